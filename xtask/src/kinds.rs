@@ -1,0 +1,320 @@
+//! `cargo xtask kinds`: writes the embedded server's table of built-in kinds.
+//!
+//! The table is a function of one pinned Go module and nothing else, so it says the same on every machine.
+//! It holds what a Kubernetes API server serves without any `--runtime-config`: every stable version, and no beta or alpha one
+//! (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that module).
+
+mod discovery;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use discovery::{GroupList, Resource, ResourceList};
+
+/// The module whose discovery documents are read; the server behaves as this version.
+const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
+
+/// Where the table stands, from the workspace root.
+const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
+
+/// What `*` in the column of verbs stands for: most kinds serve exactly these.
+const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
+
+/// What to do with the table once it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Replace the file.
+    Write,
+    /// Leave the file alone, and fail if it differs.
+    Check,
+}
+
+/// Makes the table and writes or checks it; the message says what was done.
+///
+/// # Errors
+///
+/// Go is missing, the module can't be had, a document has an unknown form, or (with [`Mode::Check`]) the file differs.
+pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
+    let folder = download()?.join("api/discovery");
+    let table = table(&Documents { folder })?;
+    let path = root.join(TABLE);
+    let rows = table.lines().filter(|line| !line.starts_with('#')).count();
+    match mode {
+        Mode::Write => {
+            std::fs::write(&path, table).with_context(|| format!("can't write {TABLE}"))?;
+            Ok(format!("{TABLE}: {rows} kinds of {MODULE}"))
+        }
+        Mode::Check => {
+            let present = std::fs::read_to_string(&path)
+                .with_context(|| format!("can't read {TABLE}; run `cargo xtask kinds`"))?;
+            ensure!(
+                present == table,
+                "{TABLE} differs from {MODULE}; run `cargo xtask kinds`"
+            );
+            Ok(format!("{TABLE}: {rows} kinds, as in {MODULE}"))
+        }
+    }
+}
+
+/// Where the discovery documents come from: a folder, or a test's own.
+trait Source {
+    /// The JSON text of one document.
+    fn read(&self, name: &str) -> Result<String>;
+}
+
+struct Documents {
+    folder: PathBuf,
+}
+
+impl Source for Documents {
+    fn read(&self, name: &str) -> Result<String> {
+        let path = self.folder.join(name);
+        std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))
+    }
+}
+
+/// Has Go fetch the module (once; it keeps a verified copy) and tells its folder.
+fn download() -> Result<PathBuf> {
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", MODULE])
+        .current_dir(std::env::temp_dir())
+        .output()
+        .context("can't run `go`; the table of kinds comes from a Go module, so install Go")?;
+    let report: discovery::Download = serde_json::from_slice(&output.stdout)
+        .context("`go mod download -json` printed no report")?;
+    match report {
+        discovery::Download {
+            error: Some(error), ..
+        } => bail!("can't download {MODULE}: {error}"),
+        discovery::Download { dir: Some(dir), .. } => Ok(dir),
+        discovery::Download { .. } => bail!("`go mod download -json` named no folder for {MODULE}"),
+    }
+}
+
+/// The whole file: a header, and one row per resource, ordered by group, version and plural.
+fn table(source: &dyn Source) -> Result<String> {
+    let mut rows = BTreeMap::new();
+    read_version(source, "api__v1.json", ("", "v1"), true, &mut rows)?;
+    let groups: GroupList = parse(source, "apis.json")?;
+    for group in &groups.groups {
+        for served in group
+            .versions
+            .iter()
+            .filter(|served| is_stable(&served.version))
+        {
+            let document = format!("apis__{}__{}.json", group.name, served.version);
+            let preferred = served.version == group.preferred_version.version;
+            let group_version = (group.name.as_str(), served.version.as_str());
+            read_version(source, &document, group_version, preferred, &mut rows)?;
+        }
+    }
+    let mut table = header();
+    for row in rows.values() {
+        table.push_str(row);
+        table.push('\n');
+    }
+    Ok(table)
+}
+
+fn header() -> String {
+    format!(
+        "# Written by `cargo xtask kinds` from {MODULE} (api/discovery); do not edit.\n\
+         # One resource per line, tabs between the columns:\n\
+         # apiVersion, kind, plural, singular, short names, categories, scope, preferred, verbs, subresources.\n\
+         # `-` is empty; `*` is {ALL_VERBS}.\n\
+         # Subresources are `name=verbs`, or `name@apiVersion/Kind=verbs` where the kind is not the resource's own.\n"
+    )
+}
+
+/// Whether a version is a stable one: `v1`, not `v1beta1`.
+fn is_stable(version: &str) -> bool {
+    version.strip_prefix('v').is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+type Rows = BTreeMap<(String, String, String), String>;
+
+/// Adds the rows of one group and version.
+fn read_version(
+    source: &dyn Source,
+    document: &str,
+    (group, version): (&str, &str),
+    preferred: bool,
+    rows: &mut Rows,
+) -> Result<()> {
+    let list: ResourceList = parse(source, document)?;
+    let api_version = join(group, version);
+    ensure!(
+        list.group_version == api_version,
+        "{document} describes {}, not {api_version}",
+        list.group_version
+    );
+    for resource in list
+        .resources
+        .iter()
+        .filter(|resource| !resource.name.contains('/'))
+    {
+        let subresources: Vec<_> = list
+            .resources
+            .iter()
+            .filter_map(|sub| {
+                Some((
+                    sub.name.strip_prefix(&resource.name)?.strip_prefix('/')?,
+                    sub,
+                ))
+            })
+            .map(|(name, sub)| subresource(name, sub, resource, &api_version))
+            .collect();
+        let row = [
+            api_version.as_str(),
+            &resource.kind,
+            &resource.name,
+            &resource.singular_name,
+            &cell(&resource.short_names, ","),
+            &cell(&resource.categories, ","),
+            if resource.namespaced {
+                "namespaced"
+            } else {
+                "cluster"
+            },
+            if preferred { "preferred" } else { "-" },
+            &verbs(resource),
+            &cell(&subresources, " "),
+        ]
+        .join("\t");
+        rows.insert(
+            (group.to_owned(), version.to_owned(), resource.name.clone()),
+            row,
+        );
+    }
+    Ok(())
+}
+
+fn subresource(name: &str, sub: &Resource, parent: &Resource, parent_version: &str) -> String {
+    let api_version = match &sub.version {
+        Some(version) => join(sub.group.as_deref().unwrap_or_default(), version),
+        None => parent_version.to_owned(),
+    };
+    let mut cell = name.to_owned();
+    if sub.kind != parent.kind || api_version != parent_version {
+        write!(cell, "@{api_version}/{}", sub.kind).expect("writing to a String does not fail");
+    }
+    cell.push('=');
+    cell.push_str(&verbs(sub));
+    cell
+}
+
+fn verbs(resource: &Resource) -> String {
+    match cell(&resource.verbs, ",") {
+        all if all == ALL_VERBS => "*".to_owned(),
+        some => some,
+    }
+}
+
+/// Sorted values in one cell: the order of discovery carries no meaning for verbs, names and subresources.
+fn cell(values: &[String], separator: &str) -> String {
+    if values.is_empty() {
+        return "-".to_owned();
+    }
+    let mut sorted: Vec<_> = values.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    sorted.join(separator)
+}
+
+fn join(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(source: &dyn Source, document: &str) -> Result<T> {
+    serde_json::from_str(&source.read(document)?)
+        .with_context(|| format!("{document} is not a discovery document"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents of a small made-up server.
+    struct Fake;
+
+    impl Source for Fake {
+        fn read(&self, name: &str) -> Result<String> {
+            let text = match name {
+                "api__v1.json" => {
+                    r#"{"groupVersion": "v1", "resources": [
+                        {"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": true,
+                         "shortNames": ["po"], "categories": ["all"],
+                         "verbs": ["watch", "create", "delete", "deletecollection", "get", "list", "patch", "update"]},
+                        {"name": "pods/status", "kind": "Pod", "singularName": "", "namespaced": true, "verbs": ["get", "patch"]},
+                        {"name": "pods/eviction", "group": "policy", "version": "v1", "kind": "Eviction",
+                         "singularName": "", "namespaced": true, "verbs": ["create"]},
+                        {"name": "pods/binding", "kind": "Binding", "singularName": "", "namespaced": true, "verbs": ["create"]}
+                    ]}"#
+                }
+                "apis.json" => {
+                    r#"{"groups": [{"name": "autoscaling", "preferredVersion": {"version": "v2"},
+                        "versions": [{"version": "v2"}, {"version": "v1"}, {"version": "v3beta1"}]}]}"#
+                }
+                "apis__autoscaling__v1.json" => {
+                    r#"{"groupVersion": "autoscaling/v1", "resources": [
+                        {"name": "scalers", "kind": "Scaler", "singularName": "scaler", "namespaced": false, "verbs": ["get"]}]}"#
+                }
+                "apis__autoscaling__v2.json" => {
+                    r#"{"groupVersion": "autoscaling/v2", "resources": [
+                        {"name": "scalers", "kind": "Scaler", "singularName": "scaler", "namespaced": false, "verbs": ["get"]}]}"#
+                }
+                other => bail!("nobody should read {other}"),
+            };
+            Ok(text.to_owned())
+        }
+    }
+
+    #[test]
+    fn stable_versions_become_one_sorted_row_per_resource_with_subresources_folded_in() {
+        let table = table(&Fake).unwrap();
+        let rows: Vec<_> = table
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "v1\tPod\tpods\tpod\tpo\tall\tnamespaced\tpreferred\t*\t\
+                 binding@v1/Binding=create eviction@policy/v1/Eviction=create status=get,patch",
+                "autoscaling/v1\tScaler\tscalers\tscaler\t-\t-\tcluster\t-\tget\t-",
+                "autoscaling/v2\tScaler\tscalers\tscaler\t-\t-\tcluster\tpreferred\tget\t-",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_header_names_the_command_and_the_module_version() {
+        let table = table(&Fake).unwrap();
+        assert!(
+            table.starts_with("# Written by `cargo xtask kinds` from k8s.io/kubernetes@v1.36.3")
+        );
+    }
+
+    #[test]
+    fn only_versions_without_beta_or_alpha_are_stable() {
+        let stable = ["v1", "v2", "v10"];
+        let unstable = ["v1beta1", "v1alpha3", "v", "1", "version"];
+        assert!(stable.into_iter().all(is_stable));
+        assert!(!unstable.into_iter().any(is_stable));
+    }
+
+    #[test]
+    fn a_document_of_another_version_is_refused() {
+        let error =
+            read_version(&Fake, "api__v1.json", ("", "v2"), true, &mut Rows::new()).unwrap_err();
+        assert_eq!(error.to_string(), "api__v1.json describes v1, not v2");
+    }
+}

@@ -1,0 +1,78 @@
+//! The project's own commands, `cargo xtask …`: checks that no other tool makes, and tables that are written by a program.
+//!
+//! Everything here is for people and CI working on the project; no published crate links it.
+
+mod kinds;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+
+/// What may be typed after `cargo xtask`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check what compiler and clippy don't: order of modules, sizes, names, docs that point somewhere
+    Tidy,
+    /// Write the embedded server's table of kinds from the pinned Kubernetes module (needs Go)
+    Kinds {
+        /// Only compare, and fail if the table is out of date
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask stands in a folder of the workspace")?;
+    match task {
+        Task::Tidy => {
+            let findings = tidy::check(root)?;
+            for finding in &findings {
+                say(&finding.to_string());
+            }
+            Ok(if findings.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+        Task::Kinds { check } => {
+            let mode = if *check {
+                kinds::Mode::Check
+            } else {
+                kinds::Mode::Write
+            };
+            say(&kinds::run(root, mode)?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "a command line's answer goes to standard output"
+)]
+fn say(line: &str) {
+    println!("{line}");
+}

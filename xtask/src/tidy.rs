@@ -1,0 +1,83 @@
+//! `cargo xtask tidy`: the rules of this project that neither the compiler nor clippy knows.
+//!
+//! Each rule is a file of its own under `tidy/`, a function from texts to [`Finding`]s that reads no disk, so a test can plant a violation in a string.
+//! The rules read text, not syntax trees: they may miss what is written in an unusual way, and they need no parser to keep up with the language.
+//! `cargo test --workspace` runs the whole check as a test.
+
+mod finding;
+mod imports;
+mod manifests;
+mod names;
+mod prose;
+mod references;
+mod rust;
+mod select;
+mod signatures;
+mod sizes;
+mod tree;
+
+use std::path::Path;
+
+use anyhow::Result;
+use finding::Finding;
+use rust::Source;
+use tree::Tree;
+
+/// The crate whose modules are the pipeline, and whose public signatures are watched.
+const LIBRARY: &str = "crates/informer";
+
+/// Every finding in the workspace at `root`, ordered by path and line.
+///
+/// # Errors
+///
+/// A file can't be read.
+pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
+    Ok(check_tree(&Tree::read(root)?))
+}
+
+fn check_tree(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let sources: Vec<_> = tree
+        .files("rs")
+        .map(|(path, text)| Source::new(path, text))
+        .collect();
+    for source in &sources {
+        findings.extend(names::check(source.path));
+        findings.extend(names::opening(source));
+        findings.extend(sizes::check(source));
+        findings.extend(select::check(source));
+        findings.extend(prose::code(source));
+    }
+    for (path, text) in tree.files("md") {
+        findings.extend(prose::markdown(path, text));
+    }
+    findings.extend(library(tree, &sources));
+    findings.extend(references::paths(tree));
+    findings.extend(references::tests(tree, &sources));
+    findings.extend(manifests::check(tree));
+    findings.sort();
+    findings
+}
+
+/// The rules that hold for the library alone.
+fn library(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
+    let folder = format!("{LIBRARY}/src/");
+    let of_library = || {
+        sources
+            .iter()
+            .filter(|source| source.path.starts_with(&folder))
+    };
+    let mut findings = Vec::new();
+    if let Some(root) = of_library().find(|source| source.path == format!("{folder}lib.rs")) {
+        let order = imports::Order::of(root);
+        findings.extend(of_library().flat_map(|source| imports::check(source, &folder, &order)));
+    }
+    if let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) {
+        let foreign = signatures::foreign(manifest);
+        findings.extend(of_library().flat_map(|source| signatures::check(source, &foreign)));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Rule `dev-version`: a dev-dependency on a crate of ours is a path without a version.
+//!
+//! With a version, publishing needs the other crate on the registry first, and two crates that test each other can't be published at all.
+
+use std::collections::BTreeSet;
+
+use super::finding::Finding;
+use super::tree::Tree;
+
+/// One `key = value` line and the table it stands in.
+pub(super) struct Entry<'a> {
+    pub(super) table: &'a str,
+    pub(super) key: &'a str,
+    pub(super) value: &'a str,
+    pub(super) line: usize,
+}
+
+/// Reports internal dev-dependencies that carry a version, their own or the workspace's.
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let manifests = || {
+        tree.files("toml")
+            .filter(|(path, _)| path.ends_with("Cargo.toml"))
+    };
+    let ours: BTreeSet<_> = manifests().filter_map(|(_, text)| package(text)).collect();
+    let mut findings = Vec::new();
+    for (path, text) in manifests() {
+        for entry in entries(text).filter(|entry| carries_version(entry, &ours)) {
+            let advice = "give this crate of ours as `{ path = \"…\" }` alone";
+            findings.push(Finding::new(path, entry.line, "dev-version", advice));
+        }
+    }
+    findings
+}
+
+/// The lines of a manifest that set something, in the form that Cargo's own tools write: one entry per line.
+pub(super) fn entries(manifest: &str) -> impl Iterator<Item = Entry<'_>> {
+    let mut table = "";
+    manifest
+        .lines()
+        .enumerate()
+        .filter_map(move |(index, line)| {
+            let line = line.trim();
+            if let Some(header) = line.strip_prefix('[') {
+                table = header.split(']').next().unwrap_or_default();
+                return None;
+            }
+            let (key, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+            Some(Entry {
+                table,
+                key: key.trim(),
+                value: value.trim(),
+                line: index + 1,
+            })
+        })
+}
+
+fn package(manifest: &str) -> Option<&str> {
+    entries(manifest)
+        .find(|entry| entry.table == "package" && entry.key == "name")
+        .map(|entry| entry.value.trim_matches('"'))
+}
+
+fn carries_version(entry: &Entry<'_>, ours: &BTreeSet<&str>) -> bool {
+    const TABLE: &str = "dev-dependencies";
+    let is_table = |table: &str| table == TABLE || table.ends_with(".dev-dependencies");
+    if is_table(entry.table) {
+        let (name, setting) = entry.key.split_once('.').unwrap_or((entry.key, ""));
+        let inline = entry.value.starts_with('"')
+            || entry.value.contains("version")
+            || entry.value.contains("workspace");
+        return ours.contains(name) && (inline || matches!(setting, "version" | "workspace"));
+    }
+    let Some((table, name)) = entry.table.rsplit_once('.') else {
+        return false;
+    };
+    is_table(table) && ours.contains(name) && matches!(entry.key, "version" | "workspace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(dev: &str) -> Vec<usize> {
+        let manifest = format!("[package]\nname = \"informer\"\n{dev}");
+        let server = "[package]\nname = \"apiserver\"\n";
+        let tree = Tree::of(&[
+            ("crates/a/Cargo.toml", &manifest),
+            ("crates/b/Cargo.toml", server),
+        ]);
+        check(&tree).iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn a_version_on_an_internal_dev_dependency_is_reported_in_each_spelling() {
+        let text = "[dev-dependencies]\napiserver = { path = \"../b\", version = \"1\" }\napiserver.workspace = true\n\
+                    apiserver = { workspace = true }\napiserver = \"1\"\n\
+                    [dev-dependencies.apiserver]\npath = \"../b\"\nversion = \"1\"\n";
+        assert_eq!(lines(text), [4, 5, 6, 7, 10]);
+    }
+
+    #[test]
+    fn a_path_alone_and_crates_of_others_are_fine() {
+        let text = "[dev-dependencies]\napiserver = { path = \"../b\", features = [\"client\"] }\ntokio = \"1\"\n\
+                    [dependencies]\napiserver = { workspace = true }\n";
+        assert_eq!(lines(text), [0; 0]);
+    }
+
+    #[test]
+    fn a_table_of_one_platform_counts_too() {
+        assert_eq!(
+            lines("[target.'cfg(unix)'.dev-dependencies]\napiserver = \"1\"\n"),
+            [4]
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Rules `unfinished` and `narration`: the tree shows the thing, not how it was made.
+//!
+//! Rust files are read in their comments; Markdown outside of backticks, where a word may be quoted.
+
+use super::finding::Finding;
+use super::rust::{Source, is_word};
+
+/// Marks of unfinished work, allowed only with the issue that will end it.
+const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
+
+/// Macros that compile and then panic.
+const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
+
+/// Words that talk about the writing instead of the thing.
+const NARRATION: [&str; 6] = [
+    "previously we",
+    "as requested",
+    "used to be",
+    "no longer needed",
+    "now we ",
+    "we now ",
+];
+
+/// Reads the comments of a Rust file, and its code for stubs.
+pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
+    let mut findings = text(source.path, &source.comments);
+    for stub in STUBS {
+        for at in words(&source.code, stub) {
+            let advice = format!("`{stub}` panics; write the code or return an error");
+            findings.push(Finding::new(
+                source.path,
+                source.line(at),
+                "unfinished",
+                advice,
+            ));
+        }
+    }
+    findings
+}
+
+/// Reads a Markdown file.
+pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
+    text(path, &without_code(markdown))
+}
+
+fn text(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if let Some(mark) = MARKS.iter().find(|mark| words(line, mark).next().is_some())
+            && !names_issue(line)
+        {
+            let advice = format!("finish it, or name the issue behind {mark} (`#123`)");
+            findings.push(Finding::new(path, index + 1, "unfinished", advice));
+        }
+        let lower = line.to_lowercase();
+        if let Some(words) = NARRATION.iter().find(|words| lower.contains(*words)) {
+            let advice = format!("{:?} tells how it was written; say what is", words.trim());
+            findings.push(Finding::new(path, index + 1, "narration", advice));
+        }
+    }
+    findings
+}
+
+/// Where a word stands alone.
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = text.as_bytes();
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let after = bytes.get(at + word.len());
+            (at == 0 || !is_word(bytes[at - 1])) && after.is_none_or(|&byte| !is_word(byte))
+        })
+}
+
+fn names_issue(line: &str) -> bool {
+    let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    line.split('#').skip(1).any(digit) || line.split("/issues/").skip(1).any(digit)
+}
+
+/// The text with fenced blocks and quoted words blanked, line by line.
+fn without_code(markdown: &str) -> String {
+    let mut fenced = false;
+    let mut kept = String::with_capacity(markdown.len());
+    for line in markdown.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            kept.extend(line.split('`').step_by(2));
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_rust(text: &str) -> Vec<(usize, &'static str)> {
+        let findings = code(&Source::new("src/a.rs", text));
+        findings
+            .iter()
+            .map(|finding| (finding.line, finding.rule))
+            .collect()
+    }
+
+    #[test]
+    fn unfinished_work_needs_an_issue() {
+        assert_eq!(
+            in_rust("// TODO: later\nfn a() {} // FIXME"),
+            [(1, "unfinished"), (2, "unfinished")]
+        );
+        assert_eq!(
+            in_rust("// TODO(#12): later\n// see TODOS and issue lists"),
+            []
+        );
+        assert_eq!(in_rust("let a = \"TODO\";"), []);
+    }
+
+    #[test]
+    fn a_stub_is_unfinished_work() {
+        assert_eq!(in_rust("fn a() {\n todo!() }"), [(2, "unfinished")]);
+    }
+
+    #[test]
+    fn narration_is_reported_in_comments_and_in_markdown() {
+        assert_eq!(in_rust("//! Previously we did this.\n"), [(1, "narration")]);
+        let findings = markdown("README.md", "Fine.\nIt used to be slow.\n");
+        assert_eq!(
+            findings[0].to_string(),
+            "README.md:2: narration: \"used to be\" tells how it was written; say what is"
+        );
+    }
+
+    #[test]
+    fn a_quoted_word_is_not_meant() {
+        let text = "No `TODO` without an issue.\n```text\nTODO\n```\n";
+        assert_eq!(markdown("CONTRIBUTING.md", text), []);
+    }
+}

@@ -1,0 +1,101 @@
+//! Rule `foreign-type`: a type of another crate in a public signature is a promise, made on purpose or not at all.
+//!
+//! The library promises the crates of [`ALLOWED`]; its other dependencies must not show.
+//! Read are `pub` functions, fields, constants, aliases, re-exports, enums and traits, and `From` impls, by the crates they name and by the names imported from those.
+//! What is `pub(crate)` is no promise, and `unreachable_pub` sees to it that `pub` means public.
+
+mod items;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::Finding;
+use super::manifests;
+use super::rust::{Source, Token, tokens};
+
+/// Dependencies that public signatures may name: what users build on, what streams and bytes are made of, and `serde`'s traits in bounds.
+/// `kube_client` is optional, so the build without default features keeps it to its feature.
+const ALLOWED: [&str; 6] = [
+    "kube_core",
+    "k8s_openapi",
+    "futures_core",
+    "bytes",
+    "kube_client",
+    "serde",
+];
+
+/// The dependencies in a manifest that public signatures may not name, spelt as in code.
+pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
+    manifests::entries(manifest)
+        .filter(|entry| entry.table == "dependencies")
+        .filter_map(|entry| entry.key.split('.').next())
+        .map(|name| name.trim_matches('"').replace('-', "_"))
+        .filter(|name| !ALLOWED.contains(&name.as_str()))
+        .collect()
+}
+
+/// Reports each public signature that names a foreign crate, or something imported from one.
+pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
+    let code = source.production();
+    let tokens = items::without_attributes(&tokens(&code));
+    let imported = imports(&tokens, foreign);
+    let mut findings = Vec::new();
+    for signature in items::public_signatures(&tokens) {
+        let tokens = &tokens[signature];
+        for (at, token) in tokens.iter().enumerate() {
+            let next = tokens.get(at + 1).map_or("", |token| token.text);
+            if at > 0 && tokens[at - 1].text == "::" {
+                continue;
+            }
+            let named = if next == "::" || tokens[0].text == "use" {
+                foreign.get(token.text)
+            } else {
+                None
+            };
+            let is_value = token.text.starts_with(|c: char| c.is_lowercase()) && next != "::";
+            let through = imported.get(token.text).filter(|_| !is_value).copied();
+            if let Some(krate) = named.map(String::as_str).or(through) {
+                let advice = format!(
+                    "`{}` is of `{krate}`, which users should not meet; wrap it or keep it private",
+                    token.text
+                );
+                findings.push(Finding::new(
+                    source.path,
+                    token.line,
+                    "foreign-type",
+                    advice,
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Names that `use` brings in from foreign crates, with the crate.
+fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
+    let mut names = BTreeMap::new();
+    for (at, _) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.text == "use")
+    {
+        let tree = &tokens[at + 1..];
+        let tree = &tree[..tree
+            .iter()
+            .position(|token| token.text == ";")
+            .unwrap_or(tree.len())];
+        let Some(krate) = tree
+            .iter()
+            .find(|token| token.text != "::")
+            .and_then(|root| foreign.get(root.text))
+        else {
+            continue;
+        };
+        for name in items::bound_names(tree) {
+            names.insert(name.to_owned(), krate.as_str());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests;

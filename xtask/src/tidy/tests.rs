@@ -1,0 +1,64 @@
+//! That the workspace is tidy, and that the whole check sees what each rule sees.
+
+use std::path::Path;
+
+use super::*;
+
+#[test]
+fn the_workspace_is_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let findings: Vec<_> = check(root)
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[test]
+fn every_rule_is_part_of_the_check() {
+    let tree = Tree::of(&[
+        ("ARCHITECTURE.md", "`src/gone.rs`, as requested"),
+        ("docs/client-go.md", "| ★1 | x | `no_such_test` |"),
+        (
+            "crates/apiserver/Cargo.toml",
+            "[package]\nname = \"apiserver\"\n",
+        ),
+        (
+            "crates/informer/Cargo.toml",
+            "[dependencies]\ntokio = \"1\"\n[dev-dependencies]\napiserver = \"1\"\n",
+        ),
+        (
+            "crates/informer/src/lib.rs",
+            "//! Root.\nmod object;\nmod queue;\n",
+        ),
+        (
+            "crates/informer/src/object.rs",
+            "//! Object.\nuse crate::queue;\npub fn a(b: tokio::C) { tokio::select! { } } // TODO\n",
+        ),
+        ("crates/informer/src/queue.rs", "fn a() {}\n"),
+        (
+            "crates/informer/src/queue/utils.rs",
+            &format!("//! Long.\n{}", "\n".repeat(500)),
+        ),
+    ]);
+    let rules: Vec<_> = check_tree(&tree)
+        .iter()
+        .map(|finding| (finding.path.clone(), finding.rule))
+        .collect();
+    let object = "crates/informer/src/object.rs";
+    let expected = [
+        ("ARCHITECTURE.md", "dead-path"),
+        ("ARCHITECTURE.md", "narration"),
+        ("crates/informer/Cargo.toml", "dev-version"),
+        (object, "import-order"),
+        (object, "biased-select"),
+        (object, "foreign-type"),
+        (object, "unfinished"),
+        ("crates/informer/src/queue.rs", "opening"),
+        ("crates/informer/src/queue/utils.rs", "file-name"),
+        ("crates/informer/src/queue/utils.rs", "size"),
+        ("docs/client-go.md", "dead-test"),
+    ];
+    assert_eq!(rules, expected.map(|(path, rule)| (path.to_owned(), rule)));
+}

@@ -1,0 +1,88 @@
+//! The workspace as a sorted map from path to text; the only part of tidy that reads the disk.
+//!
+//! Hidden folders and build output are left out, except `.ci`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+/// Endings of the files that some rule reads.
+const ENDINGS: [&str; 3] = ["rs", "md", "toml"];
+
+/// Folders that hold no source of ours; `mutants.out` and its backups are cargo-mutants' reports.
+const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
+
+/// Every text file that a rule may look at.
+pub(super) struct Tree {
+    files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    /// Reads the tree below `root`.
+    pub(super) fn read(root: &Path) -> Result<Tree> {
+        let mut files = BTreeMap::new();
+        read_folder(root, "", &mut files)?;
+        Ok(Tree { files })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Tree {
+        let owned = |&(path, text): &(&str, &str)| (path.to_owned(), text.to_owned());
+        Tree {
+            files: files.iter().map(owned).collect(),
+        }
+    }
+
+    /// The files with this ending, ordered by path.
+    pub(super) fn files(&self, ending: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.files
+            .iter()
+            .filter(move |(path, _)| path.rsplit_once('.').is_some_and(|(_, end)| end == ending))
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// The text of one file, `None` if it does not exist.
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
+    /// Whether this path, counted from the root or from any folder, is a file or a folder.
+    pub(super) fn contains_below(&self, path: &str) -> bool {
+        let path = format!("/{}", path.trim_end_matches('/'));
+        let folder = format!("{path}/");
+        self.files.keys().any(|file| {
+            let file = format!("/{file}");
+            file.ends_with(&path) || file.contains(&folder)
+        })
+    }
+}
+
+fn read_folder(root: &Path, folder: &str, files: &mut BTreeMap<String, String>) -> Result<()> {
+    let at = root.join(folder);
+    let entries = std::fs::read_dir(&at).with_context(|| format!("can't list {}", at.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("can't list {}", at.display()))?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let path = if folder.is_empty() {
+            name.clone()
+        } else {
+            format!("{folder}/{name}")
+        };
+        if entry.file_type()?.is_dir() {
+            if !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
+                read_folder(root, &path, files)?;
+            }
+        } else if name
+            .rsplit_once('.')
+            .is_some_and(|(_, ending)| ENDINGS.contains(&ending))
+        {
+            let text = std::fs::read_to_string(entry.path())
+                .with_context(|| format!("can't read {path}"))?;
+            files.insert(path, text);
+        }
+    }
+    Ok(())
+}

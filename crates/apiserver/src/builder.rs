@@ -1,0 +1,179 @@
+//! Everything that is fixed before a server answers its first request.
+//!
+//! Guarantees: plain settings in any order, and one [`Builder::build`]; seeds get the revisions 1, 2, … in their order.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::kinds::{Kind, Kinds};
+use crate::resource::Registry;
+use crate::server::Server;
+use crate::shared::{Settings, Shared};
+use crate::watch_cache::{Cache, WatchCache};
+
+/// Events that may wait for one watcher: the most a Kubernetes API server lets wait (`watch_cache_history.go`).
+const WATCHER_BUFFER: usize = 1_000;
+
+/// Namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Builds a [`Server`].
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder {
+    kinds: Kinds,
+    seeds: Vec<Value>,
+    watch_cache: WatchCache,
+    /// By group and resource, such as `deployments.apps`.
+    watch_caches: Vec<(String, WatchCache)>,
+    rng: Option<u64>,
+    settings: Settings,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder {
+            kinds: Kinds::builtin(),
+            seeds: Vec::new(),
+            watch_cache: WatchCache::default(),
+            watch_caches: Vec::new(),
+            rng: None,
+            settings: Settings {
+                watch_list: true,
+                enforce_namespaces: false,
+                allow_remote: false,
+                watcher_buffer: WATCHER_BUFFER,
+                clock: Clock::system(),
+            },
+        }
+    }
+
+    /// Objects that exist from the start: they are stored as [`Server::create`] stores, at the revisions 1, 2, … in this order.
+    pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
+        self.seeds.extend(objects);
+        self
+    }
+
+    /// Serves one more kind, as a custom resource definition would; a built-in one of that name is replaced.
+    pub fn kind(mut self, kind: Kind) -> Builder {
+        self.kinds.add(kind);
+        self
+    }
+
+    /// How far back watches may start, for kinds without a setting of their own; [`WatchCache::Adaptive`] if never said.
+    pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
+        self.watch_cache = cache;
+        self
+    }
+
+    /// How far back watches of one resource may start: `pods`, `deployments.apps`.
+    pub fn watch_cache_for(mut self, resource: &str, cache: WatchCache) -> Builder {
+        self.watch_caches.push((resource.to_owned(), cache));
+        self
+    }
+
+    /// Whether lists are streamed on watches (`sendInitialEvents`), as since Kubernetes 1.34; an older server refuses that with a 422.
+    ///
+    /// True if never said.
+    pub fn watch_list(mut self, streams: bool) -> Builder {
+        self.settings.watch_list = streams;
+        self
+    }
+
+    /// Whether an object can be created only in a namespace that exists.
+    ///
+    /// False if never said; `default` and the `kube-` namespaces exist always.
+    pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
+        self.settings.enforce_namespaces = enforce;
+        self
+    }
+
+    /// How many events may wait for one watcher before it is closed as too slow; 1,000 if never said, and at least 1.
+    pub fn watcher_buffer(mut self, events: usize) -> Builder {
+        self.settings.watcher_buffer = events.max(1);
+        self
+    }
+
+    /// Seeds what is random: uids, generated names and the default time-out of watches.
+    ///
+    /// The same seed and the same calls give the same bytes; without one every server is different.
+    pub fn rng_seed(mut self, seed: u64) -> Builder {
+        self.rng = Some(seed);
+        self
+    }
+
+    /// The wall clock behind `creationTimestamp` and ages; the system's if never said.
+    ///
+    /// Waiting is done by tokio's clock, which tests can pause.
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Builder {
+        self.settings.clock = Clock::new(now);
+        self
+    }
+
+    /// Whether [`Server::listen`] may bind to other addresses than loopback; false if never said, for there is no authentication.
+    pub fn allow_remote(mut self, allow: bool) -> Builder {
+        self.settings.allow_remote = allow;
+        self
+    }
+
+    /// Makes the server; it needs no runtime, socket or task.
+    ///
+    /// # Panics
+    ///
+    /// If a seed can't be stored, or a resource named in [`Builder::watch_cache_for`] is not served: both are mistakes of the program, and the message names them.
+    pub fn build(self) -> Server {
+        let registry = Registry::new(&self.kinds);
+        let mut policies = vec![self.watch_cache; registry.collections()];
+        for (resource, policy) in self.watch_caches {
+            let Some(collection) = registry.collection_named(&resource) else {
+                panic!("no resource {resource:?} is served, so it can't have a watch cache");
+            };
+            policies[collection.0] = policy;
+        }
+        let caches = policies.into_iter().map(Cache::new).collect();
+        let rng = self
+            .rng
+            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, rng)));
+        fill(&server, self.seeds);
+        server
+    }
+}
+
+/// Stores the namespaces that always exist, then the seeds.
+///
+/// All of the former share revision 1 with the first seed: they are one transaction, and an empty server is at revision 1, as an empty etcd is.
+fn fill(server: &Server, seeds: Vec<Value>) {
+    let seeded = |name: &str| {
+        let is_it = |seed: &Value| seed["kind"] == "Namespace" && seed["metadata"]["name"] == name;
+        seeds.iter().any(is_it)
+    };
+    for name in NAMESPACES.into_iter().filter(|name| !seeded(name)) {
+        server.restart_counting(0);
+        let namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+        });
+        server
+            .create(namespace)
+            .expect("a namespace with a valid name can be stored");
+    }
+    server.restart_counting(u64::from(seeds.is_empty()));
+    for (nth, seed) in seeds.into_iter().enumerate() {
+        if let Err(error) = server.create(seed) {
+            panic!("seed {nth} can't be stored: {error}");
+        }
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("seeds", &self.seeds.len())
+            .finish_non_exhaustive()
+    }
+}

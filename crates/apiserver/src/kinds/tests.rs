@@ -1,0 +1,192 @@
+//! What the built-in table must hold, and what adding a kind changes.
+
+use super::*;
+
+/// `group_resource version scope verbs... [subresource:Kind@apiVersion ...]`, short enough to compare by eye.
+fn describe(kind: &Kind) -> String {
+    let subresources: Vec<_> = kind
+        .subresources
+        .iter()
+        .map(|sub| format!("{}:{}@{}/{}", sub.name, sub.kind, sub.group, sub.version))
+        .collect();
+    format!(
+        "{} {} {:?} {} [{}]",
+        kind.group_resource(),
+        kind.api_version(),
+        kind.scope,
+        kind.verbs.join(","),
+        subresources.join(" ")
+    )
+}
+
+#[test]
+fn every_row_of_the_table_reads_back() {
+    let rows = V1_36.lines().filter(|line| !line.starts_with('#'));
+    let bad: Vec<_> = rows
+        .clone()
+        .filter(|row| Kind::from_row(row).is_none())
+        .collect();
+    assert_eq!(bad, [""; 0]);
+    assert_eq!(
+        Kinds::builtin().len(),
+        rows.count(),
+        "no two rows are the same resource"
+    );
+}
+
+#[test]
+fn the_kinds_that_everybody_uses_are_there_as_discovery_describes_them() {
+    let kinds = Kinds::builtin();
+    let found: Vec<_> = [
+        ("", "v1", "persistentvolumeclaims"),
+        ("", "v1", "nodes"),
+        ("", "v1", "events"),
+        ("events.k8s.io", "v1", "events"),
+        ("apps", "v1", "deployments"),
+        ("storage.k8s.io", "v1", "storageclasses"),
+        ("authentication.k8s.io", "v1", "tokenreviews"),
+    ]
+    .into_iter()
+    .map(|(group, version, plural)| describe(kinds.by_resource(group, version, plural).unwrap()))
+    .collect();
+    let all = "create,delete,deletecollection,get,list,patch,update,watch";
+    assert_eq!(
+        found,
+        [
+            format!(
+                "persistentvolumeclaims v1 Namespaced {all} [status:PersistentVolumeClaim@/v1]"
+            ),
+            format!("nodes v1 Cluster {all} [proxy:NodeProxyOptions@/v1 status:Node@/v1]"),
+            format!("events v1 Namespaced {all} []"),
+            format!("events.events.k8s.io events.k8s.io/v1 Namespaced {all} []"),
+            format!(
+                "deployments.apps apps/v1 Namespaced {all} [scale:Scale@autoscaling/v1 status:Deployment@apps/v1]"
+            ),
+            format!("storageclasses.storage.k8s.io storage.k8s.io/v1 Cluster {all} []"),
+            "tokenreviews.authentication.k8s.io authentication.k8s.io/v1 Cluster create []"
+                .to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_pod_has_its_short_name_its_category_and_its_subresources() {
+    let kinds = Kinds::builtin();
+    let pod = kinds.by_kind("v1", "Pod").unwrap();
+    assert_eq!(
+        (pod.plural.as_str(), pod.singular.as_str()),
+        ("pods", "pod")
+    );
+    assert_eq!(
+        (pod.short_names.as_slice(), pod.categories.as_slice()),
+        (&["po".to_owned()][..], &["all".to_owned()][..])
+    );
+    assert!(
+        ["binding", "eviction", "log", "status"]
+            .iter()
+            .all(|name| pod.has_subresource(name))
+    );
+    assert!(!pod.has_subresource("scale"));
+    let eviction = pod
+        .subresources
+        .iter()
+        .find(|sub| sub.name == "eviction")
+        .unwrap();
+    assert_eq!(eviction.verbs, ["create"]);
+    assert!(pod.preferred && !pod.custom);
+}
+
+#[test]
+fn of_two_versions_only_the_preferred_one_says_so() {
+    let kinds = Kinds::builtin();
+    let preferred = |version| {
+        kinds
+            .by_resource("autoscaling", version, "horizontalpodautoscalers")
+            .unwrap()
+            .preferred
+    };
+    assert!(preferred("v2"));
+    assert!(!preferred("v1"));
+}
+
+#[test]
+fn no_beta_or_alpha_version_is_served() {
+    let kinds = Kinds::builtin();
+    let unstable: Vec<_> = kinds
+        .iter()
+        .map(Kind::api_version)
+        .filter(|version| version.contains("alpha") || version.contains("beta"))
+        .collect();
+    assert_eq!(unstable, [""; 0]);
+}
+
+#[test]
+fn a_kind_is_found_by_its_own_version_and_group_only() {
+    let kinds = Kinds::builtin();
+    assert!(kinds.by_kind("apps/v1", "Deployment").is_some());
+    assert!(kinds.by_kind("v1", "Deployment").is_none());
+    assert!(kinds.by_kind("apps/v1beta1", "Deployment").is_none());
+    assert!(kinds.by_resource("apps", "v1", "pods").is_none());
+}
+
+#[test]
+fn a_custom_kind_takes_its_place_in_the_order_and_serves_every_verb() {
+    let mut kinds = Kinds::builtin();
+    let before = kinds.len();
+    kinds.add(Kind::custom(
+        "example.com",
+        "v1",
+        "Widget",
+        "widgets",
+        Scope::Namespaced,
+    ));
+    assert_eq!(kinds.len(), before + 1);
+    assert!(
+        kinds
+            .iter()
+            .is_sorted_by(|a, b| a.position() < b.position())
+    );
+    let widget = kinds.by_resource("example.com", "v1", "widgets").unwrap();
+    assert_eq!(
+        describe(widget),
+        "widgets.example.com example.com/v1 Namespaced \
+         create,delete,deletecollection,get,list,patch,update,watch [status:Widget@example.com/v1]"
+    );
+    assert!(widget.custom && widget.preferred);
+    assert_eq!(widget.singular, "widget");
+}
+
+#[test]
+fn adding_a_kind_again_replaces_it() {
+    let mut kinds = Kinds::builtin();
+    let before = kinds.len();
+    kinds.add(Kind::custom(
+        "apps",
+        "v1",
+        "Deployment",
+        "deployments",
+        Scope::Cluster,
+    ));
+    assert_eq!(kinds.len(), before);
+    assert_eq!(
+        kinds.by_kind("apps/v1", "Deployment").unwrap().scope,
+        Scope::Cluster
+    );
+}
+
+#[test]
+fn a_line_that_is_no_row_is_refused() {
+    let good = "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-";
+    assert!(Kind::from_row(good).is_some());
+    for bad in [
+        "",
+        "apps/v1\tThing\tthings",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tgalaxy\tpreferred\t*\t-",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tsometimes\t*\t-",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\tstatus",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\tscale@Scale=get",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-\tmore",
+    ] {
+        assert!(Kind::from_row(bad).is_none(), "{bad:?}");
+    }
+}

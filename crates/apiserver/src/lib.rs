@@ -1,0 +1,64 @@
+//! An embedded Kubernetes API server: real list and watch semantics, faults on demand.
+//!
+//! [`Server`] is a tower `Service` for HTTP requests with any body, and can [listen](Server::listen) on a port.
+//! It keeps objects as JSON and behaves as Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists, finalizers, conflicts, and the words of its refusals.
+//! It knows nothing of Rust types, and nothing of the clients that talk to it.
+//!
+//! ```
+//! use kube_informer_apiserver::Server;
+//! use serde_json::json;
+//!
+//! let server = Server::builder()
+//!     .seed([json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})])
+//!     .build();
+//! assert_eq!(server.revision(), 1);
+//! server.delete("v1", "pods", "default/a")?;
+//! assert_eq!(server.get("v1", "pods", "default/a"), None);
+//! # Ok::<(), kube_informer_apiserver::ApiError>(())
+//! ```
+//!
+//! # What it guarantees
+//!
+//! - One revision for the whole server; every write raises it by one and is one event.
+//! - Between a list and a watch from its revision no event is lost or told twice.
+//! - The same seed and the same calls give the same bytes; all waiting is done by tokio's clock, so paused time works in process.
+//! - In process it needs no task and no socket: it runs when it is polled.
+//!
+//! # What it leaves out
+//!
+//! No defaulting, no schema validation, no admission, no authentication, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
+//! Bodies are JSON.
+
+mod body;
+mod builder;
+#[cfg(feature = "client")]
+mod client;
+mod clock;
+mod fault;
+mod kinds;
+mod listen;
+mod negotiate;
+mod object;
+mod request_log;
+mod resource;
+mod route;
+mod selector;
+mod serve;
+mod server;
+mod shared;
+mod status;
+mod storage;
+mod table;
+mod verb;
+mod watch_cache;
+
+pub use body::{Body, BoxError};
+pub use builder::Builder;
+pub use fault::{Answer, Faults, Match};
+pub use kinds::{Kind, Kinds, Scope, Subresource};
+pub use listen::Listening;
+pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};
+pub use route::{ListOptions, Verb};
+pub use server::Server;
+pub use status::{ApiError, Status, StatusCause, StatusDetails};
+pub use watch_cache::WatchCache;

@@ -1,0 +1,170 @@
+//! An object as parsed JSON, and the accessors that writes need.
+//!
+//! Guarantees: an [`Object`]'s `metadata` is a JSON object whose maps and lists have the JSON types that Kubernetes demands; everything else is as the client sent it.
+
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+use crate::status::ApiError;
+
+/// A JSON object with well-formed `metadata`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Object(Map<String, Value>);
+
+/// The string-valued members of `metadata` that are looked at.
+const TEXTS: [&str; 8] = [
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "selfLink",
+];
+
+impl Object {
+    /// Takes a value as an object of a resource, filling in `apiVersion` and `kind`.
+    pub(crate) fn of(resource: &Resource, value: Value) -> Result<Object, ApiError> {
+        let Value::Object(mut members) = value else {
+            return Err(ApiError::bad_request(
+                "the object provided is unrecognized (must be of type Object)",
+            ));
+        };
+        let kind = &resource.kind;
+        let api_version = kind.api_version();
+        match members.get("kind").and_then(Value::as_str) {
+            None | Some("") => {}
+            Some(sent) if sent == kind.kind => {}
+            Some(sent) => {
+                let message = format!(
+                    "{sent} in version {api_version:?} cannot be handled as a {}: the kind in the data does not match the resource",
+                    kind.kind
+                );
+                return Err(ApiError::bad_request(message));
+            }
+        }
+        match members.get("apiVersion").and_then(Value::as_str) {
+            None | Some("") => {}
+            Some(sent) if sent == api_version => {}
+            Some(sent) => {
+                let message = format!(
+                    "the API version in the data ({sent}) does not match the expected API version ({api_version})"
+                );
+                return Err(ApiError::bad_request(message));
+            }
+        }
+        members.insert("apiVersion".to_owned(), json!(api_version));
+        members.insert("kind".to_owned(), json!(kind.kind));
+        if members.get("metadata").is_none_or(Value::is_null) {
+            members.insert("metadata".to_owned(), json!({}));
+        }
+        let object = Object(members);
+        object.check(&kind.kind)?;
+        Ok(object)
+    }
+
+    /// Takes what storage holds, which was checked before it was stored.
+    pub(crate) fn stored(members: Map<String, Value>) -> Object {
+        Object(members)
+    }
+
+    pub(crate) fn members(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    pub(crate) fn get(&self, member: &str) -> Option<&Value> {
+        self.0.get(member)
+    }
+
+    /// Sets a member, or removes it.
+    pub(crate) fn set(&mut self, member: &str, value: Option<Value>) {
+        match value {
+            Some(value) => self.0.insert(member.to_owned(), value),
+            None => self.0.remove(member),
+        };
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    /// A member of `metadata`; a JSON null counts as absent.
+    pub(crate) fn meta(&self, member: &str) -> Option<&Value> {
+        self.0
+            .get("metadata")?
+            .get(member)
+            .filter(|value| !value.is_null())
+    }
+
+    /// A string of `metadata`, empty if absent.
+    pub(crate) fn text(&self, member: &str) -> &str {
+        self.meta(member)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn number(&self, member: &str) -> Option<i64> {
+        self.meta(member).and_then(Value::as_i64)
+    }
+
+    /// Sets a member of `metadata`, or removes it.
+    pub(crate) fn set_meta(&mut self, member: &str, value: Option<Value>) {
+        let metadata = self.0.get_mut("metadata").and_then(Value::as_object_mut);
+        let metadata = metadata.expect("an object's metadata is a JSON object");
+        match value {
+            Some(value) => metadata.insert(member.to_owned(), value),
+            None => metadata.remove(member),
+        };
+    }
+
+    pub(crate) fn finalizers(&self) -> Vec<&str> {
+        let list = self.meta("finalizers").and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.meta("deletionTimestamp").is_some()
+    }
+
+    fn check(&self, kind: &str) -> Result<(), ApiError> {
+        let wrong = |field: &str, expected: &str| {
+            let message = format!(
+                "{kind} in version \"{}\" cannot be handled as a {kind}: json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type {expected}",
+                self.0["apiVersion"].as_str().unwrap_or_default()
+            );
+            Err(ApiError::bad_request(message))
+        };
+        if !self.0["metadata"].is_object() {
+            return wrong("", "v1.ObjectMeta");
+        }
+        for member in TEXTS {
+            if self.meta(member).is_some_and(|value| !value.is_string()) {
+                return wrong(member, "string");
+            }
+        }
+        for member in ["labels", "annotations"] {
+            let Some(map) = self.meta(member) else {
+                continue;
+            };
+            let sound = map
+                .as_object()
+                .is_some_and(|map| map.values().all(Value::is_string));
+            if !sound {
+                return wrong(member, "map[string]string");
+            }
+        }
+        if let Some(list) = self.meta("finalizers") {
+            let sound = list
+                .as_array()
+                .is_some_and(|list| list.iter().all(Value::is_string));
+            if !sound {
+                return wrong("finalizers", "[]string");
+            }
+        }
+        Ok(())
+    }
+}

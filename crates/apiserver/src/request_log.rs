@@ -1,0 +1,205 @@
+//! What was asked of the server, for tests to assert on.
+//!
+//! Guarantees:
+//! - every HTTP request is recorded in order of arrival, also one that a fault answers or that no path serves; refused connections and calls on [`crate::Server`] itself are not;
+//! - the log is bounded by [`LOG_MAX`]: the oldest requests are dropped, and counted;
+//! - a request whose answer is still being made has no status yet.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::route::{ListOptions, Verb};
+
+/// Requests remembered at most: an hour of a busy demo, in some tens of megabytes.
+pub const LOG_MAX: usize = 100_000;
+
+/// One request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoggedRequest {
+    /// Counts up from 1 in order of arrival; not reset by [`RequestLog::clear`].
+    pub sequence: u64,
+    /// The `User-Agent` header; empty without one.
+    pub user_agent: String,
+    /// What was asked.
+    pub verb: Verb,
+    /// The path, undecoded, without the query.
+    pub path: String,
+    /// The resource's plural; empty for discovery and health.
+    pub resource: String,
+    /// The namespace in the path.
+    pub namespace: Option<String>,
+    /// The object's name in the path.
+    pub name: Option<String>,
+    /// What follows the name, such as `status` or `binding`.
+    pub subresource: Option<String>,
+    /// The options of a list or watch.
+    pub options: ListOptions,
+    /// The HTTP status answered; `None` while the answer is being made.
+    pub status: Option<u16>,
+    /// The revision answered: a list's, or an object's.
+    pub revision: Option<u64>,
+}
+
+/// A copy of the log at one moment; its filters give smaller copies.
+#[derive(Clone)]
+pub struct RequestLog {
+    requests: Vec<LoggedRequest>,
+    dropped: u64,
+    recorder: Arc<Recorder>,
+}
+
+/// The log while it is written.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    inner: Mutex<Recorded>,
+}
+
+#[derive(Default)]
+struct Recorded {
+    requests: VecDeque<LoggedRequest>,
+    last: u64,
+    dropped: u64,
+}
+
+// === impl RequestLog ===
+
+impl RequestLog {
+    /// The lists of a resource, such as `pods`.
+    #[must_use]
+    pub fn lists(&self, resource: &str) -> RequestLog {
+        self.filter(|request| request.verb == Verb::List && request.resource == resource)
+    }
+
+    /// The watches of a resource, such as `pods`.
+    #[must_use]
+    pub fn watches(&self, resource: &str) -> RequestLog {
+        self.filter(|request| request.verb == Verb::Watch && request.resource == resource)
+    }
+
+    /// Whatever may change the store.
+    #[must_use]
+    pub fn writes(&self) -> RequestLog {
+        self.filter(|request| request.verb.is_write())
+    }
+
+    /// The requests of one verb.
+    #[must_use]
+    pub fn verb(&self, verb: Verb) -> RequestLog {
+        self.filter(|request| request.verb == verb)
+    }
+
+    /// The requests whose `User-Agent` is exactly this.
+    #[must_use]
+    pub fn by_user_agent(&self, user_agent: &str) -> RequestLog {
+        self.filter(|request| request.user_agent == user_agent)
+    }
+
+    /// The requests that a closure wants.
+    #[must_use]
+    pub fn filter(&self, wanted: impl Fn(&LoggedRequest) -> bool) -> RequestLog {
+        RequestLog {
+            requests: self
+                .requests
+                .iter()
+                .filter(|request| wanted(request))
+                .cloned()
+                .collect(),
+            dropped: self.dropped,
+            recorder: Arc::clone(&self.recorder),
+        }
+    }
+
+    /// How many requests there are in this copy.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// The requests in order of arrival.
+    pub fn iter(&self) -> std::slice::Iter<'_, LoggedRequest> {
+        self.requests.iter()
+    }
+
+    /// How many older requests the server no longer remembers.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Empties the server's log; this copy stays as it is, and numbering goes on.
+    pub fn clear(&self) {
+        self.recorder.inner.lock().requests.clear();
+    }
+}
+
+impl fmt::Debug for RequestLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.requests).finish()
+    }
+}
+
+impl<'a> IntoIterator for &'a RequestLog {
+    type Item = &'a LoggedRequest;
+    type IntoIter = std::slice::Iter<'a, LoggedRequest>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for RequestLog {
+    type Item = LoggedRequest;
+    type IntoIter = std::vec::IntoIter<LoggedRequest>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.requests.into_iter()
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// Records a request at its arrival and gives it its number.
+    pub(crate) fn arrived(&self, mut request: LoggedRequest) -> u64 {
+        let mut inner = self.inner.lock();
+        inner.last += 1;
+        request.sequence = inner.last;
+        if inner.requests.len() == LOG_MAX {
+            inner.requests.pop_front();
+            inner.dropped += 1;
+        }
+        inner.requests.push_back(request);
+        inner.last
+    }
+
+    /// Adds the answer, unless the request has been dropped or cleared meanwhile.
+    pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
+        let mut inner = self.inner.lock();
+        let Some(first) = inner.requests.front().map(|request| request.sequence) else {
+            return;
+        };
+        let at = sequence
+            .checked_sub(first)
+            .and_then(|at| usize::try_from(at).ok());
+        if let Some(request) = at.and_then(|at| inner.requests.get_mut(at)) {
+            request.status = Some(status);
+            request.revision = revision;
+        }
+    }
+
+    pub(crate) fn copy(recorder: &Arc<Recorder>) -> RequestLog {
+        let inner = recorder.inner.lock();
+        RequestLog {
+            requests: inner.requests.iter().cloned().collect(),
+            dropped: inner.dropped,
+            recorder: Arc::clone(recorder),
+        }
+    }
+}

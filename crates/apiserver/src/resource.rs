@@ -1,0 +1,147 @@
+//! The served kinds, prepared for requests: found by URL or by `apiVersion` and `kind`.
+//!
+//! Guarantees:
+//! - versions of one (group, plural) share one [`CollectionId`], so an object written in one version is read in all of them;
+//! - a [`Resource`] never changes after the server was built.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::kinds::{Kind, Kinds, Scope};
+use crate::selector::FieldTable;
+use crate::selector::field::table_of;
+
+/// The place of a (group, plural) in storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CollectionId(pub(crate) usize);
+
+/// One kind in one version, with what requests need to know of it.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) kind: Kind,
+    /// Distinguishes the versions of one collection.
+    pub(crate) ordinal: usize,
+    pub(crate) collection: CollectionId,
+    pub(crate) fields: FieldTable,
+    /// `"apiVersion":"v1","kind":"Pod"`, as an object starts.
+    pub(crate) type_meta: String,
+    /// Whether `status` is written through its own subresource only.
+    pub(crate) has_status: bool,
+}
+
+/// All resources of a server.
+pub(crate) struct Registry {
+    resources: Vec<Arc<Resource>>,
+    /// `group/version/plural` to the place in `resources`.
+    by_path: BTreeMap<String, usize>,
+    collections: usize,
+    kinds: Kinds,
+}
+
+// === impl Resource ===
+
+impl Resource {
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.kind.scope == Scope::Namespaced
+    }
+
+    pub(crate) fn serves(&self, verb: &str) -> bool {
+        self.kind.verbs.iter().any(|served| served == verb)
+    }
+
+    /// Whether this is the core group's resource of that plural.
+    pub(crate) fn is_core(&self, plural: &str) -> bool {
+        self.kind.group.is_empty() && self.kind.plural == plural
+    }
+
+    /// The storage key of one object.
+    pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        match namespace {
+            Some(namespace) if self.is_namespaced() => format!("{namespace}/{name}"),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn new(kind: &Kind, ordinal: usize, collection: CollectionId) -> Resource {
+        Resource {
+            kind: kind.clone(),
+            ordinal,
+            collection,
+            fields: table_of(kind),
+            type_meta: format!(
+                "\"apiVersion\":{},\"kind\":{}",
+                json!(kind.api_version()),
+                json!(kind.kind)
+            ),
+            has_status: kind.has_subresource("status"),
+        }
+    }
+}
+
+// === impl Registry ===
+
+impl Registry {
+    pub(crate) fn new(kinds: &Kinds) -> Registry {
+        let mut registry = Registry {
+            resources: Vec::with_capacity(kinds.len()),
+            by_path: BTreeMap::new(),
+            collections: 0,
+            kinds: kinds.clone(),
+        };
+        let mut collections = BTreeMap::new();
+        for (ordinal, kind) in kinds.iter().enumerate() {
+            let next = CollectionId(collections.len());
+            let collection = *collections.entry(kind.group_resource()).or_insert(next);
+            let resource = Arc::new(Resource::new(kind, ordinal, collection));
+            let path = path(&kind.group, &kind.version, &kind.plural);
+            registry.by_path.insert(path, ordinal);
+            registry.resources.push(resource);
+        }
+        registry.collections = collections.len();
+        registry
+    }
+
+    pub(crate) fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// How many collections there are; their ids count up from 0.
+    pub(crate) fn collections(&self) -> usize {
+        self.collections
+    }
+
+    pub(crate) fn by_path(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Option<&Arc<Resource>> {
+        let at = self.by_path.get(&path(group, version, plural))?;
+        self.resources.get(*at)
+    }
+
+    /// The resource of an `apiVersion` and a plural, as in `("apps/v1", "deployments")`.
+    pub(crate) fn by_plural(&self, api_version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.by_path(group, version, plural)
+    }
+
+    pub(crate) fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let found = self.kinds.by_kind(api_version, kind)?;
+        self.by_path(&found.group, &found.version, &found.plural)
+    }
+
+    /// The first resource, in any version, whose objects are stored in a collection.
+    pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
+        self.resources
+            .iter()
+            .find(|resource| resource.kind.group_resource() == group_resource)
+            .map(|resource| resource.collection)
+    }
+}
+
+fn path(group: &str, version: &str, plural: &str) -> String {
+    format!("{group}/{version}/{plural}")
+}

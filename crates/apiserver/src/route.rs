@@ -1,0 +1,207 @@
+//! From a URL and a method to a verb on a resource.
+//!
+//! Guarantees:
+//! - every path of the Kubernetes API leads to exactly one [`Destination`]; anything else is `Unknown`;
+//! - a path is decoded once, segment by segment, so an encoded slash is part of a name and never a separator.
+
+mod options;
+
+use std::sync::Arc;
+
+use http::Method;
+
+use crate::resource::{Registry, Resource};
+
+pub use options::ListOptions;
+pub(crate) use options::{Query, Revision};
+
+/// What a request does, as Kubernetes' audit and authorization name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow a collection or one object.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// Delete one object.
+    Delete,
+    /// Delete a collection's selected objects.
+    DeleteCollection,
+    /// Discovery, health, version, and what leads nowhere.
+    Other,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    Resource(Target),
+    /// `/api`: the versions of the core group.
+    CoreVersions,
+    /// `/apis`: the groups.
+    Groups,
+    /// `/apis/<group>`.
+    Group(String),
+    /// `/api/v1` and `/apis/<group>/<version>`.
+    GroupVersion(String, String),
+    Version,
+    Health,
+    Unknown,
+}
+
+/// A resource, or one object of it, or a part of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
+}
+
+// === impl Verb ===
+
+impl Verb {
+    /// The lower-case name, as discovery has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+            Verb::DeleteCollection => "deletecollection",
+            Verb::Other => "other",
+        }
+    }
+
+    /// Whether it can change the store.
+    pub fn is_write(self) -> bool {
+        !matches!(self, Verb::Get | Verb::List | Verb::Watch | Verb::Other)
+    }
+
+    fn of(method: &Method, target: &Target) -> Verb {
+        match (method, target.name.is_some()) {
+            (&Method::GET, true) => Verb::Get,
+            (&Method::GET, false) => Verb::List,
+            (&Method::POST, _) => Verb::Create,
+            (&Method::PUT, true) => Verb::Update,
+            (&Method::PATCH, true) => Verb::Patch,
+            (&Method::DELETE, true) => Verb::Delete,
+            (&Method::DELETE, false) => Verb::DeleteCollection,
+            _ => Verb::Other,
+        }
+    }
+}
+
+impl std::fmt::Display for Verb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Destination ===
+
+impl Destination {
+    pub(crate) fn find(registry: &Registry, path: &str) -> Destination {
+        let segments: Option<Vec<String>> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(decode)
+            .collect();
+        let Some(segments) = segments else {
+            return Destination::Unknown;
+        };
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["api"] => Destination::CoreVersions,
+            ["apis"] => Destination::Groups,
+            ["apis", group] => Destination::Group((*group).to_owned()),
+            ["api", version] => Destination::GroupVersion(String::new(), (*version).to_owned()),
+            ["apis", group, version] => {
+                Destination::GroupVersion((*group).to_owned(), (*version).to_owned())
+            }
+            ["api", version, rest @ ..] => target(registry, "", version, rest),
+            ["apis", group, version, rest @ ..] => target(registry, group, version, rest),
+            ["version"] => Destination::Version,
+            ["healthz" | "livez" | "readyz", ..] => Destination::Health,
+            _ => Destination::Unknown,
+        }
+    }
+
+    /// The verb that a method is on this path.
+    pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
+        match self {
+            Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
+            Destination::Resource(target) => Verb::of(method, target),
+            _ => Verb::Other,
+        }
+    }
+
+    pub(crate) fn target(&self) -> Option<&Target> {
+        match self {
+            Destination::Resource(target) => Some(target),
+            _ => None,
+        }
+    }
+}
+
+fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Destination {
+    let (namespace, rest) = match rest {
+        // "namespaces/x/pods" is below a namespace; "namespaces/x" and its own subresources are the namespace.
+        ["namespaces", _, "status" | "finalize"] => (None, rest),
+        ["namespaces", namespace, below @ ..] if !below.is_empty() => (Some(*namespace), below),
+        _ => (None, rest),
+    };
+    let (plural, name, subresource) = match rest {
+        [plural] => (plural, None, None),
+        [plural, name] => (plural, Some(*name), None),
+        [plural, name, subresource] => (plural, Some(*name), Some(*subresource)),
+        _ => return Destination::Unknown,
+    };
+    let Some(resource) = registry.by_path(group, version, plural) else {
+        return Destination::Unknown;
+    };
+    // A cluster-scoped resource has no path below a namespace, nor has a namespaced object one without.
+    let fits = match namespace {
+        Some(_) => resource.is_namespaced(),
+        None => !resource.is_namespaced() || name.is_none(),
+    };
+    if !fits {
+        return Destination::Unknown;
+    }
+    Destination::Resource(Target {
+        resource: Arc::clone(resource),
+        namespace: namespace.map(str::to_owned),
+        name: name.map(str::to_owned),
+        subresource: subresource.map(str::to_owned),
+    })
+}
+
+/// Decodes `%XX`; `None` if that is not UTF-8 or not complete.
+fn decode(segment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests;

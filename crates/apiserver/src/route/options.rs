@@ -1,0 +1,235 @@
+//! The query of a request, read into options and held against the rules of list and watch.
+//!
+//! Guarantees: an option that can't be read is a 400, options that contradict each other are the 422 of Kubernetes with one cause per field.
+
+use serde_json::Value;
+
+use crate::status::{ApiError, FieldError};
+
+/// The decoded pairs of a query, in the order sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+/// The options of a list or watch as they were sent; `None` stands for absent or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListOptions {
+    /// Whether a watch was asked for.
+    pub watch: bool,
+    /// `resourceVersion`.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`.
+    pub resource_version_match: Option<String>,
+    /// `limit`, above 0.
+    pub limit: Option<u64>,
+    /// `continue`.
+    pub continue_token: Option<String>,
+    /// `timeoutSeconds`.
+    pub timeout_seconds: Option<u64>,
+    /// `allowWatchBookmarks`.
+    pub allow_watch_bookmarks: bool,
+    /// `sendInitialEvents`.
+    pub send_initial_events: Option<bool>,
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+}
+
+/// A revision that a reader names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revision {
+    /// None given: the most recent state.
+    Unset,
+    /// `0`: whatever is at hand.
+    Any,
+    At(u64),
+}
+
+// === impl Query ===
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Query {
+        Query {
+            pairs: form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        }
+    }
+
+    /// The first value of that name, if it is not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// A boolean as apimachinery converts it: everything but `0` and `false` is true.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
+        Some(value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().map_err(|_| {
+            ApiError::bad_request(format!(
+                "strconv.ParseInt: parsing {text:?}: invalid syntax"
+            ))
+        })?;
+        Ok(Some(number))
+    }
+
+    /// Whether nothing is to be stored; any value but `All` is refused.
+    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+        match self.text("dryRun") {
+            None => Ok(false),
+            Some("All") => Ok(true),
+            Some(other) => {
+                let error = FieldError::unsupported("dryRun", other, &["All"]);
+                Err(ApiError::invalid_options("CreateOptions", &[error]))
+            }
+        }
+    }
+
+    /// The pairs as a JSON object of strings, as a body with the same options would be.
+    pub(crate) fn as_options(&self) -> Value {
+        let members = self.pairs.iter().map(|(name, value)| {
+            let value = match value.parse::<i64>() {
+                Ok(number) => Value::from(number),
+                Err(_) if value == "true" || value == "false" => Value::from(value == "true"),
+                Err(_) => Value::from(value.as_str()),
+            };
+            (name.clone(), value)
+        });
+        Value::Object(members.collect())
+    }
+}
+
+// === impl ListOptions ===
+
+impl ListOptions {
+    /// Reads the options without judging them together.
+    pub(crate) fn parse(query: &Query) -> Result<ListOptions, ApiError> {
+        let owned = |name: &str| query.text(name).map(str::to_owned);
+        let positive = |name: &str| -> Result<Option<u64>, ApiError> {
+            let number = query.number(name)?;
+            Ok(number
+                .and_then(|number| u64::try_from(number).ok())
+                .filter(|number| *number > 0))
+        };
+        Ok(ListOptions {
+            watch: query.flag("watch").unwrap_or(false),
+            resource_version: owned("resourceVersion"),
+            resource_version_match: owned("resourceVersionMatch"),
+            limit: positive("limit")?,
+            continue_token: owned("continue"),
+            timeout_seconds: positive("timeoutSeconds")?,
+            allow_watch_bookmarks: query.flag("allowWatchBookmarks").unwrap_or(false),
+            send_initial_events: query.flag("sendInitialEvents"),
+            label_selector: owned("labelSelector"),
+            field_selector: owned("fieldSelector"),
+        })
+    }
+
+    /// The revision asked for; anything but a decimal number is refused.
+    pub(crate) fn revision(&self) -> Result<Revision, ApiError> {
+        let Some(text) = self.resource_version.as_deref() else {
+            return Ok(Revision::Unset);
+        };
+        let number: u64 = text.parse().map_err(|_| {
+            let cause = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            ApiError::bad_request(format!("invalid resource version: {cause}"))
+        })?;
+        Ok(if number == 0 {
+            Revision::Any
+        } else {
+            Revision::At(number)
+        })
+    }
+
+    /// The contradictions that a list is refused for.
+    pub(crate) fn check_list(&self) -> Result<(), ApiError> {
+        let mut errors = Vec::new();
+        if let Some(matching) = self.resource_version_match.as_deref() {
+            const FIELD: &str = "resourceVersionMatch";
+            if self.continue_token.is_some() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
+            }
+            if self.resource_version.is_none() && self.continue_token.is_none() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            match matching {
+                "Exact" if self.resource_version.as_deref() == Some("0") => {
+                    errors.push(FieldError::forbidden(
+                        FIELD,
+                        "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                    ));
+                }
+                "Exact" | "NotOlderThan" => {}
+                other => errors.push(FieldError::unsupported(
+                    FIELD,
+                    other,
+                    &["Exact", "NotOlderThan", ""],
+                )),
+            }
+        }
+        if self.send_initial_events.is_some() {
+            errors.push(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        refuse(&errors)
+    }
+
+    /// The contradictions that a watch is refused for; `watch_list` says whether the server streams lists.
+    pub(crate) fn check_watch(&self, watch_list: bool) -> Result<(), ApiError> {
+        const FIELD: &str = "resourceVersionMatch";
+        let mut errors = Vec::new();
+        let matching = self.resource_version_match.as_deref();
+        if self.send_initial_events.is_some() {
+            if !watch_list {
+                errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"));
+            } else if matching.is_none() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ));
+            }
+        } else if matching.is_some() {
+            errors.push(FieldError::forbidden(
+                FIELD,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if let Some(matching) = matching {
+            if matching != "NotOlderThan" {
+                errors.push(FieldError::unsupported(FIELD, matching, &["NotOlderThan"]));
+            }
+            if self.continue_token.is_some() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
+            }
+        }
+        refuse(&errors)
+    }
+}
+
+fn refuse(errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_options("ListOptions", errors))
+}

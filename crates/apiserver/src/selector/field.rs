@@ -1,0 +1,311 @@
+//! Field selectors, and the table of the field labels that kinds know.
+//!
+//! Guarantees:
+//! - every kind knows `metadata.name` and `metadata.namespace`; the built-in ones also what [`FieldTable::of`] lists, as in the conversion functions of Kubernetes 1.36;
+//! - a field's value is read once, when the object is stored; an absent one has the default that Kubernetes would have filled in.
+
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+/// One selectable field.
+#[derive(Debug)]
+pub(crate) struct Field {
+    label: &'static str,
+    path: &'static [&'static str],
+    /// The value of an object that has none.
+    default: &'static str,
+}
+
+/// The selectable fields of a kind besides name and namespace.
+pub(crate) type FieldTable = &'static [Field];
+
+/// The values of a kind's [`FieldTable`] in one object, in the table's order.
+pub(crate) type Fields = Box<[Box<str>]>;
+
+/// A conjunction of comparisons; the empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FieldSelector {
+    terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Term {
+    source: Source,
+    equal: bool,
+    value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Source {
+    Name,
+    Namespace,
+    /// An index into the kind's table.
+    Own(usize),
+}
+
+const fn field(label: &'static str, path: &'static [&'static str]) -> Field {
+    Field {
+        label,
+        path,
+        default: "",
+    }
+}
+
+const fn with_default(
+    label: &'static str,
+    path: &'static [&'static str],
+    default: &'static str,
+) -> Field {
+    Field {
+        label,
+        path,
+        default,
+    }
+}
+
+const POD: FieldTable = &[
+    field("spec.nodeName", &["spec", "nodeName"]),
+    field("spec.restartPolicy", &["spec", "restartPolicy"]),
+    field("spec.schedulerName", &["spec", "schedulerName"]),
+    field("spec.serviceAccountName", &["spec", "serviceAccountName"]),
+    with_default("spec.hostNetwork", &["spec", "hostNetwork"], "false"),
+    field("status.phase", &["status", "phase"]),
+    field("status.podIP", &["status", "podIP"]),
+    field("status.nominatedNodeName", &["status", "nominatedNodeName"]),
+];
+const NODE: FieldTable = &[with_default(
+    "spec.unschedulable",
+    &["spec", "unschedulable"],
+    "false",
+)];
+const NAMESPACE: FieldTable = &[field("status.phase", &["status", "phase"])];
+const SECRET: FieldTable = &[with_default("type", &["type"], "Opaque")];
+const SERVICE: FieldTable = &[
+    field("spec.clusterIP", &["spec", "clusterIP"]),
+    with_default("spec.type", &["spec", "type"], "ClusterIP"),
+];
+const REPLICATION_CONTROLLER: FieldTable = &[with_default(
+    "status.replicas",
+    &["status", "replicas"],
+    "0",
+)];
+const JOB: FieldTable = &[with_default(
+    "status.successful",
+    &["status", "succeeded"],
+    "0",
+)];
+const CORE_EVENT: FieldTable = &[
+    field("involvedObject.kind", &["involvedObject", "kind"]),
+    field("involvedObject.namespace", &["involvedObject", "namespace"]),
+    field("involvedObject.name", &["involvedObject", "name"]),
+    field("involvedObject.uid", &["involvedObject", "uid"]),
+    field(
+        "involvedObject.apiVersion",
+        &["involvedObject", "apiVersion"],
+    ),
+    field(
+        "involvedObject.resourceVersion",
+        &["involvedObject", "resourceVersion"],
+    ),
+    field("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
+    field("reason", &["reason"]),
+    field("reportingComponent", &["reportingComponent"]),
+    field("source", &["source", "component"]),
+    field("type", &["type"]),
+];
+const EVENT: FieldTable = &[
+    field("regarding.kind", &["regarding", "kind"]),
+    field("regarding.namespace", &["regarding", "namespace"]),
+    field("regarding.name", &["regarding", "name"]),
+    field("regarding.uid", &["regarding", "uid"]),
+    field("regarding.apiVersion", &["regarding", "apiVersion"]),
+    field(
+        "regarding.resourceVersion",
+        &["regarding", "resourceVersion"],
+    ),
+    field("regarding.fieldPath", &["regarding", "fieldPath"]),
+    field("reason", &["reason"]),
+    field("reportingController", &["reportingController"]),
+    field("type", &["type"]),
+];
+const SIGNING_REQUEST: FieldTable = &[field("spec.signerName", &["spec", "signerName"])];
+const RESOURCE_SLICE: FieldTable = &[
+    field("spec.nodeName", &["spec", "nodeName"]),
+    field("spec.driver", &["spec", "driver"]),
+];
+
+// === impl FieldTable ===
+
+/// The table of a kind; empty for those that know name and namespace only.
+pub(crate) fn table_of(kind: &Kind) -> FieldTable {
+    if kind.custom {
+        return &[];
+    }
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "pods") => POD,
+        ("", "nodes") => NODE,
+        ("", "namespaces") => NAMESPACE,
+        ("", "secrets") => SECRET,
+        ("", "services") => SERVICE,
+        ("", "replicationcontrollers") => REPLICATION_CONTROLLER,
+        ("batch", "jobs") => JOB,
+        ("", "events") => CORE_EVENT,
+        ("events.k8s.io", "events") => EVENT,
+        ("certificates.k8s.io", "certificatesigningrequests") => SIGNING_REQUEST,
+        ("resource.k8s.io", "resourceslices") => RESOURCE_SLICE,
+        _ => &[],
+    }
+}
+
+/// The values of a table's fields in an object.
+pub(crate) fn values_of(table: FieldTable, object: &serde_json::Map<String, Value>) -> Fields {
+    table
+        .iter()
+        .map(|field| field.value_in(object).into())
+        .collect()
+}
+
+impl Field {
+    fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
+        let (first, rest) = self.path.split_first().expect("every field has a path");
+        let start = object.get(*first);
+        let found = rest.iter().fold(start, |value, step| value?.get(*step));
+        match found {
+            Some(Value::String(text)) => text.clone(),
+            Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string(),
+            _ => self.default.to_owned(),
+        }
+    }
+}
+
+// === impl FieldSelector ===
+
+impl FieldSelector {
+    pub(crate) fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    pub(crate) fn matches(&self, entry: &Entry) -> bool {
+        self.terms.iter().all(|term| {
+            let value = match term.source {
+                Source::Name => entry.name(),
+                Source::Namespace => entry.namespace().unwrap_or_default(),
+                Source::Own(at) => entry.fields.get(at).map_or("", |value| value),
+            };
+            (value == term.value) == term.equal
+        })
+    }
+
+    /// The name that `metadata.name=` demands, if it does.
+    pub(crate) fn required_name(&self) -> Option<&str> {
+        self.terms
+            .iter()
+            .find(|term| term.source == Source::Name && term.equal)
+            .map(|term| term.value.as_str())
+    }
+
+    /// Demands a name, as a watch of a single object does.
+    pub(crate) fn require_name(&mut self, name: &str) {
+        self.terms.push(Term {
+            source: Source::Name,
+            equal: true,
+            value: name.to_owned(),
+        });
+    }
+
+    /// Reads a selector for one kind.
+    pub(crate) fn parse(
+        kind: &Kind,
+        table: FieldTable,
+        text: &str,
+    ) -> Result<FieldSelector, ApiError> {
+        let mut terms = Vec::new();
+        for part in split_unescaped(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let Some((label, equal, value)) = split_term(part) else {
+                let message = format!("invalid selector: '{text}'; can't understand '{part}'");
+                return Err(ApiError::bad_request(message));
+            };
+            let value = unescape(value).ok_or_else(|| {
+                ApiError::bad_request(format!(
+                    "invalid field selector: invalid escape sequence in {value:?}"
+                ))
+            })?;
+            let source = source_of(kind, table, label)?;
+            terms.push(Term {
+                source,
+                equal,
+                value,
+            });
+        }
+        Ok(FieldSelector { terms })
+    }
+}
+
+fn source_of(kind: &Kind, table: FieldTable, label: &str) -> Result<Source, ApiError> {
+    match label {
+        "metadata.name" => return Ok(Source::Name),
+        "metadata.namespace" => return Ok(Source::Namespace),
+        _ => {}
+    }
+    let pod_alias = kind.group.is_empty() && kind.plural == "pods" && label == "spec.host";
+    let label = if pod_alias { "spec.nodeName" } else { label };
+    if let Some(at) = table.iter().position(|field| field.label == label) {
+        return Ok(Source::Own(at));
+    }
+    Err(ApiError::bad_request(if table.is_empty() && !kind.custom {
+        format!(
+            "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
+    } else {
+        format!("field label not supported: {label}")
+    }))
+}
+
+/// Splits at commas that no backslash escapes.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Splits at the first operator.
+fn split_term(part: &str) -> Option<(&str, bool, &str)> {
+    let at = part.find(['=', '!'])?;
+    let (label, rest) = part.split_at(at);
+    if let Some(value) = rest.strip_prefix("!=") {
+        return Some((label, false, value));
+    }
+    let value = rest.strip_prefix("==").or_else(|| rest.strip_prefix('='))?;
+    Some((label, true, value))
+}
+
+fn unescape(value: &str) -> Option<String> {
+    let mut plain = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => plain.push(chars.next().filter(|c| "\\,=".contains(*c))?),
+            ',' | '=' => return None,
+            _ => plain.push(c),
+        }
+    }
+    Some(plain)
+}

@@ -1,0 +1,293 @@
+//! Label selectors, and the labels they are compared with.
+//!
+//! Guarantees: set-based and equality-based requirements read as apimachinery's `labels.Parse` reads them; an absent label satisfies `!=` and `notin`.
+
+use serde_json::Value;
+
+/// An object's labels, ordered by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Labels(Box<[(Box<str>, Box<str>)]>);
+
+/// A conjunction of requirements; the empty one selects everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LabelSelector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operator {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    DoesNotExist,
+    GreaterThan(i64),
+    LessThan(i64),
+}
+
+/// What is left to read of a selector.
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+#[derive(Debug, PartialEq)]
+enum Token<'a> {
+    Word(&'a str),
+    Symbol(&'static str),
+    End,
+}
+
+/// Longest first, so that `==` is not read as two `=`.
+const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+
+// === impl Labels ===
+
+impl Labels {
+    /// The string-valued members of `metadata.labels`.
+    pub(crate) fn of(metadata: &Value) -> Labels {
+        let Some(Value::Object(labels)) = metadata.get("labels") else {
+            return Labels::default();
+        };
+        let mut pairs: Vec<(Box<str>, Box<str>)> = labels
+            .iter()
+            .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+            .collect();
+        pairs.sort_unstable();
+        Labels(pairs.into())
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        let at = self
+            .0
+            .binary_search_by(|(known, _)| (**known).cmp(key))
+            .ok()?;
+        Some(&self.0[at].1)
+    }
+}
+
+// === impl LabelSelector ===
+
+impl LabelSelector {
+    pub(crate) fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    pub(crate) fn matches(&self, labels: &Labels) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.matches(labels))
+    }
+
+    /// Reads a selector; the error is a sentence without its prefix.
+    pub(crate) fn parse(text: &str) -> Result<LabelSelector, String> {
+        let mut reader = Reader { rest: text };
+        let mut requirements = Vec::new();
+        if reader.peek() == Token::End {
+            return Ok(LabelSelector { requirements });
+        }
+        loop {
+            requirements.push(reader.requirement()?);
+            match reader.next() {
+                Token::End => break,
+                Token::Symbol(",") => {
+                    if matches!(reader.peek(), Token::End | Token::Symbol(",")) {
+                        return Err("found ',', expected: identifier after ','".to_owned());
+                    }
+                }
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: ',' or 'end of string'",
+                        other.text()
+                    ));
+                }
+            }
+        }
+        Ok(LabelSelector { requirements })
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.operator {
+            Operator::In(values) => {
+                value.is_some_and(|value| values.iter().any(|one| one == value))
+            }
+            Operator::NotIn(values) => {
+                value.is_none_or(|value| values.iter().all(|one| one != value))
+            }
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+            Operator::LessThan(bound) => number().is_some_and(|number| number < *bound),
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Token<'a> {
+        Reader { rest: self.rest }.next()
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        self.rest = self.rest.trim_start();
+        if self.rest.is_empty() {
+            return Token::End;
+        }
+        if let Some(symbol) = SYMBOLS
+            .into_iter()
+            .find(|symbol| self.rest.starts_with(symbol))
+        {
+            self.rest = &self.rest[symbol.len()..];
+            return Token::Symbol(symbol);
+        }
+        let end = self
+            .rest
+            .find(|c: char| c.is_whitespace() || "=!(),<>".contains(c))
+            .unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Token::Word(word)
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let absent = self.peek() == Token::Symbol("!");
+        if absent {
+            self.next();
+        }
+        let key = match self.next() {
+            Token::Word(word) => checked_key(word)?,
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        };
+        if absent {
+            return Ok(Requirement {
+                key,
+                operator: Operator::DoesNotExist,
+            });
+        }
+        let operator = match self.peek() {
+            Token::End | Token::Symbol(",") => Operator::Exists,
+            _ => self.operator()?,
+        };
+        Ok(Requirement { key, operator })
+    }
+
+    fn operator(&mut self) -> Result<Operator, String> {
+        match self.next() {
+            Token::Symbol("=" | "==") => Ok(Operator::In(vec![self.exact()?])),
+            Token::Symbol("!=") => Ok(Operator::NotIn(vec![self.exact()?])),
+            Token::Symbol(">") => Ok(Operator::GreaterThan(self.bound()?)),
+            Token::Symbol("<") => Ok(Operator::LessThan(self.bound()?)),
+            Token::Word("in") => Ok(Operator::In(self.set()?)),
+            Token::Word("notin") => Ok(Operator::NotIn(self.set()?)),
+            other => Err(format!(
+                "found '{}', expected: in, notin, =, ==, !=, gt, lt",
+                other.text()
+            )),
+        }
+    }
+
+    /// The value after `=`; none stands for the empty value.
+    fn exact(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Token::End | Token::Symbol(",") => Ok(String::new()),
+            Token::Word(word) => {
+                self.next();
+                checked_value(word)
+            }
+            other @ Token::Symbol(_) => {
+                Err(format!("found '{}', expected: identifier", other.text()))
+            }
+        }
+    }
+
+    fn bound(&mut self) -> Result<i64, String> {
+        let word = self.exact()?;
+        word.parse()
+            .map_err(|_| format!("values[0][key]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
+    }
+
+    fn set(&mut self) -> Result<Vec<String>, String> {
+        match self.next() {
+            Token::Symbol("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        let mut values = Vec::new();
+        loop {
+            match self.next() {
+                Token::Word(word) => {
+                    values.push(checked_value(word)?);
+                    match self.next() {
+                        Token::Symbol(",") => {}
+                        Token::Symbol(")") => return Ok(values),
+                        other => {
+                            return Err(format!("found '{}', expected: ',' or ')'", other.text()));
+                        }
+                    }
+                }
+                Token::Symbol(",") => values.push(String::new()),
+                Token::Symbol(")") => {
+                    values.push(String::new());
+                    return Ok(values);
+                }
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: ',', ')' or identifier",
+                        other.text()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+impl Token<'_> {
+    fn text(&self) -> &str {
+        match self {
+            Token::Word(word) => word,
+            Token::Symbol(symbol) => symbol,
+            Token::End => "",
+        }
+    }
+}
+
+/// An optional DNS prefix and a name of at most 63 characters.
+fn checked_key(key: &str) -> Result<String, String> {
+    let name = match key.split_once('/') {
+        None => key,
+        Some((prefix, name)) if is_qualified(prefix, 253) => name,
+        Some(_) => "",
+    };
+    if is_qualified(name, 63) {
+        return Ok(key.to_owned());
+    }
+    Err(format!(
+        "key: Invalid value: {key:?}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    ))
+}
+
+fn checked_value(value: &str) -> Result<String, String> {
+    if value.is_empty() || is_qualified(value, 63) {
+        return Ok(value.to_owned());
+    }
+    Err(format!(
+        "values[0][key]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    ))
+}
+
+fn is_qualified(name: &str, length_max: usize) -> bool {
+    let bytes = name.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    bytes.len() <= length_max
+        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.iter().all(inner)
+}

@@ -1,0 +1,252 @@
+//! The handle: a tower service for requests, and direct calls for the owner of the server.
+//!
+//! Guarantees:
+//! - cheap to clone; all clones are one server, which lives as long as one of them, a listener or an open watch;
+//! - direct calls are synchronous and go through the same logic as requests: validation, revision, events. They are not requests: no fault hits them, and the request log does not show them. Their author may also write `status` and the metadata that Kubernetes keeps from clients.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use serde_json::Value;
+use tower_service::Service;
+
+use crate::body::{Body, BoxError};
+use crate::builder::Builder;
+use crate::fault::Faults;
+use crate::object::Object;
+use crate::request_log::{Recorder, RequestLog};
+use crate::resource::Resource;
+use crate::serve::serve;
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::Entry;
+use crate::verb::How;
+use crate::verb::create::create;
+use crate::verb::delete::{DeleteOptions, Deleted, delete};
+use crate::verb::patch::{PatchBody, patch};
+use crate::verb::update::{Part, Subject, update};
+
+/// An embedded Kubernetes API server.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// What a call of the service is until it is answered.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+impl Server {
+    /// Starts describing a server.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>) -> Server {
+        Server { shared }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Sets the revision that was stored last; before the first request only.
+    pub(crate) fn restart_counting(&self, revision: u64) {
+        self.shared.lock().storage.start_at(revision);
+    }
+
+    /// Stores a new object and returns it as stored.
+    ///
+    /// A namespaced object without a namespace gets `default`; a revision in it is ignored, a uid, creation time or status is kept.
+    ///
+    /// # Errors
+    ///
+    /// What a client's POST would be refused for; an unknown kind is a 404.
+    pub fn create(&self, object: Value) -> Result<Value, ApiError> {
+        let resource = self.resource_of(&object)?;
+        let object = Object::of(&resource, object)?;
+        let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
+        Ok(show(&resource, &entry))
+    }
+
+    /// Replaces an object, status included, and returns it as stored.
+    ///
+    /// # Errors
+    ///
+    /// What a client's PUT would be refused for: 404, or 409 if it carries a revision that is not the stored one; without one it is unconditional.
+    pub fn update(&self, object: Value) -> Result<Value, ApiError> {
+        let resource = self.resource_of(&object)?;
+        let object = Object::of(&resource, object)?;
+        let namespace = match object.text("namespace") {
+            "" => "default",
+            namespace => namespace,
+        };
+        let subject = Subject {
+            resource: &resource,
+            namespace: Some(namespace),
+            name: object.text("name"),
+            part: Part::Whole,
+        };
+        let entry = update(&self.shared, subject, &object, How::DIRECT)?;
+        Ok(show(&resource, &entry))
+    }
+
+    /// Applies a JSON merge patch to an object, status included, and returns it as stored.
+    ///
+    /// `name` is `namespace/name`, or `name` in cluster scope.
+    ///
+    /// # Errors
+    ///
+    /// What a client's PATCH would be refused for.
+    pub fn patch(
+        &self,
+        api_version: &str,
+        plural: &str,
+        name: &str,
+        merge: Value,
+    ) -> Result<Value, ApiError> {
+        let resource = self
+            .resource(api_version, plural)
+            .ok_or_else(ApiError::no_such_path)?;
+        let subject = subject(&resource, name);
+        let entry = patch(&self.shared, subject, &PatchBody::Merge(merge), How::DIRECT)?;
+        Ok(show(&resource, &entry))
+    }
+
+    /// Deletes an object and returns its last state: at the deletion's revision, or marked if finalizers hold it.
+    ///
+    /// `name` is `namespace/name`, or `name` in cluster scope.
+    ///
+    /// # Errors
+    ///
+    /// What a client's DELETE would be refused for.
+    pub fn delete(&self, api_version: &str, plural: &str, name: &str) -> Result<Value, ApiError> {
+        let resource = self
+            .resource(api_version, plural)
+            .ok_or_else(ApiError::no_such_path)?;
+        let options = DeleteOptions::default();
+        let deleted = delete(
+            &self.shared,
+            subject(&resource, name),
+            &options,
+            How::DIRECT,
+        )?;
+        let (Deleted::Removed(entry) | Deleted::Marked(entry)) = deleted;
+        Ok(show(&resource, &entry))
+    }
+
+    /// The stored object.
+    ///
+    /// `name` is `namespace/name`, or `name` in cluster scope.
+    ///
+    /// # Panics
+    ///
+    /// If no such resource is served.
+    pub fn get(&self, api_version: &str, plural: &str, name: &str) -> Option<Value> {
+        let resource = self.expect_resource(api_version, plural);
+        let entry = self
+            .shared
+            .lock()
+            .storage
+            .get(resource.collection, name)
+            .cloned()?;
+        Some(show(&resource, &entry))
+    }
+
+    /// All stored objects of a resource, ordered by `namespace/name`.
+    ///
+    /// # Panics
+    ///
+    /// If no such resource is served.
+    pub fn list(&self, api_version: &str, plural: &str) -> Vec<Value> {
+        let resource = self.expect_resource(api_version, plural);
+        let snapshot = self.shared.lock().storage.snapshot(resource.collection);
+        snapshot
+            .range("", "")
+            .map(|entry| show(&resource, entry))
+            .collect()
+    }
+
+    /// The revision of the last write; one counter for the whole server.
+    pub fn revision(&self) -> u64 {
+        self.shared.lock().storage.revision()
+    }
+
+    /// The switchboard of faults.
+    pub fn faults(&self) -> Faults {
+        Faults::new(Arc::clone(&self.shared))
+    }
+
+    /// A copy of the request log as it is now.
+    pub fn requests(&self) -> RequestLog {
+        Recorder::copy(&self.shared.requests)
+    }
+
+    fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.shared.registry.by_plural(api_version, plural).cloned()
+    }
+
+    fn expect_resource(&self, api_version: &str, plural: &str) -> Arc<Resource> {
+        let Some(resource) = self.resource(api_version, plural) else {
+            panic!("no resource {plural:?} of {api_version:?} is served");
+        };
+        resource
+    }
+
+    fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
+        let text = |member: &str| object[member].as_str().unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let found = self.shared.registry.by_kind(api_version, kind).cloned();
+        found.ok_or_else(|| {
+            let message = format!("no kind {kind:?} of apiVersion {api_version:?} is served");
+            ApiError::new(404, "NotFound", message)
+        })
+    }
+}
+
+/// The object of a `namespace/name`.
+fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
+    let (namespace, name) = match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
+    };
+    Subject {
+        resource,
+        namespace,
+        name,
+        part: Part::Whole,
+    }
+}
+
+fn show(resource: &Resource, entry: &Entry) -> Value {
+    Value::Object(entry.object(resource))
+}
+
+impl<B> Service<Request<B>> for Server
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answering;
+
+    /// Always ready: what limits requests is answered to them.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answering {
+        Box::pin(serve(Arc::clone(&self.shared), request))
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}

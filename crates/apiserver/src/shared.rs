@@ -1,0 +1,132 @@
+//! What all requests of one server share: the store, the caches before it, and the settings.
+//!
+//! Guarantees:
+//! - one lock around store and caches, so an event reaches every watcher's channel in the same step that stores it;
+//! - the lock is never held across an `.await`, nor while a list is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::fault::FaultPlan;
+use crate::request_log::Recorder;
+use crate::resource::{Registry, Resource};
+use crate::status::ApiError;
+use crate::storage::{Entry, Event, Storage};
+use crate::watch_cache::{Cache, WatcherId};
+
+/// How long a request waits for a revision that is not there yet (`blockTimeout` in `watch_cache.go`).
+const REVISION_WAIT: Duration = Duration::from_secs(3);
+
+/// What the builder fixed.
+pub(crate) struct Settings {
+    pub(crate) watch_list: bool,
+    pub(crate) enforce_namespaces: bool,
+    pub(crate) allow_remote: bool,
+    pub(crate) watcher_buffer: usize,
+    pub(crate) clock: Clock,
+}
+
+/// One server.
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) settings: Settings,
+    pub(crate) faults: FaultPlan,
+    pub(crate) requests: Arc<Recorder>,
+    state: Mutex<State>,
+    revision: watch::Sender<u64>,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    pub(crate) storage: Storage,
+    /// One per collection, in the order of their ids.
+    pub(crate) caches: Vec<Cache>,
+    pub(crate) rng: fastrand::Rng,
+    last_watcher: u64,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn new(
+        registry: Registry,
+        settings: Settings,
+        caches: Vec<Cache>,
+        rng: fastrand::Rng,
+    ) -> Shared {
+        let storage = Storage::new(registry.collections());
+        Shared {
+            registry,
+            settings,
+            faults: FaultPlan::new(),
+            requests: Arc::default(),
+            state: Mutex::new(State {
+                storage,
+                caches,
+                rng,
+                last_watcher: 0,
+            }),
+            revision: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Stores an object at the next revision, or removes it, and tells the watchers.
+    pub(crate) fn commit(
+        &self,
+        state: &mut State,
+        resource: &Resource,
+        key: &Arc<str>,
+        new: Option<Arc<Entry>>,
+    ) -> Arc<Event> {
+        let State {
+            storage, caches, ..
+        } = state;
+        let collection = resource.collection;
+        let event = storage.commit(collection, key, new);
+        let cache = &mut caches[collection.0];
+        cache.dispatch(&event);
+        cache.advance(storage.log(collection), storage.horizon(collection));
+        self.revision.send_replace(event.revision);
+        event
+    }
+
+    /// Waits, for a while, until the store has reached a revision.
+    pub(crate) async fn reach(&self, revision: u64) -> Result<(), ApiError> {
+        if self.lock().storage.revision() >= revision {
+            return Ok(());
+        }
+        let mut reached = self.revision.subscribe();
+        let waiting = reached.wait_for(|current| *current >= revision);
+        if tokio::time::timeout(REVISION_WAIT, waiting).await.is_ok() {
+            return Ok(());
+        }
+        let current = self.lock().storage.revision();
+        Err(ApiError::revision_too_large(revision, current).retry_in(1))
+    }
+}
+
+// === impl State ===
+
+impl State {
+    pub(crate) fn next_watcher(&mut self) -> WatcherId {
+        self.last_watcher += 1;
+        WatcherId(self.last_watcher)
+    }
+
+    /// The revision of the next commit.
+    pub(crate) fn next_revision(&self) -> u64 {
+        self.storage.revision() + 1
+    }
+
+    pub(crate) fn watches(&self) -> usize {
+        self.caches.iter().map(Cache::watchers).sum()
+    }
+}

@@ -1,0 +1,450 @@
+//! Refusals as Kubernetes words them: `metav1.Status` bodies and the error that carries one.
+//!
+//! Guarantees:
+//! - every refusal has an HTTP code, and the reason and message that a 1.36 API server sends, word for word where a client may match on them;
+//! - [`ApiError`] displays as its message, and never hides its [`Status`].
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+
+/// What a client may do with the part of a page chain that is left after its token expired.
+const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// A request that was refused; it displays as the [`Status`]'s message.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct ApiError(Box<Status>);
+
+/// A `metav1.Status` that reports a failure.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason, such as `NotFound`; empty where Kubernetes sends none.
+    pub reason: String,
+    /// The sentence for people.
+    pub message: String,
+    /// What the failure is about.
+    pub details: Option<StatusDetails>,
+    /// A token with which an expired page chain can be continued inconsistently (`metadata.continue`).
+    pub continue_token: Option<String>,
+}
+
+/// What a [`Status`] is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StatusDetails {
+    /// The object's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The API group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource's plural, or the kind for validation errors.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// One entry per field that is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<StatusCause>,
+    /// Seconds after which to try again; mirrored in the `Retry-After` header if above 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+/// One reason more in a [`StatusDetails`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StatusCause {
+    /// The machine-readable reason, such as `FieldValueForbidden`.
+    pub reason: String,
+    /// The sentence for people.
+    pub message: String,
+    /// The field it is about.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// One field error, as validation collects them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) field: &'static str,
+    pub(crate) reason: &'static str,
+    /// What follows the field and a colon.
+    pub(crate) body: String,
+}
+
+// === impl Status ===
+
+impl Status {
+    fn failure(code: u16, reason: &str, message: impl Into<String>) -> Status {
+        Status {
+            code,
+            reason: reason.to_owned(),
+            message: message.into(),
+            details: None,
+            continue_token: None,
+        }
+    }
+
+    /// The body that goes over the wire.
+    pub fn to_json(&self) -> Value {
+        let mut metadata = json!({});
+        if let Some(token) = &self.continue_token {
+            metadata["continue"] = json!(token);
+        }
+        let mut status = json!({
+            "apiVersion": "v1",
+            "kind": "Status",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
+        if let Some(details) = &self.details {
+            status["details"] = json!(details);
+        }
+        status
+    }
+
+    /// Seconds after which the client may try again, if the server says.
+    pub fn retry_after(&self) -> Option<u32> {
+        let details = self.details.as_ref()?;
+        (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
+    }
+}
+
+// === impl FieldError ===
+
+impl FieldError {
+    pub(crate) fn forbidden(field: &'static str, body: &str) -> FieldError {
+        FieldError {
+            field,
+            reason: "FieldValueForbidden",
+            body: format!("Forbidden: {body}"),
+        }
+    }
+
+    pub(crate) fn invalid(field: &'static str, value: impl Display, body: &str) -> FieldError {
+        FieldError {
+            field,
+            reason: "FieldValueInvalid",
+            body: format!("Invalid value: {value}: {body}"),
+        }
+    }
+
+    pub(crate) fn required(field: &'static str, body: &str) -> FieldError {
+        FieldError {
+            field,
+            reason: "FieldValueRequired",
+            body: format!("Required value: {body}"),
+        }
+    }
+
+    pub(crate) fn unsupported(field: &'static str, value: &str, supported: &[&str]) -> FieldError {
+        let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        FieldError {
+            field,
+            reason: "FieldValueNotSupported",
+            body: format!(
+                "Unsupported value: {value:?}: supported values: {}",
+                supported.join(", ")
+            ),
+        }
+    }
+}
+
+// === impl ApiError ===
+
+impl ApiError {
+    /// What the server answers.
+    pub fn status(&self) -> &Status {
+        &self.0
+    }
+
+    /// The HTTP status code.
+    pub fn code(&self) -> u16 {
+        self.0.code
+    }
+
+    /// The machine-readable reason; empty where Kubernetes sends none.
+    pub fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    pub(crate) fn new(code: u16, reason: &str, message: impl Into<String>) -> ApiError {
+        ApiError(Box::new(Status::failure(code, reason, message)))
+    }
+
+    /// Adds what the failure is about: one object of a resource, or the resource itself if `name` is empty.
+    pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
+        let details = self.0.details.get_or_insert_default();
+        name.clone_into(&mut details.name);
+        details.group.clone_from(&kind.group);
+        details.kind.clone_from(&kind.plural);
+        self
+    }
+
+    pub(crate) fn caused_by(mut self, reason: &str, message: &str, field: &str) -> ApiError {
+        let details = self.0.details.get_or_insert_default();
+        details.causes.push(StatusCause {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            field: field.to_owned(),
+        });
+        self
+    }
+
+    pub(crate) fn retry_in(mut self, seconds: u32) -> ApiError {
+        self.0.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
+        ApiError::new(400, "BadRequest", message)
+    }
+
+    pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
+        let message = format!("{} {name:?} is forbidden: {why}", kind.group_resource());
+        ApiError::new(403, "Forbidden", message).about(kind, name)
+    }
+
+    pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
+        let message = format!("{} {name:?} not found", kind.group_resource());
+        ApiError::new(404, "NotFound", message).about(kind, name)
+    }
+
+    /// Nothing is served at this path.
+    pub(crate) fn no_such_path() -> ApiError {
+        ApiError::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+    }
+
+    pub(crate) fn method_not_allowed(kind: &Kind, verb: &str) -> ApiError {
+        let message = format!(
+            "{verb} is not supported on resources of kind \"{}\"",
+            kind.group_resource()
+        );
+        ApiError::new(405, "MethodNotAllowed", message).about(kind, "")
+    }
+
+    pub(crate) fn not_acceptable(accepted: &str) -> ApiError {
+        let message = format!("only the following media types are accepted: {accepted}");
+        ApiError::new(406, "NotAcceptable", message)
+    }
+
+    pub(crate) fn already_exists(kind: &Kind, name: &str) -> ApiError {
+        let message = format!("{} {name:?} already exists", kind.group_resource());
+        ApiError::new(409, "AlreadyExists", message).about(kind, name)
+    }
+
+    /// Every generated name was taken.
+    pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
+        let message = format!(
+            "{} {name:?} already exists, the server was not able to generate a unique name for the object",
+            kind.group_resource()
+        );
+        ApiError::new(409, "AlreadyExists", message)
+            .about(kind, name)
+            .retry_in(1)
+    }
+
+    pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            kind.group_resource()
+        );
+        ApiError::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// The revision in the body is not the stored one.
+    pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        ApiError::conflict(kind, name, why)
+    }
+
+    pub(crate) fn list_too_old() -> ApiError {
+        let message = "The resourceVersion for the provided list is too old.";
+        ApiError::new(410, "Expired", message)
+    }
+
+    /// A watch from `requested`, where only events above `horizon` are left.
+    pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
+        let message = format!("too old resource version: {requested} ({horizon})");
+        ApiError::new(410, "Expired", message)
+    }
+
+    /// As [`ApiError::watch_too_old`], where no watch cache stands before storage.
+    pub(crate) fn watch_compacted() -> ApiError {
+        let message = "The resourceVersion for the provided watch is too old.";
+        ApiError::new(410, "Expired", message)
+    }
+
+    pub(crate) fn continue_expired(inconsistent: String) -> ApiError {
+        let mut status = Status::failure(410, "Expired", EXPIRED_CONTINUE);
+        status.continue_token = Some(inconsistent);
+        ApiError(Box::new(status))
+    }
+
+    pub(crate) fn body_too_large() -> ApiError {
+        let message = "limit is 3145728"; // http.MaxBytesReader's words around the limit
+        ApiError::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {message}"),
+        )
+    }
+
+    pub(crate) fn unsupported_body(accepted: &str) -> ApiError {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        );
+        ApiError::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// An object whose fields don't hold what they must.
+    pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
+        let subject = if kind.group.is_empty() {
+            kind.kind.clone()
+        } else {
+            format!("{}.{}", kind.kind, kind.group)
+        };
+        let mut error = ApiError::validation(&subject, name, errors);
+        let details = error.0.details.get_or_insert_default();
+        details.group.clone_from(&kind.group);
+        details.kind.clone_from(&kind.kind);
+        error
+    }
+
+    /// Query options that contradict each other; `options` is their kind, such as `ListOptions`.
+    pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
+        let subject = format!("{options}.meta.k8s.io");
+        let mut error = ApiError::validation(&subject, "", errors);
+        let details = error.0.details.get_or_insert_default();
+        "meta.k8s.io".clone_into(&mut details.group);
+        options.clone_into(&mut details.kind);
+        error
+    }
+
+    fn validation(subject: &str, name: &str, errors: &[FieldError]) -> ApiError {
+        let sentences: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.body))
+            .collect();
+        let list = match sentences.as_slice() {
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let message = format!("{subject} {name:?} is invalid: {list}");
+        let mut error = ApiError::new(422, "Invalid", message);
+        error.0.details = Some(StatusDetails {
+            name: name.to_owned(),
+            causes: errors
+                .iter()
+                .map(|error| StatusCause {
+                    reason: error.reason.to_owned(),
+                    message: error.body.clone(),
+                    field: error.field.to_owned(),
+                })
+                .collect(),
+            ..StatusDetails::default()
+        });
+        error
+    }
+
+    pub(crate) fn too_many_requests() -> ApiError {
+        let message = "Too many requests, please try again later.";
+        ApiError::new(429, "TooManyRequests", message)
+    }
+
+    /// A server's fault without a reason of its own.
+    pub(crate) fn unexplained(message: &str) -> ApiError {
+        ApiError::new(500, "", message)
+    }
+
+    /// A revision that the server has not reached, and did not within the time it waits.
+    pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
+        let message =
+            format!("Timeout: Too large resource version: {requested}, current: {current}");
+        let mut error = ApiError::new(504, "Timeout", message);
+        let details = error.0.details.get_or_insert_default();
+        details.causes = vec![StatusCause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        }];
+        error
+    }
+
+    /// The failure that Kubernetes reports with this code, for answers on demand.
+    pub(crate) fn of_code(code: u16) -> ApiError {
+        let (reason, message) = match code {
+            400 => ("BadRequest", "the server rejected our request"),
+            401 => ("Unauthorized", "Unauthorized"),
+            403 => ("Forbidden", "forbidden"),
+            404 => (
+                "NotFound",
+                "the server could not find the requested resource",
+            ),
+            405 => (
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            ),
+            406 => (
+                "NotAcceptable",
+                "the server was unable to respond with a content type that the client supports",
+            ),
+            409 => ("Conflict", "the server reported a conflict"),
+            410 => (
+                "Expired",
+                "The resourceVersion for the provided list is too old.",
+            ),
+            413 => ("RequestEntityTooLarge", "the request is too large"),
+            415 => (
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format",
+            ),
+            422 => (
+                "Invalid",
+                "the server rejected our request due to an error in our request",
+            ),
+            429 => (
+                "TooManyRequests",
+                "Too many requests, please try again later.",
+            ),
+            500 => (
+                "InternalError",
+                "Internal error occurred: asked for by a fault",
+            ),
+            503 => (
+                "ServiceUnavailable",
+                "the server is currently unable to handle the request",
+            ),
+            504 => (
+                "Timeout",
+                "the server was unable to return a response in the time allotted",
+            ),
+            _ => ("", "asked for by a fault"),
+        };
+        ApiError::new(code, reason, message)
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde's skip_serializing_if calls"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

@@ -1,0 +1,221 @@
+//! The revisioned store of raw objects: what etcd is to a Kubernetes API server.
+//!
+//! Guarantees:
+//! - one revision for the whole store; every commit raises it by one and is one [`Event`] in its collection's log;
+//! - a [`Snapshot`] is one moment of one collection, costs O(1) to take, and never changes;
+//! - the state at an older revision can be had as long as the log reaches back to it;
+//! - objects are ordered by their key's bytes (`namespace/name`), as in etcd.
+//!
+//! Nothing here waits or knows HTTP; whoever owns the store holds the lock around it.
+
+mod entry;
+mod event;
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use imbl::OrdMap;
+use tokio::time::Instant;
+
+use crate::resource::CollectionId;
+
+pub(crate) use entry::Entry;
+pub(crate) use event::{Event, EventType, Shape, write_frame};
+
+/// Events kept per collection at most: the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in `watch_cache_history.go`), so that no watch cache reaches further back than storage.
+pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
+
+/// Age at which events may be forgotten: the API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
+const LOG_AGE: Duration = Duration::from_secs(5 * 60);
+
+/// Objects by key.
+type Objects = OrdMap<Arc<str>, Arc<Entry>>;
+
+/// All collections and the revision they share.
+pub(crate) struct Storage {
+    revision: u64,
+    collections: Vec<Collection>,
+}
+
+/// The objects of one (group, plural) and what happened to them lately.
+#[derive(Default)]
+struct Collection {
+    objects: Objects,
+    /// In order of revision.
+    log: VecDeque<Arc<Event>>,
+    /// Every event above it is in `log`.
+    horizon: u64,
+}
+
+/// One moment of one collection.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) revision: u64,
+    objects: Objects,
+}
+
+/// A snapshot with the events that lead back from it to an older revision.
+pub(crate) struct Rewind {
+    snapshot: Snapshot,
+    /// In order of revision; all above `target`.
+    events: Vec<Arc<Event>>,
+    target: u64,
+}
+
+/// The revision asked for is older than what the log still holds.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Compacted;
+
+// === impl Storage ===
+
+impl Storage {
+    pub(crate) fn new(collections: usize) -> Storage {
+        Storage {
+            revision: 0,
+            collections: (0..collections).map(|_| Collection::default()).collect(),
+        }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Sets where counting starts; for the objects that exist before the first request.
+    pub(crate) fn start_at(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
+        self.collections[collection.0].objects.get(key)
+    }
+
+    pub(crate) fn snapshot(&self, collection: CollectionId) -> Snapshot {
+        Snapshot {
+            revision: self.revision,
+            objects: self.collections[collection.0].objects.clone(),
+        }
+    }
+
+    /// What is needed to see a collection as it was at `revision`.
+    pub(crate) fn rewind(
+        &self,
+        collection: CollectionId,
+        revision: u64,
+    ) -> Result<Rewind, Compacted> {
+        if revision < self.horizon(collection) {
+            return Err(Compacted);
+        }
+        Ok(Rewind {
+            snapshot: self.snapshot(collection),
+            events: self.events_after(collection, revision),
+            target: revision,
+        })
+    }
+
+    /// The revision above which all events of a collection are known.
+    pub(crate) fn horizon(&self, collection: CollectionId) -> u64 {
+        self.collections[collection.0].horizon
+    }
+
+    /// All events of a collection that are still known, oldest first.
+    pub(crate) fn log(&self, collection: CollectionId) -> &VecDeque<Arc<Event>> {
+        &self.collections[collection.0].log
+    }
+
+    /// The events above a revision, oldest first; the caller has compared it with the horizon.
+    pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
+        let log = &self.collections[collection.0].log;
+        let first = log.partition_point(|event| event.revision <= revision);
+        log.range(first..).cloned().collect()
+    }
+
+    /// Stores or removes one object at the next revision: `new` must have been made for it.
+    pub(crate) fn commit(
+        &mut self,
+        collection: CollectionId,
+        key: &Arc<str>,
+        new: Option<Arc<Entry>>,
+    ) -> Arc<Event> {
+        self.revision += 1;
+        let collection = &mut self.collections[collection.0];
+        let old = match &new {
+            Some(entry) => collection
+                .objects
+                .insert(Arc::clone(key), Arc::clone(entry)),
+            None => collection.objects.remove(&**key),
+        };
+        let event = Arc::new(Event::new(self.revision, Instant::now(), old, new));
+        collection.record(Arc::clone(&event));
+        event
+    }
+
+    /// Forgets all events.
+    pub(crate) fn compact(&mut self) {
+        for collection in &mut self.collections {
+            collection.log.clear();
+            collection.horizon = self.revision;
+        }
+    }
+}
+
+// === impl Collection ===
+
+impl Collection {
+    fn record(&mut self, event: Arc<Event>) {
+        let now = event.at;
+        self.log.push_back(event);
+        while let Some(oldest) = self.log.front() {
+            let fresh = now.saturating_duration_since(oldest.at) <= LOG_AGE;
+            if fresh && self.log.len() <= LOG_EVENTS_MAX {
+                break;
+            }
+            self.horizon = oldest.revision;
+            self.log.pop_front();
+        }
+    }
+}
+
+// === impl Rewind ===
+
+impl Rewind {
+    /// Undoes the newer events; takes time in proportion to their number, so call it without a lock.
+    pub(crate) fn snapshot(self) -> Snapshot {
+        let mut objects = self.snapshot.objects;
+        for event in self.events.iter().rev() {
+            match &event.old {
+                Some(old) => {
+                    objects.insert(Arc::clone(&old.key), Arc::clone(old));
+                }
+                None => {
+                    objects.remove(event.key());
+                }
+            }
+        }
+        Snapshot {
+            revision: self.target,
+            objects,
+        }
+    }
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// The objects whose keys start with `prefix`, from `start` on (relative to the prefix), in order.
+    pub(crate) fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let from = format!("{prefix}{start}");
+        self.objects
+            .range::<_, str>((Bound::Included(from.as_str()), Bound::Unbounded))
+            .map(|(_, entry)| entry)
+            .take_while(move |entry| entry.key.starts_with(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests;

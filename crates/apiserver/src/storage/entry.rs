@@ -1,0 +1,172 @@
+//! One stored object: its JSON as it goes over the wire, and what selectors ask about it.
+//!
+//! Guarantees:
+//! - immutable and shared; the JSON is made once, when the object is stored;
+//! - `apiVersion` and `kind` are not part of the stored bytes, so one entry serves every version and list;
+//! - the same object gives the same bytes: members are ordered by name.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+use crate::selector::Labels;
+use crate::selector::field::{Fields, values_of};
+
+/// A stored object at one revision.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// `namespace/name`, or `name` in cluster scope.
+    pub(crate) key: Arc<str>,
+    /// What its `metadata.resourceVersion` says.
+    pub(crate) revision: u64,
+    pub(crate) labels: Labels,
+    pub(crate) fields: Fields,
+    /// The object's members after `apiVersion` and `kind`, without the braces around them.
+    members: Bytes,
+    /// Where the value of `metadata` is in `members`.
+    metadata: Range<usize>,
+}
+
+impl Entry {
+    /// Makes an object's entry at a revision; 0 stands for none, as in a dry run.
+    pub(crate) fn new(
+        resource: &Resource,
+        key: Arc<str>,
+        object: &Map<String, Value>,
+        revision: u64,
+    ) -> Entry {
+        let metadata = revised(object.get("metadata"), revision);
+        let mut members = Vec::with_capacity(512);
+        let mut at = 0..0;
+        let mut write = |name: &str, value: &Value| {
+            if !members.is_empty() {
+                members.push(b',');
+            }
+            append(&mut members, &json!(name));
+            members.push(b':');
+            let start = members.len();
+            append(&mut members, value);
+            start..members.len()
+        };
+        let mut written = false;
+        for (name, value) in object {
+            match name.as_str() {
+                "apiVersion" | "kind" => {}
+                "metadata" => {
+                    at = write(name, &metadata);
+                    written = true;
+                }
+                _ => drop(write(name, value)),
+            }
+        }
+        if !written {
+            at = write("metadata", &metadata);
+        }
+        Entry {
+            key,
+            revision,
+            labels: Labels::of(&metadata),
+            fields: values_of(resource.fields, object),
+            members: members.into(),
+            metadata: at,
+        }
+    }
+
+    /// The same object, saying another revision.
+    pub(crate) fn at_revision(&self, revision: u64) -> Entry {
+        let metadata: Value = serde_json::from_slice(self.metadata())
+            .expect("the metadata of an entry was written as JSON");
+        let metadata = revised(Some(&metadata), revision);
+        let mut members = Vec::with_capacity(self.members.len() + 8);
+        members.extend_from_slice(&self.members[..self.metadata.start]);
+        append(&mut members, &metadata);
+        let end = members.len();
+        members.extend_from_slice(&self.members[self.metadata.end..]);
+        Entry {
+            key: Arc::clone(&self.key),
+            revision,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            members: members.into(),
+            metadata: self.metadata.start..end,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.key
+            .split_once('/')
+            .map_or(&*self.key, |(_, name)| name)
+    }
+
+    /// The namespace; `None` in cluster scope.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.key.split_once('/').map(|(namespace, _)| namespace)
+    }
+
+    /// The JSON of `metadata`.
+    pub(crate) fn metadata(&self) -> &[u8] {
+        &self.members[self.metadata.clone()]
+    }
+
+    /// Appends the whole object in a resource's version.
+    pub(crate) fn write_object(&self, resource: &Resource, out: &mut Vec<u8>) {
+        self.write_as(&resource.type_meta, out);
+    }
+
+    /// Appends the whole object behind these `apiVersion` and `kind` members.
+    pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
+        out.reserve(type_meta.len() + self.members.len() + 3);
+        out.push(b'{');
+        out.extend_from_slice(type_meta.as_bytes());
+        out.push(b',');
+        out.extend_from_slice(&self.members);
+        out.push(b'}');
+    }
+
+    /// Appends the object as the items of built-in lists are: without `apiVersion` and `kind`.
+    pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
+        out.reserve(self.members.len() + 2);
+        out.push(b'{');
+        out.extend_from_slice(&self.members);
+        out.push(b'}');
+    }
+
+    /// Appends a `PartialObjectMetadata`.
+    pub(crate) fn write_metadata(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(
+            br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#,
+        );
+        out.extend_from_slice(self.metadata());
+        out.push(b'}');
+    }
+
+    /// The object as a value, in a resource's version.
+    pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
+        let mut bytes = Vec::new();
+        self.write_object(resource, &mut bytes);
+        serde_json::from_slice(&bytes).expect("an entry was written as JSON")
+    }
+}
+
+/// The metadata with this revision in it.
+fn revised(metadata: Option<&Value>, revision: u64) -> Value {
+    let mut metadata = metadata
+        .filter(|value| value.is_object())
+        .cloned()
+        .unwrap_or(json!({}));
+    if let Some(members) = metadata.as_object_mut() {
+        if revision == 0 {
+            members.remove("resourceVersion");
+        } else {
+            members.insert("resourceVersion".to_owned(), json!(revision.to_string()));
+        }
+    }
+    metadata
+}
+
+fn append(out: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(out, value).expect("writing JSON into memory can't fail");
+}

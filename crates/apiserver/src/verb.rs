@@ -1,0 +1,422 @@
+//! One request, from its parsed form to its answer; each verb has a file below.
+//!
+//! Guarantees:
+//! - a verb that the kind does not serve is 405, a subresource that it does not have 404;
+//! - what a write answers is the object as it was stored, in the representation asked for.
+
+pub(crate) mod binding;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod discovery;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod patch;
+pub(crate) mod update;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::route::{Destination, ListOptions, Query, Target, Verb};
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+use delete::{DeleteOptions, Deleted};
+use list::{ListCall, Page};
+use patch::PatchBody;
+use update::{Part, Subject};
+use watch::WatchCall;
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A client, which may write what Kubernetes lets clients write.
+    Request,
+    /// The owner of the server, who may also write status and metadata.
+    Direct,
+}
+
+/// How a write is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct How {
+    pub(crate) origin: Origin,
+    /// Everything but the store.
+    pub(crate) dry_run: bool,
+}
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) destination: Destination,
+    pub(crate) verb: Verb,
+    pub(crate) query: Query,
+    pub(crate) options: ListOptions,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// The answer to a request that was not refused.
+pub(crate) struct Reply {
+    pub(crate) code: StatusCode,
+    pub(crate) body: Body,
+    pub(crate) revision: Option<u64>,
+    pub(crate) content_type: &'static str,
+}
+
+// === impl How ===
+
+impl How {
+    pub(crate) const DIRECT: How = How {
+        origin: Origin::Direct,
+        dry_run: false,
+    };
+
+    fn request(dry_run: bool) -> How {
+        How {
+            origin: Origin::Request,
+            dry_run,
+        }
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    fn new(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
+        Reply {
+            code,
+            body,
+            revision,
+            content_type: "application/json",
+        }
+    }
+
+    fn json(code: StatusCode, value: &Value) -> Reply {
+        Reply::new(code, Body::full(format!("{value}\n")), None)
+    }
+
+    /// What Kubernetes answers where there is no object to show.
+    fn success(code: StatusCode, details: &Value) -> Reply {
+        let status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": details,
+            "code": code.as_u16(),
+        });
+        Reply::json(code, &status)
+    }
+
+    fn text(text: &'static str) -> Reply {
+        Reply {
+            code: StatusCode::OK,
+            body: Body::full(text),
+            revision: None,
+            content_type: "text/plain; charset=utf-8",
+        }
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Does what is asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// A write happens within one poll: dropped before, nothing has changed, and there is no after.
+    pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
+        match &self.destination {
+            Destination::Resource(target) => self.answer_resource(target).await,
+            _ => self.answer_discovery(),
+        }
+    }
+
+    fn answer_discovery(&self) -> Result<Reply, ApiError> {
+        let kinds = self.shared.registry.kinds();
+        let found = match &self.destination {
+            Destination::CoreVersions if wants_aggregated_discovery(&self.headers)? => {
+                return Ok(aggregated(&discovery::aggregated(kinds, true)));
+            }
+            Destination::Groups if wants_aggregated_discovery(&self.headers)? => {
+                return Ok(aggregated(&discovery::aggregated(kinds, false)));
+            }
+            Destination::CoreVersions => Some(discovery::core_versions()),
+            Destination::Groups => Some(discovery::groups(kinds)),
+            Destination::Group(group) => discovery::one_group(kinds, group),
+            Destination::GroupVersion(group, version) => {
+                discovery::resources(kinds, group, version)
+            }
+            Destination::Version => Some(discovery::version()),
+            Destination::Health => return Ok(Reply::text("ok")),
+            Destination::Unknown | Destination::Resource(_) => None,
+        };
+        let document = found.ok_or_else(ApiError::no_such_path)?;
+        Ok(Reply::json(StatusCode::OK, &document))
+    }
+
+    async fn answer_resource(&self, target: &Target) -> Result<Reply, ApiError> {
+        if let Some(subresource) = &target.subresource {
+            return self.answer_subresource(target, subresource);
+        }
+        let kind = &target.resource.kind;
+        if !target.resource.serves(self.verb.as_str()) {
+            return Err(ApiError::method_not_allowed(kind, self.verb.as_str()));
+        }
+        match self.verb {
+            Verb::Get => {
+                let entry = get::get(
+                    &self.shared,
+                    self.subject(target, Part::Whole)?,
+                    &self.options,
+                )
+                .await?;
+                self.show(target, StatusCode::OK, &entry)
+            }
+            Verb::List => self.list(target).await,
+            Verb::Watch => {
+                let call = WatchCall {
+                    resource: &target.resource,
+                    namespace: target.namespace.as_deref(),
+                    name: target.name.as_deref(),
+                    options: &self.options,
+                    representation: negotiate(&self.headers, &self.query, Verb::Watch)?,
+                };
+                let body = watch::watch(&self.shared, call).await?;
+                Ok(Reply::new(StatusCode::OK, body, None))
+            }
+            Verb::Create => self.create(target),
+            Verb::Update => {
+                let entry = self.update(target, Part::Main)?;
+                self.show(target, StatusCode::OK, &entry)
+            }
+            Verb::Patch => {
+                let entry = self.patch(target, Part::Main)?;
+                self.show(target, StatusCode::OK, &entry)
+            }
+            Verb::Delete => self.delete(target),
+            Verb::DeleteCollection => self.delete_collection(target).await,
+            Verb::Other => Err(ApiError::method_not_allowed(kind, self.verb.as_str())),
+        }
+    }
+
+    fn answer_subresource(&self, target: &Target, name: &str) -> Result<Reply, ApiError> {
+        let kind = &target.resource.kind;
+        let served = kind.subresources.iter().find(|sub| sub.name == name);
+        let served = served.ok_or_else(ApiError::no_such_path)?;
+        let verb = self.verb.as_str();
+        if !served.verbs.iter().any(|known| known == verb) {
+            return Err(ApiError::method_not_allowed(kind, verb));
+        }
+        let entry = match (name, self.verb) {
+            ("status", Verb::Get) => self.subject(target, Part::Status)?.read(&self.shared)?.0,
+            ("status", Verb::Update) => self.update(target, Part::Status)?,
+            ("status", Verb::Patch) => self.patch(target, Part::Status)?,
+            ("binding", Verb::Create) => {
+                let how = How::request(self.query.dry_run()?);
+                let entry = binding::bind(
+                    &self.shared,
+                    self.subject(target, Part::Whole)?,
+                    &self.value()?,
+                    how,
+                )?;
+                let mut reply = Reply::success(StatusCode::CREATED, &json!({}));
+                reply.revision = Some(entry.revision);
+                return Ok(reply);
+            }
+            _ => {
+                let message = format!(
+                    "the subresource {name} of {} is not served by this server",
+                    kind.group_resource()
+                );
+                return Err(ApiError::new(501, "NotImplemented", message));
+            }
+        };
+        self.show(target, StatusCode::OK, &entry)
+    }
+
+    async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
+        let representation = negotiate(&self.headers, &self.query, Verb::List)?;
+        let call = ListCall {
+            resource: &target.resource,
+            namespace: target.namespace.as_deref(),
+            options: &self.options,
+        };
+        let page = list::list(&self.shared, call).await?;
+        Ok(self.show_page(target, representation, page))
+    }
+
+    fn create(&self, target: &Target) -> Result<Reply, ApiError> {
+        let resource = &target.resource;
+        let value = self.value()?;
+        if !resource.serves("get") {
+            return Ok(Reply::json(StatusCode::CREATED, &reviewed(resource, value)));
+        }
+        let object = Object::of(resource, value)?;
+        let how = How::request(self.query.dry_run()?);
+        let entry = create::create(
+            &self.shared,
+            resource,
+            target.namespace.as_deref(),
+            object,
+            how,
+        )?;
+        self.show(target, StatusCode::CREATED, &entry)
+    }
+
+    fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
+        let object = Object::of(&target.resource, self.value()?)?;
+        let how = How::request(self.query.dry_run()?);
+        update::update(&self.shared, self.subject(target, part)?, &object, how)
+    }
+
+    fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
+        let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
+        let how = How::request(self.query.dry_run()?);
+        patch::patch(&self.shared, self.subject(target, part)?, &body, how)
+    }
+
+    fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
+        let options = self.delete_options()?;
+        let how = How::request(options.dry_run);
+        let deleted = delete::delete(
+            &self.shared,
+            self.subject(target, Part::Whole)?,
+            &options,
+            how,
+        )?;
+        match deleted {
+            Deleted::Marked(entry) => {
+                let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
+                self.show(target, code, &entry)
+            }
+            Deleted::Removed(entry) => {
+                let kind = &target.resource.kind;
+                let object = Object::stored(entry.object(&target.resource));
+                let mut details =
+                    json!({"name": entry.name(), "kind": kind.plural, "uid": object.text("uid")});
+                if !kind.group.is_empty() {
+                    details["group"] = json!(kind.group);
+                }
+                let mut reply = Reply::success(StatusCode::OK, &details);
+                reply.revision = Some(entry.revision);
+                Ok(reply)
+            }
+        }
+    }
+
+    async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
+        let representation = negotiate(&self.headers, &self.query, Verb::List)?;
+        let options = self.delete_options()?;
+        let how = How::request(options.dry_run);
+        let call = ListCall {
+            resource: &target.resource,
+            namespace: target.namespace.as_deref(),
+            options: &self.options,
+        };
+        let mut page = list::list(&self.shared, call).await?;
+        for entry in &mut page.entries {
+            let listed = Arc::clone(entry);
+            let subject = Subject {
+                resource: &target.resource,
+                namespace: listed.namespace(),
+                name: listed.name(),
+                part: Part::Whole,
+            };
+            match delete::delete(&self.shared, subject, &options, how) {
+                Ok(Deleted::Removed(deleted) | Deleted::Marked(deleted)) => *entry = deleted,
+                // Gone meanwhile: somebody else did what was asked.
+                Err(error) if error.code() == 404 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.show_page(target, representation, page))
+    }
+
+    /// The object that the path names.
+    fn subject<'a>(&self, target: &'a Target, part: Part) -> Result<Subject<'a>, ApiError> {
+        let name = target.name.as_deref();
+        Ok(Subject {
+            resource: &target.resource,
+            namespace: target.namespace.as_deref(),
+            name: name.ok_or_else(|| {
+                ApiError::method_not_allowed(&target.resource.kind, self.verb.as_str())
+            })?,
+            part,
+        })
+    }
+
+    /// The body as JSON.
+    fn value(&self) -> Result<Value, ApiError> {
+        match content_type(&self.headers).as_str() {
+            "" | "application/json" | "*/*" => {
+                serde_json::from_slice(&self.body).map_err(|error| {
+                    ApiError::bad_request(format!(
+                        "couldn't get version/kind; json parse error: {error}"
+                    ))
+                })
+            }
+            _ => Err(ApiError::unsupported_body("application/json")),
+        }
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        if self.body.is_empty() {
+            return DeleteOptions::parse(&self.query.as_options());
+        }
+        DeleteOptions::parse(&self.value()?)
+    }
+
+    /// One object in the representation asked for.
+    fn show(
+        &self,
+        target: &Target,
+        code: StatusCode,
+        entry: &Arc<Entry>,
+    ) -> Result<Reply, ApiError> {
+        let representation = negotiate(&self.headers, &self.query, Verb::Get)?;
+        let mut bytes = Vec::new();
+        match representation {
+            Representation::Object => entry.write_object(&target.resource, &mut bytes),
+            Representation::Metadata => entry.write_metadata(&mut bytes),
+            Representation::Table(_) => {
+                let page = Page::of_one(entry);
+                let mut reply = self.show_page(target, representation, page);
+                reply.code = code;
+                return Ok(reply);
+            }
+        }
+        bytes.push(b'\n');
+        Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
+    }
+
+    fn show_page(&self, target: &Target, representation: Representation, page: Page) -> Reply {
+        let revision = page.revision;
+        let clock = self.shared.settings.clock.clone();
+        let body = list::write(&target.resource, page, representation, clock);
+        Reply::new(StatusCode::OK, body, Some(revision))
+    }
+}
+
+fn aggregated(document: &Value) -> Reply {
+    let mut reply = Reply::json(StatusCode::OK, document);
+    reply.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    reply
+}
+
+/// The answer to a review, which is never stored: without access rules everything is allowed.
+fn reviewed(resource: &Resource, mut review: Value) -> Value {
+    if resource.kind.group == "authorization.k8s.io" && review.is_object() {
+        review["status"] = json!({"allowed": true, "reason": "this server has no access rules"});
+    }
+    review
+}

@@ -1,0 +1,78 @@
+//! POST on `pods/binding`: a scheduler's decision.
+//!
+//! Guarantees: a pod is bound at most once; a second binding, to whatever node, is a conflict that names the node.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::How;
+use super::update::{Subject, change};
+use crate::object::Object;
+use crate::shared::Shared;
+use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+
+/// Sets `spec.nodeName` to the binding's target, and the `PodScheduled` condition.
+pub(crate) fn bind(
+    shared: &Shared,
+    subject: Subject<'_>,
+    binding: &Value,
+    how: How,
+) -> Result<Arc<Entry>, ApiError> {
+    let kind = &subject.resource.kind;
+    let node = binding["target"]["name"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        let error = FieldError::required("target.name", "");
+        return Err(ApiError::invalid(kind, subject.name, &[error]));
+    }
+    let now = shared.settings.clock.now().to_string();
+    let uid = binding["metadata"]["uid"].as_str().unwrap_or_default();
+    change(shared, subject, how, |pod| {
+        let conflict = |why: String| Err(ApiError::conflict(kind, subject.name, &why));
+        if !uid.is_empty() && uid != pod.text("uid") {
+            return conflict(format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                pod.text("uid")
+            ));
+        }
+        if pod.is_deleting() {
+            return conflict(format!(
+                "pod {} is being deleted, cannot be assigned to a host",
+                subject.name
+            ));
+        }
+        let bound = pod
+            .get("spec")
+            .and_then(|spec| spec["nodeName"].as_str())
+            .unwrap_or_default();
+        if !bound.is_empty() {
+            return conflict(format!(
+                "pod {} is already assigned to node {bound:?}",
+                subject.name
+            ));
+        }
+        Ok(bound_to(pod, node, &now))
+    })
+}
+
+fn bound_to(pod: &Object, node: &str, now: &str) -> Object {
+    let mut bound = pod.clone();
+    let mut spec = object_or_empty(pod.get("spec"));
+    spec["nodeName"] = json!(node);
+    bound.set("spec", Some(spec));
+    let mut status = object_or_empty(pod.get("status"));
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.retain(|condition| condition["type"] != "PodScheduled");
+    conditions.push(json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now}));
+    status["conditions"] = json!(conditions);
+    bound.set("status", Some(status));
+    bound
+}
+
+fn object_or_empty(value: Option<&Value>) -> Value {
+    value
+        .filter(|value| value.is_object())
+        .cloned()
+        .unwrap_or_else(|| json!({}))
+}

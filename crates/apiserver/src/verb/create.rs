@@ -1,0 +1,293 @@
+//! POST on a collection: a new object.
+//!
+//! Guarantees:
+//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls give the same;
+//! - the check for an existing object and the store are one step.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{How, Origin};
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::shared::{Shared, State};
+use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+
+/// What is left of `generateName` before the suffix (`MaxGeneratedNameLength` in `names/generate.go`).
+const GENERATED_BASE_MAX: usize = 58;
+/// Characters of a generated suffix, and the alphabet without vowels and look-alikes (`util/rand`).
+const SUFFIX_LENGTH: usize = 5;
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Names tried before giving up (`maxNameGenerationCreateAttempts` in `store.go`).
+const GENERATE_ATTEMPTS: usize = 8;
+/// The longest name of an object (`DNS1123SubdomainMaxLength`).
+const NAME_MAX: usize = 253;
+/// The longest name of a namespace (`DNS1123LabelMaxLength`).
+const LABEL_MAX: usize = 63;
+
+/// Kinds whose built-in strategies count generations.
+const COUNTING_GENERATIONS: [&str; 20] = [
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "daemonsets.apps",
+    "deployments.apps",
+    "replicasets.apps",
+    "statefulsets.apps",
+    "cronjobs.batch",
+    "jobs.batch",
+    "ingresses.networking.k8s.io",
+    "ingressclasses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "poddisruptionbudgets.policy",
+    "pods",
+    "podtemplates",
+    "replicationcontrollers",
+    "priorityclasses.scheduling.k8s.io",
+    "endpointslices.discovery.k8s.io",
+];
+
+/// Creates an object; `namespace` is the URL's.
+pub(crate) fn create(
+    shared: &Shared,
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: Object,
+    how: How,
+) -> Result<Arc<Entry>, ApiError> {
+    let mut object = object;
+    let namespace = settle_namespace(resource, namespace, &mut object, how)?;
+    prepare(shared, resource, &mut object, how)?;
+    let mut state = shared.lock();
+    if let Some(namespace) = &namespace {
+        check_namespace(shared, &state, resource, namespace, object.text("name"))?;
+    }
+    let key: Arc<str> =
+        settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
+    if object.text("uid").is_empty() {
+        let uid = uid(&mut state.rng);
+        object.set_meta("uid", Some(json!(uid)));
+    }
+    if how.dry_run {
+        return Ok(Arc::new(Entry::new(resource, key, object.members(), 0)));
+    }
+    let revision = state.next_revision();
+    let entry = Arc::new(Entry::new(
+        resource,
+        Arc::clone(&key),
+        object.members(),
+        revision,
+    ));
+    shared.commit(&mut state, resource, &key, Some(Arc::clone(&entry)));
+    Ok(entry)
+}
+
+/// Whether the server counts this kind's generations.
+pub(crate) fn counts_generations(resource: &Resource) -> bool {
+    resource.kind.custom || COUNTING_GENERATIONS.contains(&resource.kind.group_resource().as_str())
+}
+
+fn settle_namespace(
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: &mut Object,
+    how: How,
+) -> Result<Option<String>, ApiError> {
+    if !resource.is_namespaced() {
+        object.set_meta("namespace", None);
+        return Ok(None);
+    }
+    let sent = object.text("namespace");
+    let namespace = match (namespace, sent, how.origin) {
+        (Some(namespace), "", _) => namespace.to_owned(),
+        (Some(namespace), sent, _) if sent == namespace => namespace.to_owned(),
+        (None, "", Origin::Direct) => "default".to_owned(),
+        (None, sent, Origin::Direct) => sent.to_owned(),
+        (Some(_), ..) => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        (None, _, Origin::Request) => {
+            return Err(ApiError::method_not_allowed(&resource.kind, "create"));
+        }
+    };
+    object.set_meta("namespace", Some(json!(namespace)));
+    Ok(Some(namespace))
+}
+
+/// Sets what the server sets, and takes away what a client may not set.
+fn prepare(
+    shared: &Shared,
+    resource: &Resource,
+    object: &mut Object,
+    how: How,
+) -> Result<(), ApiError> {
+    if how.origin == Origin::Request {
+        if !matches!(object.text("resourceVersion"), "" | "0") {
+            return Err(ApiError::unexplained(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let wiped = [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ];
+        for member in wiped {
+            object.set_meta(member, None);
+        }
+        if resource.has_status {
+            object.set("status", initial_status(resource));
+        }
+    } else if object.get("status").is_none() {
+        object.set("status", initial_status(resource));
+    }
+    object.set_meta("resourceVersion", None);
+    if object.meta("creationTimestamp").is_none() {
+        let now = shared.settings.clock.now();
+        object.set_meta("creationTimestamp", Some(json!(now.to_string())));
+    }
+    let given = object
+        .number("generation")
+        .filter(|_| how.origin == Origin::Direct);
+    let generation = counts_generations(resource).then(|| json!(given.unwrap_or(1)));
+    object.set_meta("generation", generation);
+    Ok(())
+}
+
+/// What the strategies of two core kinds put into a new object's status.
+fn initial_status(resource: &Resource) -> Option<Value> {
+    if resource.is_core("pods") {
+        Some(json!({"phase": "Pending"}))
+    } else if resource.is_core("namespaces") {
+        Some(json!({"phase": "Active"}))
+    } else {
+        None
+    }
+}
+
+fn check_namespace(
+    shared: &Shared,
+    state: &State,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<(), ApiError> {
+    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+        return Ok(());
+    };
+    let Some(entry) = state.storage.get(namespaces.collection, namespace) else {
+        if shared.settings.enforce_namespaces {
+            return Err(ApiError::not_found(&namespaces.kind, namespace));
+        }
+        return Ok(());
+    };
+    if Object::stored(entry.object(namespaces)).is_deleting() {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        return Err(ApiError::forbidden(&resource.kind, name, &why).caused_by(
+            "NamespaceTerminating",
+            &format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        ));
+    }
+    Ok(())
+}
+
+/// The key of the new object, after a name was generated if none was given.
+fn settle_name(
+    state: &mut State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: &mut Object,
+) -> Result<String, ApiError> {
+    let taken = |state: &State, key: &str| state.storage.get(resource.collection, key).is_some();
+    let name = object.text("name").to_owned();
+    if !name.is_empty() {
+        check_name(resource, &name)?;
+        let key = resource.key(namespace, &name);
+        if taken(state, &key) {
+            return Err(ApiError::already_exists(&resource.kind, &name));
+        }
+        return Ok(key);
+    }
+    let base = object.text("generateName").to_owned();
+    if base.is_empty() {
+        let error = FieldError::required("metadata.name", "name or generateName is required");
+        return Err(ApiError::invalid(&resource.kind, "", &[error]));
+    }
+    let mut cut = base.len().min(GENERATED_BASE_MAX);
+    while !base.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let mut name = String::new();
+    for _ in 0..GENERATE_ATTEMPTS {
+        name = format!("{}{}", &base[..cut], suffix(&mut state.rng));
+        check_name(resource, &name)?;
+        let key = resource.key(namespace, &name);
+        if !taken(state, &key) {
+            object.set_meta("name", Some(json!(name)));
+            return Ok(key);
+        }
+    }
+    Err(ApiError::no_free_name(&resource.kind, &name))
+}
+
+/// Names are DNS subdomains, those of namespaces DNS labels, RBAC's any path segment.
+fn check_name(resource: &Resource, name: &str) -> Result<(), ApiError> {
+    let segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    let dns = |also: &[u8], length_max: usize| {
+        let edge =
+            |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || also.contains(b);
+        let bytes = name.as_bytes();
+        bytes.len() <= length_max
+            && edge(bytes.first())
+            && edge(bytes.last())
+            && bytes.iter().all(inner)
+    };
+    let (sound, rule) = if resource.is_core("namespaces") {
+        (
+            dns(b"-", LABEL_MAX),
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+        )
+    } else if resource.kind.group == "rbac.authorization.k8s.io" {
+        (
+            segment,
+            "may not be '.' or '..', and may not contain '/' or '%'",
+        )
+    } else {
+        (
+            dns(b"-.", NAME_MAX),
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+        )
+    };
+    if sound {
+        return Ok(());
+    }
+    let error = FieldError::invalid("metadata.name", format!("{name:?}"), rule);
+    Err(ApiError::invalid(&resource.kind, name, &[error]))
+}
+
+fn suffix(rng: &mut fastrand::Rng) -> String {
+    (0..SUFFIX_LENGTH)
+        .map(|_| char::from(SUFFIX_ALPHABET[rng.usize(..SUFFIX_ALPHABET.len())]))
+        .collect()
+}
+
+/// A version 4 UUID.
+fn uid(rng: &mut fastrand::Rng) -> String {
+    let version = (rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
+    let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));
+    [0..8, 8..12, 12..16, 16..20, 20..32]
+        .map(|part| &digits[part])
+        .join("-")
+}

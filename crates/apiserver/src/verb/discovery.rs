@@ -1,0 +1,192 @@
+//! What the server serves, told to clients that ask: discovery, version and health.
+//!
+//! Guarantees: every kind and subresource of the tables appears, in the order of the tables; the aggregated form and the plain one say the same.
+
+use serde_json::{Value, json};
+
+use crate::kinds::{Kind, Kinds, Scope};
+
+/// The Kubernetes version that the server behaves as.
+const GIT_VERSION: &str = "v1.36.3";
+
+/// `/version`.
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": GIT_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "embedded",
+    })
+}
+
+/// `/api`.
+pub(crate) fn core_versions() -> Value {
+    json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+}
+
+/// `/apis`.
+pub(crate) fn groups(kinds: &Kinds) -> Value {
+    let groups: Vec<Value> = group_names(kinds)
+        .iter()
+        .filter(|name| !name.is_empty())
+        .map(|name| group(kinds, name))
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/<group>`; `None` if there is no such group.
+pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
+    if name.is_empty() || !kinds.iter().any(|kind| kind.group == name) {
+        return None;
+    }
+    let mut found = group(kinds, name);
+    found["kind"] = json!("APIGroup");
+    found["apiVersion"] = json!("v1");
+    Some(found)
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`; `None` if nothing is served there.
+pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+    let served: Vec<Value> = kinds
+        .iter()
+        .filter(|kind| kind.group == group && kind.version == version)
+        .flat_map(plain_resources)
+        .collect();
+    if served.is_empty() {
+        return None;
+    }
+    let group_version = if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    };
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": group_version,
+        "resources": served,
+    }))
+}
+
+/// The aggregated form of `/api` (core group only) or `/apis` (all others).
+pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
+    let items: Vec<Value> = group_names(kinds)
+        .iter()
+        .filter(|name| name.is_empty() == core)
+        .map(|name| {
+            let versions: Vec<Value> = versions(kinds, name)
+                .iter()
+                .map(|version| {
+                    let served: Vec<Value> = kinds
+                        .iter()
+                        .filter(|kind| kind.group == *name && kind.version == *version)
+                        .map(aggregated_resource)
+                        .collect();
+                    json!({"version": version, "resources": served, "freshness": "Current"})
+                })
+                .collect();
+            json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn group_names(kinds: &Kinds) -> Vec<&str> {
+    let mut names: Vec<&str> = kinds.iter().map(|kind| kind.group.as_str()).collect();
+    names.dedup();
+    names
+}
+
+/// A group's versions, the preferred one first.
+fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
+    let of_group = || kinds.iter().filter(|kind| kind.group == group);
+    let preferred = of_group().filter(|kind| kind.preferred);
+    let mut versions: Vec<&str> = Vec::new();
+    for kind in preferred.chain(of_group()) {
+        if !versions.contains(&kind.version.as_str()) {
+            versions.push(&kind.version);
+        }
+    }
+    versions
+}
+
+fn group(kinds: &Kinds, name: &str) -> Value {
+    let versions: Vec<Value> = versions(kinds, name)
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
+}
+
+fn plain_resources(kind: &Kind) -> Vec<Value> {
+    let namespaced = kind.scope == Scope::Namespaced;
+    let mut own = json!({
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": namespaced,
+        "kind": kind.kind,
+        "verbs": kind.verbs,
+    });
+    if !kind.short_names.is_empty() {
+        own["shortNames"] = json!(kind.short_names);
+    }
+    if !kind.categories.is_empty() {
+        own["categories"] = json!(kind.categories);
+    }
+    let below = kind.subresources.iter().map(|sub| {
+        let mut below = json!({
+            "name": format!("{}/{}", kind.plural, sub.name),
+            "singularName": "",
+            "namespaced": namespaced,
+            "kind": sub.kind,
+            "verbs": sub.verbs,
+        });
+        if (&sub.group, &sub.version) != (&kind.group, &kind.version) {
+            below["group"] = json!(sub.group);
+            below["version"] = json!(sub.version);
+        }
+        below
+    });
+    std::iter::once(own).chain(below).collect()
+}
+
+fn aggregated_resource(kind: &Kind) -> Value {
+    let subresources: Vec<Value> = kind
+        .subresources
+        .iter()
+        .map(|sub| {
+            json!({
+                "subresource": sub.name,
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "verbs": sub.verbs,
+            })
+        })
+        .collect();
+    let mut resource = json!({
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": if kind.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": kind.verbs,
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = json!(kind.short_names);
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = json!(kind.categories);
+    }
+    if !subresources.is_empty() {
+        resource["subresources"] = json!(subresources);
+    }
+    resource
+}

@@ -1,0 +1,32 @@
+//! GET of one object.
+//!
+//! Guarantees: without a revision the most recent state; at a revision, a state not older than that, waited for at most as long as a list waits.
+
+use std::sync::Arc;
+
+use crate::route::{ListOptions, Revision};
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+use super::update::Subject;
+
+/// Reads one object.
+///
+/// # Cancel safety
+///
+/// Dropping the future has no effect on the server.
+pub(crate) async fn get(
+    shared: &Shared,
+    subject: Subject<'_>,
+    options: &ListOptions,
+) -> Result<Arc<Entry>, ApiError> {
+    if let Revision::At(revision) = options.revision()? {
+        shared.reach(revision).await?;
+    }
+    let state = shared.lock();
+    let entry = state
+        .storage
+        .get(subject.resource.collection, &subject.key());
+    entry.cloned().ok_or_else(|| subject.not_found())
+}

@@ -1,0 +1,193 @@
+//! GET of a collection: which moment of it, which page, and the body that shows it.
+//!
+//! Guarantees:
+//! - every page of one chain shows the moment of the first page; a moment that is no longer known is HTTP 410;
+//! - the list's revision is the moment's, not the largest among the items;
+//! - the body is made in chunks while it is read, whatever its size;
+//! - custom kinds' lists have `items` before `metadata`, as the real server writes them.
+
+mod body;
+mod token;
+
+use std::sync::Arc;
+
+use crate::resource::Resource;
+use crate::route::{ListOptions, Revision};
+use crate::selector::Selection;
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::{Compacted, Entry, Snapshot};
+
+pub(crate) use body::{CHUNK_BYTES, write};
+use token::Token;
+
+/// One page of a collection.
+pub(crate) struct Page {
+    pub(crate) revision: u64,
+    pub(crate) entries: Vec<Arc<Entry>>,
+    /// Leads to the next page, if there is one.
+    pub(crate) continue_token: Option<String>,
+    /// How many objects follow, if that is known without reading them.
+    pub(crate) remaining: Option<usize>,
+}
+
+/// What a list is about.
+pub(crate) struct ListCall<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) options: &'a ListOptions,
+}
+
+/// The moment to be listed, and where in it to start.
+struct Start {
+    snapshot: Snapshot,
+    /// Relative to the prefix.
+    from: String,
+    limit: Option<usize>,
+}
+
+impl Page {
+    /// A page that shows one object, for representations that are lists.
+    pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
+        Page {
+            revision: entry.revision,
+            entries: vec![Arc::clone(entry)],
+            continue_token: None,
+            remaining: None,
+        }
+    }
+}
+
+/// Reads one page.
+///
+/// # Cancel safety
+///
+/// Dropping the future has no effect on the server.
+pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, ApiError> {
+    let options = call.options;
+    options.check_list()?;
+    let selection = Selection::parse(
+        &call.resource.kind,
+        call.resource.fields,
+        options.label_selector.as_deref().unwrap_or_default(),
+        options.field_selector.as_deref().unwrap_or_default(),
+    )?;
+    let start = match options.continue_token.as_deref() {
+        Some(token) => resume(shared, &call, token)?,
+        None => begin(shared, &call).await?,
+    };
+    let prefix = prefix(call.resource, call.namespace);
+    Ok(page(&start, &prefix, &selection))
+}
+
+/// What the keys of the listed objects start with.
+pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
+        _ => String::new(),
+    }
+}
+
+/// The first page's moment, by the table of revisions and matches.
+async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
+    let options = call.options;
+    let collection = call.resource.collection;
+    let cached = !shared.lock().caches[collection.0].is_off();
+    let limit = options
+        .limit
+        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let whole = |snapshot, limit| Start {
+        snapshot,
+        from: String::new(),
+        limit,
+    };
+    let exact = match options.resource_version_match.as_deref() {
+        Some(matching) => matching == "Exact",
+        None => limit.is_some(),
+    };
+    match options.revision()? {
+        Revision::Any if cached => Ok(whole(shared.lock().storage.snapshot(collection), None)),
+        Revision::Unset | Revision::Any => {
+            Ok(whole(shared.lock().storage.snapshot(collection), limit))
+        }
+        Revision::At(revision) if exact => {
+            let current = shared.lock().storage.revision();
+            if !cached && revision > current {
+                return Err(ApiError::revision_too_large(revision, current));
+            }
+            shared.reach(revision).await?;
+            let rewind = shared.lock().storage.rewind(collection, revision);
+            let rewind = rewind.map_err(|Compacted| ApiError::list_too_old())?;
+            Ok(whole(rewind.snapshot(), limit))
+        }
+        Revision::At(revision) => {
+            shared.reach(revision).await?;
+            Ok(whole(shared.lock().storage.snapshot(collection), limit))
+        }
+    }
+}
+
+/// The moment that a token names.
+fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
+    if !matches!(call.options.revision()?, Revision::Unset | Revision::Any) {
+        return Err(ApiError::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
+    let token = Token::decode(token)
+        .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;
+    let collection = call.resource.collection;
+    let limit = call
+        .options
+        .limit
+        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let state = shared.lock();
+    let snapshot = match token.revision {
+        None => state.storage.snapshot(collection),
+        Some(revision) => {
+            let current = state.storage.revision();
+            if revision > current {
+                return Err(ApiError::revision_too_large(revision, current));
+            }
+            let rewind = state.storage.rewind(collection, revision);
+            drop(state);
+            let rewind = rewind
+                .map_err(|Compacted| ApiError::continue_expired(token.at_latest().encode()))?;
+            rewind.snapshot()
+        }
+    };
+    Ok(Start {
+        snapshot,
+        from: token.start,
+        limit,
+    })
+}
+
+fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
+    let limit = start.limit.unwrap_or(usize::MAX);
+    let mut entries = Vec::new();
+    let mut range = start.snapshot.range(prefix, &start.from).peekable();
+    while entries.len() < limit
+        && let Some(entry) = range.next()
+    {
+        if selection.matches(entry) {
+            entries.push(Arc::clone(entry));
+        }
+    }
+    let more = range.peek().is_some();
+    let revision = start.snapshot.revision;
+    let continue_token = entries.last().filter(|_| more).map(|last: &Arc<Entry>| {
+        let token = Token {
+            revision: Some(revision),
+            start: format!("{}\0", &last.key[prefix.len()..]),
+        };
+        token.encode()
+    });
+    let remaining = (more && selection.is_everything()).then(|| range.count());
+    Page {
+        revision,
+        entries,
+        continue_token,
+        remaining,
+    }
+}

@@ -1,0 +1,135 @@
+//! The body of a list, written in chunks while it is read.
+//!
+//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use super::Page;
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::negotiate::Representation;
+use crate::resource::Resource;
+use crate::storage::Entry;
+use crate::table::Table;
+
+/// The size that a chunk is closed at: some frames of HTTP/2, and few enough writes for 100,000 objects.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The chunks of one list.
+struct Chunks {
+    head: Option<Vec<u8>>,
+    entries: std::vec::IntoIter<Arc<Entry>>,
+    tail: Option<Vec<u8>>,
+    resource: Arc<Resource>,
+    representation: Representation,
+    table: Table,
+    first: bool,
+}
+
+/// The body of a page.
+pub(crate) fn write(
+    resource: &Arc<Resource>,
+    page: Page,
+    representation: Representation,
+    clock: Clock,
+) -> Body {
+    let table = Table::new(resource, clock);
+    let (head, tail) = envelope(resource, &page, representation, &table);
+    let chunks = Chunks {
+        head: Some(head),
+        entries: page.entries.into_iter(),
+        tail: Some(tail),
+        resource: Arc::clone(resource),
+        representation,
+        table,
+        first: true,
+    };
+    Body::stream(stream::iter(chunks.map(Ok)))
+}
+
+impl Iterator for Chunks {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = match self.head.take() {
+            Some(head) => head,
+            None if self.tail.is_some() => Vec::with_capacity(CHUNK_BYTES),
+            None => return None,
+        };
+        while chunk.len() < CHUNK_BYTES {
+            let Some(entry) = self.entries.next() else {
+                chunk.extend(self.tail.take().into_iter().flatten());
+                return Some(chunk.into());
+            };
+            if !std::mem::take(&mut self.first) {
+                chunk.push(b',');
+            }
+            match self.representation {
+                Representation::Object if self.resource.kind.custom => {
+                    entry.write_object(&self.resource, &mut chunk);
+                }
+                Representation::Object => entry.write_item(&mut chunk),
+                Representation::Metadata => entry.write_metadata(&mut chunk),
+                Representation::Table(include) => self.table.write_row(&entry, include, &mut chunk),
+            }
+        }
+        Some(chunk.into())
+    }
+}
+
+/// What stands before and after the items.
+fn envelope(
+    resource: &Resource,
+    page: &Page,
+    representation: Representation,
+    table: &Table,
+) -> (Vec<u8>, Vec<u8>) {
+    let metadata = list_metadata(page);
+    let (head, tail) = match representation {
+        Representation::Object => {
+            let api_version = json!(resource.kind.api_version());
+            let kind = json!(format!("{}List", resource.kind.kind));
+            if resource.kind.custom {
+                let head = format!("{{\"apiVersion\":{api_version},\"items\":[");
+                (
+                    head,
+                    format!("],\"kind\":{kind},\"metadata\":{metadata}}}\n"),
+                )
+            } else {
+                let head = format!(
+                    "{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":["
+                );
+                (head, "]}\n".to_owned())
+            }
+        }
+        Representation::Metadata => {
+            let head = format!(
+                "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"items\":["
+            );
+            (head, "]}\n".to_owned())
+        }
+        Representation::Table(_) => {
+            let columns = table.columns();
+            let head = format!(
+                "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"columnDefinitions\":{columns},\"rows\":["
+            );
+            (head, "]}\n".to_owned())
+        }
+    };
+    (head.into_bytes(), tail.into_bytes())
+}
+
+fn list_metadata(page: &Page) -> Value {
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if let Some(token) = &page.continue_token {
+        metadata["continue"] = json!(token);
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = json!(remaining);
+    }
+    metadata
+}

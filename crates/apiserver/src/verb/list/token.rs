@@ -1,0 +1,127 @@
+//! Continue tokens: where the next page starts, and at which revision.
+//!
+//! Guarantees: the format of Kubernetes (base64url without padding around `{"v":"meta.k8s.io/v1","rv":…,"start":…}`); a token that was tampered with is refused with the cause Kubernetes gives.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+const VERSION: &str = "meta.k8s.io/v1";
+
+/// A decoded token.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Token {
+    /// `None` for whatever is current (`rv` -1).
+    pub(crate) revision: Option<u64>,
+    /// The first key, relative to the listed prefix.
+    pub(crate) start: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    #[serde(default)]
+    v: String,
+    #[serde(default)]
+    rv: i64,
+    #[serde(default)]
+    start: String,
+}
+
+impl Token {
+    pub(crate) fn encode(&self) -> String {
+        let revision = self
+            .revision
+            .map_or(-1, |revision| i64::try_from(revision).unwrap_or(i64::MAX));
+        let wire = Wire {
+            v: VERSION.to_owned(),
+            rv: revision,
+            start: self.start.clone(),
+        };
+        let json = serde_json::to_vec(&wire).expect("three plain members always serialize");
+        BASE64_URL_SAFE_NO_PAD.encode(json)
+    }
+
+    /// Reads a token; the error is the cause that follows `invalid continue token: `.
+    pub(crate) fn decode(text: &str) -> Result<Token, String> {
+        let json = BASE64_URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|error| format!("continue key is not valid: {error}"))?;
+        let wire: Wire = serde_json::from_slice(&json)
+            .map_err(|error| format!("continue key is not valid: {error}"))?;
+        if wire.v != VERSION {
+            return Err(format!(
+                "continue key is not valid: server does not recognize this encoded version {}",
+                wire.v
+            ));
+        }
+        if wire.rv == 0 || wire.rv < -1 {
+            return Err(format!(
+                "continue key is not valid: incorrect encoded start resourceVersion (version {VERSION})"
+            ));
+        }
+        if wire.start.is_empty() {
+            return Err(format!(
+                "continue key is not valid: encoded start key empty (version {VERSION})"
+            ));
+        }
+        if wire.start.starts_with('/') || wire.start.split('/').any(|part| part == "..") {
+            return Err(format!("continue key is not valid: {}", wire.start));
+        }
+        Ok(Token {
+            revision: u64::try_from(wire.rv).ok(),
+            start: wire.start,
+        })
+    }
+
+    /// The same place, at whatever revision is current.
+    pub(crate) fn at_latest(&self) -> Token {
+        Token {
+            revision: None,
+            start: self.start.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_back_as_it_was_written() {
+        let token = Token {
+            revision: Some(7),
+            start: "default/a\0".to_owned(),
+        };
+        assert_eq!(Token::decode(&token.encode()), Ok(token.clone()));
+        assert_eq!(
+            Token::decode(&token.at_latest().encode()),
+            Ok(token.at_latest())
+        );
+    }
+
+    #[test]
+    fn a_token_that_makes_no_sense_is_refused_with_its_cause() {
+        let cause = |json: &str| Token::decode(&BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_err();
+        let valid = |rv: &str, start: &str| {
+            format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":"{start}"}}"#)
+        };
+        assert!(
+            Token::decode("§")
+                .unwrap_err()
+                .starts_with("continue key is not valid: ")
+        );
+        assert_eq!(
+            cause(&valid("0", "a")),
+            "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+        );
+        assert_eq!(
+            cause(&valid("1", "")),
+            "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)"
+        );
+        assert_eq!(
+            cause(r#"{"v":"v0","rv":1,"start":"a"}"#),
+            "continue key is not valid: server does not recognize this encoded version v0"
+        );
+        assert!(cause(&valid("1", "../secrets")).contains("../secrets"));
+    }
+}

@@ -1,0 +1,106 @@
+//! PATCH: a merge patch or a JSON patch of the stored object.
+//!
+//! Guarantees:
+//! - a patch is applied to the object as it is stored in that moment; a revision inside the patch makes it conditional;
+//! - what a patch can make the server do is bounded in operations and in bytes copied.
+
+use std::sync::Arc;
+
+use json_patch::{PatchOperation, jsonptr::Pointer};
+use serde_json::Value;
+
+use super::How;
+use super::update::{Subject, change};
+use crate::object::Object;
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+/// Operations of a JSON patch at most (`maxJSONPatchOperations` in `patch.go`).
+const OPERATIONS_MAX: usize = 10_000;
+
+/// Bytes that `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes` in `server/config.go`).
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// The media types a patch may have.
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json";
+
+/// A patch, read but not applied.
+pub(crate) enum PatchBody {
+    Json(Vec<PatchOperation>),
+    Merge(Value),
+}
+
+impl PatchBody {
+    /// Reads a patch of the media type that the request names.
+    pub(crate) fn parse(media_type: &str, body: &[u8]) -> Result<PatchBody, ApiError> {
+        match media_type {
+            "application/json-patch+json" => {
+                let operations: Vec<PatchOperation> = read(body)?;
+                if operations.len() > OPERATIONS_MAX {
+                    let message = format!(
+                        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+                        operations.len()
+                    );
+                    return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+                }
+                Ok(PatchBody::Json(operations))
+            }
+            "application/merge-patch+json" => Ok(PatchBody::Merge(read(body)?)),
+            _ => Err(ApiError::unsupported_body(ACCEPTED)),
+        }
+    }
+
+    fn apply(&self, subject: Subject<'_>, document: &mut Value) -> Result<(), ApiError> {
+        match self {
+            PatchBody::Merge(patch) => {
+                json_patch::merge(document, patch);
+                Ok(())
+            }
+            PatchBody::Json(operations) => {
+                let mut copied = 0;
+                for operation in operations {
+                    copied += copied_bytes(operation, document);
+                    if copied > COPIED_BYTES_MAX {
+                        let message = "Unable to complete the JSON patch: the copied values exceed the size limit";
+                        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+                    }
+                    json_patch::patch(document, std::slice::from_ref(operation)).map_err(|error| {
+                        let message = format!("the server rejected our request due to an error in our request: {}", error.kind);
+                        ApiError::new(422, "Invalid", message).about(&subject.resource.kind, subject.name)
+                    })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Patches one object.
+pub(crate) fn patch(
+    shared: &Shared,
+    subject: Subject<'_>,
+    patch: &PatchBody,
+    how: How,
+) -> Result<Arc<Entry>, ApiError> {
+    change(shared, subject, how, |stored| {
+        let mut document = stored.clone().into_value();
+        patch.apply(subject, &mut document)?;
+        Object::of(subject.resource, document)
+    })
+}
+
+fn copied_bytes(operation: &PatchOperation, document: &Value) -> usize {
+    let PatchOperation::Copy(copy) = operation else {
+        return 0;
+    };
+    let from: &Pointer = &copy.from;
+    document
+        .pointer(from.as_str())
+        .map_or(0, |value| value.to_string().len())
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
+}

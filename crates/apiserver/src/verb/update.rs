@@ -1,0 +1,291 @@
+//! Changing a stored object: PUT, and what PUT, PATCH and binding have in common.
+//!
+//! Guarantees:
+//! - a change is computed from one stored state and stored only if that is still the state; otherwise it is computed anew (etcd's guaranteed update);
+//! - what nobody may change (uid, creation, deletion, generation) survives any change; `status` and the rest are written apart where the kind says so;
+//! - a change of nothing is no event and no revision;
+//! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::create::counts_generations;
+use super::{How, Origin};
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::shared::Shared;
+use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+
+/// One object to be changed.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) part: Part,
+}
+
+/// Which part of an object a write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but `status`, if that is a subresource.
+    Main,
+    Status,
+    /// Everything: a call on the server itself, or a subresource that writes into the main part.
+    Whole,
+}
+
+/// Kinds whose strategies refuse an update without a revision (`AllowUnconditionalUpdate`).
+const CONDITIONAL_ONLY: [&str; 17] = [
+    "apiservices.apiregistration.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "csistoragecapacities.storage.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "leasecandidates.coordination.k8s.io",
+    "leases.coordination.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "poddisruptionbudgets.policy",
+    "runtimeclasses.node.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+];
+
+impl Subject<'_> {
+    pub(crate) fn key(&self) -> String {
+        self.resource.key(self.namespace, self.name)
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.resource.kind, self.name)
+    }
+
+    /// The stored object and its entry.
+    pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
+        let state = shared.lock();
+        let entry = state
+            .storage
+            .get(self.resource.collection, &self.key())
+            .cloned();
+        drop(state);
+        let entry = entry.ok_or_else(|| self.not_found())?;
+        let object = Object::stored(entry.object(self.resource));
+        Ok((entry, object))
+    }
+}
+
+/// PUT: the object as it is to be.
+pub(crate) fn update(
+    shared: &Shared,
+    subject: Subject<'_>,
+    object: &Object,
+    how: How,
+) -> Result<Arc<Entry>, ApiError> {
+    change(shared, subject, how, |_| Ok(object.clone()))
+}
+
+/// Stores what `compute` makes of the stored object.
+///
+/// `compute` is called again when another write came between.
+pub(crate) fn change(
+    shared: &Shared,
+    subject: Subject<'_>,
+    how: How,
+    compute: impl Fn(&Object) -> Result<Object, ApiError>,
+) -> Result<Arc<Entry>, ApiError> {
+    let resource = subject.resource;
+    loop {
+        let (entry, old) = subject.read(shared)?;
+        let sent = compute(&old)?;
+        check_identity(subject, &old, &sent)?;
+        check_revision(subject, &entry, &sent)?;
+        let new = merge(subject, &old, sent, how)?;
+        let removes = old.is_deleting() && new.finalizers().is_empty() && grace_is_over(&old);
+        if how.dry_run || (new == old && !removes) {
+            let shown = Entry::new(
+                resource,
+                Arc::clone(&entry.key),
+                new.members(),
+                entry.revision,
+            );
+            return Ok(if how.dry_run { Arc::new(shown) } else { entry });
+        }
+        let mut state = shared.lock();
+        let still = state.storage.get(resource.collection, &entry.key);
+        if still.is_none_or(|current| current.revision != entry.revision) {
+            continue;
+        }
+        let revision = state.next_revision();
+        let stored = Arc::new(Entry::new(
+            resource,
+            Arc::clone(&entry.key),
+            new.members(),
+            revision,
+        ));
+        let kept = (!removes).then(|| Arc::clone(&stored));
+        shared.commit(&mut state, resource, &entry.key, kept);
+        return Ok(stored);
+    }
+}
+
+/// A grace period of 0, or none, lets the last finalizer's removal remove the object.
+fn grace_is_over(object: &Object) -> bool {
+    object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
+}
+
+fn check_identity(subject: Subject<'_>, old: &Object, sent: &Object) -> Result<(), ApiError> {
+    let name = sent.text("name");
+    if name.is_empty() {
+        let message =
+            "the name of the object (, based on URL) was undeterminable: name must be provided";
+        return Err(ApiError::bad_request(
+            message.replace("(,", &format!("({},", subject.name)),
+        ));
+    }
+    if name != subject.name {
+        let message = format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            subject.name
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    let namespace = sent.text("namespace");
+    if !namespace.is_empty()
+        && subject
+            .namespace
+            .is_some_and(|expected| expected != namespace)
+    {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let (uid, stored) = (sent.text("uid"), old.text("uid"));
+    if !uid.is_empty() && uid != stored {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+        );
+        return Err(ApiError::conflict(
+            &subject.resource.kind,
+            subject.name,
+            &why,
+        ));
+    }
+    Ok(())
+}
+
+fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<(), ApiError> {
+    let kind = &subject.resource.kind;
+    match sent.text("resourceVersion") {
+        "" | "0" => {
+            let conditional =
+                kind.custom || CONDITIONAL_ONLY.contains(&kind.group_resource().as_str());
+            if conditional && subject.part != Part::Whole {
+                let error = FieldError::invalid(
+                    "metadata.resourceVersion",
+                    0,
+                    "must be specified for an update",
+                );
+                return Err(ApiError::invalid(kind, subject.name, &[error]));
+            }
+            Ok(())
+        }
+        revision if revision.parse() == Ok(entry.revision) => Ok(()),
+        _ => Err(ApiError::modified(kind, subject.name)),
+    }
+}
+
+/// The object to store: what was sent, where the client may write, and the old one elsewhere.
+fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
+    let resource = subject.resource;
+    let mut new = match subject.part {
+        Part::Status => {
+            let mut new = old.clone();
+            new.set("status", sent.get("status").cloned());
+            return Ok(new);
+        }
+        Part::Main if resource.has_status => {
+            let mut new = sent;
+            new.set("status", old.get("status").cloned());
+            new
+        }
+        Part::Main | Part::Whole => sent,
+    };
+    for member in [
+        "uid",
+        "namespace",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ] {
+        new.set_meta(member, old.meta(member).cloned());
+    }
+    if how.origin == Origin::Request {
+        check_protected(subject, old, &new)?;
+    }
+    if counts_generations(resource) && changes_desire(resource, old, &new) {
+        let next = old.number("generation").unwrap_or(0) + 1;
+        new.set_meta("generation", Some(json!(next)));
+    }
+    Ok(new)
+}
+
+fn check_protected(subject: Subject<'_>, old: &Object, new: &Object) -> Result<(), ApiError> {
+    let resource = subject.resource;
+    let mut errors = Vec::new();
+    if old.is_deleting() {
+        let known = old.finalizers();
+        let added: Vec<String> = new
+            .finalizers()
+            .into_iter()
+            .filter(|finalizer| !known.contains(finalizer))
+            .map(|finalizer| format!("{finalizer:?}"))
+            .collect();
+        if !added.is_empty() {
+            let body = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &body));
+        }
+    }
+    let node = |object: &Object| {
+        object
+            .get("spec")
+            .and_then(|spec| spec.get("nodeName"))
+            .cloned()
+    };
+    if resource.is_core("pods") && subject.part == Part::Main && node(old) != node(new) {
+        let body = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+        errors.push(FieldError::forbidden("spec", body));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&resource.kind, subject.name, &errors))
+}
+
+/// Whether what is desired differs: anything outside `metadata` and `status`, and a Deployment's annotations.
+fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
+    let desired = |object: &Object| -> Vec<(String, Value)> {
+        let observed =
+            |member: &str| member == "metadata" || (member == "status" && resource.has_status);
+        object
+            .members()
+            .iter()
+            .filter(|(member, _)| !observed(member))
+            .map(|(member, value)| (member.clone(), value.clone()))
+            .collect()
+    };
+    let annotated = resource.kind.group_resource() == "deployments.apps"
+        && old.meta("annotations") != new.meta("annotations");
+    annotated || desired(old) != desired(new)
+}

@@ -1,0 +1,211 @@
+//! Following a collection: where a watch starts, and what it is sent first.
+//!
+//! Guarantees:
+//! - no event is lost or told twice between the start and the live events: both are taken in one step under the lock;
+//! - what fails before the stream is an HTTP error; what fails later is one ERROR event in a 200 stream, and its end;
+//! - the rules of starting points, streaming lists and bookmarks are those of Kubernetes 1.36.
+
+mod frame;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::body::Body;
+use crate::negotiate::Representation;
+use crate::resource::Resource;
+use crate::route::{ListOptions, Revision};
+use crate::selector::Selection;
+use crate::shared::{Shared, State};
+use crate::status::ApiError;
+use crate::storage::{Entry, Event, Snapshot};
+use crate::watch_cache::{Delivery, Filter, WATCHES_MAX, Watcher};
+
+use super::list::prefix;
+use frame::Framer;
+use stream::{Backlog, OrdersSince, Registration, Timers, WatchStream};
+
+/// Seconds that a watch lasts that names no time-out: a random number from this to its double (`--min-request-timeout`).
+const TIMEOUT_SECONDS_MIN: u64 = 1_800;
+
+/// What is to be followed.
+pub(crate) struct WatchCall<'a> {
+    pub(crate) resource: &'a Arc<Resource>,
+    pub(crate) namespace: Option<&'a str>,
+    /// The one object that the URL names.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) options: &'a ListOptions,
+    pub(crate) representation: Representation,
+}
+
+/// Where the events start.
+enum Start {
+    /// Every object as it is now, then what follows.
+    Objects,
+    /// What happened after this revision; one in the future is silence until then.
+    After(u64),
+    /// What happens from now on.
+    Now,
+}
+
+/// What the lock was held for: everything a watch needs of one moment.
+struct Opened {
+    registration: Registration,
+    receiver: mpsc::Receiver<Delivery>,
+    orders: OrdersSince,
+    /// The collection, if all its objects come first.
+    snapshot: Option<Snapshot>,
+    /// What happened since the start.
+    events: Vec<Arc<Event>>,
+    revision: u64,
+    timeout: Duration,
+}
+
+/// Opens a watch; the body ends at the deadline, with a fault, or when its reader is too slow.
+///
+/// # Cancel safety
+///
+/// Dropping the future, and later the body, closes the watch.
+pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<Body, ApiError> {
+    let options = call.options;
+    options.check_watch(shared.settings.watch_list)?;
+    let start = start(options)?;
+    let filter = Filter {
+        prefix: prefix(call.resource, call.namespace),
+        selection: selection(&call)?,
+        after: if let Start::After(after) = start {
+            after
+        } else {
+            0
+        },
+    };
+    if let (Start::Objects, Revision::At(revision)) = (&start, options.revision()?)
+        && let Err(error) = shared.reach(revision).await
+    {
+        return Ok(Body::full(frame::error(&error)));
+    }
+    open(shared, &call, &filter, &start)
+}
+
+fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
+    let options = call.options;
+    let mut selection = Selection::parse(
+        &call.resource.kind,
+        call.resource.fields,
+        options.label_selector.as_deref().unwrap_or_default(),
+        options.field_selector.as_deref().unwrap_or_default(),
+    )?;
+    if let Some(name) = call.name {
+        if selection
+            .fields
+            .required_name()
+            .is_some_and(|required| required != name)
+        {
+            return Err(ApiError::bad_request(
+                "fieldSelector metadata.name doesn't match requested name",
+            ));
+        }
+        selection.fields.require_name(name);
+    }
+    Ok(selection)
+}
+
+/// The table of starting points.
+fn start(options: &ListOptions) -> Result<Start, ApiError> {
+    Ok(match (options.revision()?, options.send_initial_events) {
+        (Revision::Unset | Revision::Any, None) | (_, Some(true)) => Start::Objects,
+        (Revision::Unset | Revision::Any, Some(false)) => Start::Now,
+        (Revision::At(revision), _) => Start::After(revision),
+    })
+}
+
+/// Registers the watcher and makes its body.
+fn open(
+    shared: &Arc<Shared>,
+    call: &WatchCall<'_>,
+    filter: &Filter,
+    start: &Start,
+) -> Result<Body, ApiError> {
+    let opened = match register(shared, call, filter, start)? {
+        Ok(opened) => opened,
+        Err(too_old) => return Ok(Body::full(frame::error(&too_old))),
+    };
+    let bookmarks = call.options.allow_watch_bookmarks;
+    let backlog = match opened.snapshot {
+        Some(snapshot) => {
+            let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry);
+            let entries = snapshot
+                .range(&filter.prefix, "")
+                .filter(selected)
+                .cloned()
+                .collect();
+            let end = (bookmarks && shared.settings.watch_list).then_some(opened.revision);
+            Backlog::objects(entries, end)
+        }
+        None => Backlog::events(opened.events, filter),
+    };
+    let framer = Framer::new(
+        call.resource,
+        call.representation,
+        shared.settings.clock.clone(),
+    );
+    let timers = Timers::new(opened.timeout, bookmarks);
+    let stream = WatchStream::new(opened.registration, opened.receiver, opened.orders);
+    Ok(Body::stream(stream.run(backlog, framer, timers)))
+}
+
+/// Takes the start and registers the watcher in one step; the inner error goes into the stream.
+fn register(
+    shared: &Arc<Shared>,
+    call: &WatchCall<'_>,
+    filter: &Filter,
+    start: &Start,
+) -> Result<Result<Opened, ApiError>, ApiError> {
+    let collection = call.resource.collection;
+    let (sender, receiver) = mpsc::channel(shared.settings.watcher_buffer);
+    let mut state = shared.lock();
+    if state.watches() >= WATCHES_MAX {
+        return Err(ApiError::too_many_requests().retry_in(1));
+    }
+    let events = match start {
+        Start::After(after) => match replay(&state, call.resource, *after) {
+            Ok(events) => events,
+            Err(error) => return Ok(Err(error)),
+        },
+        Start::Objects | Start::Now => Vec::new(),
+    };
+    let seconds = call.options.timeout_seconds;
+    let seconds =
+        seconds.unwrap_or_else(|| state.rng.u64(TIMEOUT_SECONDS_MIN..2 * TIMEOUT_SECONDS_MIN));
+    let id = state.next_watcher();
+    let watcher = Watcher {
+        filter: filter.clone(),
+        bookmarks: call.options.allow_watch_bookmarks,
+        sender,
+    };
+    state.caches[collection.0].open(id, watcher);
+    Ok(Ok(Opened {
+        registration: Registration::new(shared, collection, id),
+        receiver,
+        orders: OrdersSince::new(shared.faults.orders()),
+        snapshot: matches!(start, Start::Objects).then(|| state.storage.snapshot(collection)),
+        events,
+        revision: state.storage.revision(),
+        timeout: Duration::from_secs(seconds),
+    }))
+}
+
+/// The events after a revision, unless some of them are forgotten.
+fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
+    let cache = &state.caches[resource.collection.0];
+    if cache.is_off() {
+        if after < state.storage.horizon(resource.collection) {
+            return Err(ApiError::watch_compacted());
+        }
+    } else if after < cache.horizon() {
+        return Err(ApiError::watch_too_old(after, cache.horizon()));
+    }
+    Ok(state.storage.events_after(resource.collection, after))
+}

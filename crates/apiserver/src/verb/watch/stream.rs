@@ -1,0 +1,302 @@
+//! The body of a watch: backlog, live events, bookmarks, deadline, and the faults it obeys.
+//!
+//! Guarantees:
+//! - the order is the backlog, its closing bookmark, then live events; a bookmark never overtakes or lags behind the events around it;
+//! - all timers live in the stream, so a server without readers has nothing running;
+//! - a cut is noticed before anything else, so nothing that was pending is delivered after it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Sleep};
+
+use super::frame::Framer;
+use crate::body::BoxError;
+use crate::fault::Orders;
+use crate::resource::CollectionId;
+use crate::shared::Shared;
+use crate::storage::{Entry, Event, EventType};
+use crate::verb::list::CHUNK_BYTES;
+use crate::watch_cache::{Delivery, Filter, WatcherId};
+
+/// Time between two bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// How long before the deadline one more bookmark is sent (`bookmarkTimeBuckets` in `cacher.go`).
+const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A watcher's place in the cache, given up on drop.
+pub(super) struct Registration {
+    shared: Arc<Shared>,
+    collection: CollectionId,
+    id: WatcherId,
+}
+
+/// The faults' orders, and how many cuts there had been when the watch opened.
+pub(super) struct OrdersSince {
+    orders: watch::Receiver<Orders>,
+    cuts: u64,
+}
+
+/// What comes before live events.
+pub(super) enum Backlog {
+    Objects {
+        entries: std::vec::IntoIter<Arc<Entry>>,
+        /// The revision of the bookmark that closes the objects, if one does.
+        end: Option<u64>,
+    },
+    Events(std::vec::IntoIter<(Arc<Event>, EventType)>),
+}
+
+/// When something happens without an event.
+pub(super) struct Timers {
+    deadline: Instant,
+    /// The next bookmark, if bookmarks are wanted and one still fits before the deadline.
+    bookmark: Option<Instant>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+enum Due {
+    Bookmark,
+    Deadline,
+}
+
+/// One open watch.
+pub(super) struct WatchStream {
+    registration: Registration,
+    receiver: mpsc::Receiver<Delivery>,
+    orders: OrdersSince,
+}
+
+/// A watch with everything it needs to go on.
+struct Running {
+    watch: WatchStream,
+    backlog: Backlog,
+    framer: Framer,
+    timers: Timers,
+    /// Whether the end, an error, has been yielded.
+    over: bool,
+}
+
+// === impl Registration ===
+
+impl Registration {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        collection: CollectionId,
+        id: WatcherId,
+    ) -> Registration {
+        Registration {
+            shared: Arc::clone(shared),
+            collection,
+            id,
+        }
+    }
+
+    /// Queues a bookmark behind the events that are pending, at the revision they lead to.
+    fn request_bookmark(&self) {
+        let mut state = self.shared.lock();
+        let revision = state.storage.revision();
+        state.caches[self.collection.0].bookmark(self.id, revision);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.shared.lock().caches[self.collection.0].close(self.id);
+    }
+}
+
+// === impl OrdersSince ===
+
+impl OrdersSince {
+    pub(super) fn new(orders: watch::Receiver<Orders>) -> OrdersSince {
+        let cuts = orders.borrow().cuts;
+        OrdersSince { orders, cuts }
+    }
+
+    /// The present orders, and whether this watch has been cut.
+    fn read(&mut self) -> (Orders, bool) {
+        let orders = *self.orders.borrow_and_update();
+        (orders, orders.cuts != self.cuts)
+    }
+}
+
+// === impl Backlog ===
+
+impl Backlog {
+    pub(super) fn objects(entries: Vec<Arc<Entry>>, end: Option<u64>) -> Backlog {
+        Backlog::Objects {
+            entries: entries.into_iter(),
+            end,
+        }
+    }
+
+    pub(super) fn events(events: Vec<Arc<Event>>, filter: &Filter) -> Backlog {
+        let told: Vec<_> = events
+            .into_iter()
+            .filter_map(|event| {
+                filter
+                    .event_type(&event)
+                    .map(|event_type| (event, event_type))
+            })
+            .collect();
+        Backlog::Events(told.into_iter())
+    }
+
+    /// The next piece: many objects, one event, or the closing bookmark.
+    fn next(&mut self, framer: &mut Framer) -> Option<Bytes> {
+        match self {
+            Backlog::Events(events) => {
+                let (event, event_type) = events.next()?;
+                Some(framer.event(&event, event_type))
+            }
+            Backlog::Objects { entries, end } => {
+                let mut chunk = Vec::new();
+                while chunk.len() < CHUNK_BYTES
+                    && let Some(entry) = entries.next()
+                {
+                    framer.write_initial(&entry, &mut chunk);
+                }
+                if !chunk.is_empty() {
+                    return Some(chunk.into());
+                }
+                end.take().map(|revision| framer.bookmark(revision, true))
+            }
+        }
+    }
+}
+
+// === impl Timers ===
+
+impl Timers {
+    pub(super) fn new(timeout: Duration, bookmarks: bool) -> Timers {
+        let now = Instant::now();
+        let deadline = now + timeout;
+        let mut timers = Timers {
+            deadline,
+            bookmark: None,
+            sleep: Box::pin(tokio::time::sleep_until(deadline)),
+        };
+        if bookmarks {
+            timers.plan_bookmark(now);
+        }
+        timers
+    }
+
+    fn plan_bookmark(&mut self, now: Instant) {
+        let last = self.deadline - BOOKMARK_BEFORE_DEADLINE.min(self.deadline - now);
+        let next = (now + BOOKMARK_PERIOD).min(last);
+        self.bookmark = (next > now).then_some(next);
+        self.sleep
+            .as_mut()
+            .reset(self.bookmark.unwrap_or(self.deadline));
+    }
+
+    /// What is due by now.
+    fn due(&mut self) -> Option<Due> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return Some(Due::Deadline);
+        }
+        if self.bookmark.is_some_and(|bookmark| now >= bookmark) {
+            self.plan_bookmark(now);
+            return Some(Due::Bookmark);
+        }
+        None
+    }
+}
+
+// === impl WatchStream ===
+
+impl WatchStream {
+    pub(super) fn new(
+        registration: Registration,
+        receiver: mpsc::Receiver<Delivery>,
+        orders: OrdersSince,
+    ) -> WatchStream {
+        WatchStream {
+            registration,
+            receiver,
+            orders,
+        }
+    }
+
+    /// The chunks of the body.
+    pub(super) fn run(
+        self,
+        backlog: Backlog,
+        framer: Framer,
+        timers: Timers,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
+        let running = Running {
+            watch: self,
+            backlog,
+            framer,
+            timers,
+            over: false,
+        };
+        futures_util::stream::unfold(running, |mut running| async move {
+            let chunk = running.next().await?;
+            Some((chunk, running))
+        })
+    }
+}
+
+impl Running {
+    /// The next chunk; `None` at a clean end.
+    async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
+        loop {
+            let (orders, cut) = self.watch.orders.read();
+            if self.over || (cut && !orders.broken) {
+                return None;
+            }
+            if cut {
+                self.over = true;
+                let reset = io::Error::new(
+                    io::ErrorKind::ConnectionReset,
+                    "the watch was broken by a fault",
+                );
+                return Some(Err(reset.into()));
+            }
+            if orders.frozen {
+                // The sender lives in what the registration shares, so this ends with a change only.
+                let _ = self.watch.orders.orders.changed().await;
+                continue;
+            }
+            if let Some(chunk) = self.backlog.next(&mut self.framer) {
+                return Some(Ok(chunk));
+            }
+            match self.timers.due() {
+                Some(Due::Deadline) => return None,
+                Some(Due::Bookmark) => self.watch.registration.request_bookmark(),
+                None => {}
+            }
+            if let Ok(delivery) = self.watch.receiver.try_recv() {
+                return Some(Ok(self.encode(&delivery)));
+            }
+            tokio::select! {
+                biased;
+                _ = self.watch.orders.orders.changed() => {}
+                () = self.timers.sleep.as_mut() => {}
+                delivery = self.watch.receiver.recv() => {
+                    let delivery = delivery?;
+                    return Some(Ok(self.encode(&delivery)));
+                }
+            }
+        }
+    }
+
+    fn encode(&mut self, delivery: &Delivery) -> Bytes {
+        match delivery {
+            Delivery::Event(event, event_type) => self.framer.event(event, *event_type),
+            Delivery::Bookmark(revision) => self.framer.bookmark(*revision, false),
+            Delivery::Raw(bytes) => bytes.clone(),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Not a reconciler: the loop inside an informer that moves changes from its queue to its store and
+//! on to its handlers. (What acts on the cluster is a program with a work queue, see
+//! [`workqueue`](crate::workqueue).)
+//!
+//! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
+//! something of it sends a command, which it obeys between two batches.
+
+use std::{collections::BTreeSet, fmt, future::Future, sync::Arc, time::Duration};
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    task::JoinSet,
+    time::Instant,
+};
+
+use crate::{
+    indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers},
+    object::SourceId,
+    processor::{Closing, ListenerId, NewListener, Processor},
+    queue::{BATCH, Queue, Replaced},
+    reflector::{Delta, DeltaKind, Error, MachineConfig, Reflector, Reporter},
+    status::Status,
+};
+
+/// So many changes may be on their way from the reflectors before they wait: two batches, client-go's
+/// bound for working ahead of its handlers.
+pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
+
+/// What the loop is asked to do.
+pub(crate) enum Command<K> {
+    AddListener(NewListener<K>),
+    RemoveListener(ListenerId),
+    AddIndexers(Indexers<K>, oneshot::Sender<Result<(), DuplicateIndex>>),
+}
+
+/// Where an informer is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Running,
+    Stopping(Closing),
+}
+
+/// What the loop works with.
+pub(crate) struct Parts<K> {
+    pub(crate) queue: Box<dyn Queue<K>>,
+    pub(crate) indexer: IndexerWriter<K>,
+    pub(crate) processor: Processor<K>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
+    pub(crate) deltas: mpsc::Receiver<Delta<K>>,
+    pub(crate) report: Reporter,
+    /// Told after each batch that readers can see it.
+    pub(crate) applied: Arc<Notify>,
+}
+
+/// Runs one informer; consumed by [`Controller::run`], so an informer runs at most once.
+///
+/// The loop exists, idle, from the moment the informer is built: handlers and indices can be added
+/// at any time. Dropping the controller instead of running it ends the informer.
+#[must_use = "an informer does nothing until its controller runs"]
+pub struct Controller<K> {
+    reflectors: Vec<(Reflector<K>, fastrand::Rng)>,
+    config: MachineConfig,
+    drain: Option<Duration>,
+    phase: watch::Sender<Phase>,
+    serving: JoinSet<()>,
+    report: Reporter,
+}
+
+impl<K> fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources = self.reflectors.len();
+        let name = &self.report.name;
+        f.debug_struct("Controller")
+            .field("name", name)
+            .field("sources", &sources)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Controller<K>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+{
+    pub(crate) fn new(
+        parts: Parts<K>,
+        reflectors: Vec<(Reflector<K>, fastrand::Rng)>,
+        config: MachineConfig,
+    ) -> Self {
+        let (phase, told) = watch::channel(Phase::Idle);
+        let report = parts.report.clone();
+        let served = Serving {
+            sources: reflectors.len(),
+            listed: BTreeSet::new(),
+            synced: false,
+            resyncing: false,
+            phase: told,
+            parts,
+        };
+        let mut serving = JoinSet::new();
+        serving.spawn(served.serve());
+        Self {
+            reflectors,
+            config,
+            drain: None,
+            phase,
+            serving,
+            report,
+        }
+    }
+
+    /// At the end, what handlers have not been told yet is told, for at most so long. Without this it
+    /// is discarded and counted in [`Status::discarded`].
+    pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
+        self.drain = Some(deadline);
+        self
+    }
+
+    /// Lists and watches until `shutdown` resolves, and returns when every task of the informer has
+    /// ended: first the reflectors, then the loop, then the handlers. A callback in progress ends
+    /// first.
+    ///
+    /// # Cancel safety
+    /// Dropping the future aborts all tasks at once; handlers are cut off at an await. Nothing is left
+    /// running, except a callback that blocks a thread of its own.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let mut reflecting = JoinSet::new();
+        for (reflector, rng) in self.reflectors.drain(..) {
+            reflecting.spawn(reflector.run(self.config, rng));
+        }
+        self.phase.send_replace(Phase::Running);
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            _ = self.serving.join_next() => {
+                tracing::error!(informer = %self.report.name, "the informer's loop ended by itself");
+            }
+            _ = reflecting.join_next() => {
+                tracing::error!(informer = %self.report.name, "a reflector ended by itself");
+            }
+        }
+        reflecting.shutdown().await;
+        let closing = self.drain.map_or(Closing::Discard, |drain| {
+            Closing::Drain(Instant::now() + drain)
+        });
+        self.phase.send_replace(Phase::Stopping(closing));
+        while self.serving.join_next().await.is_some() {}
+    }
+}
+
+/// The task: everything that changes is its own.
+struct Serving<K> {
+    parts: Parts<K>,
+    sources: usize,
+    /// Whose first list has been told.
+    listed: BTreeSet<SourceId>,
+    synced: bool,
+    /// Whether a resync is in the queue that has not been told.
+    resyncing: bool,
+    phase: watch::Receiver<Phase>,
+}
+
+impl<K> Serving<K>
+where
+    K: Send + Sync + 'static,
+{
+    async fn serve(mut self) {
+        let _gone = GoneGuard(self.parts.report.clone(), Arc::clone(&self.parts.applied));
+        let mut arrived = Vec::with_capacity(BATCH);
+        loop {
+            self.pop();
+            let Parts {
+                queue,
+                processor,
+                commands,
+                deltas,
+                ..
+            } = &mut self.parts;
+            let has_room = processor.room() > 0;
+            tokio::select! {
+                biased;
+                phase = self.phase.changed() => {
+                    match *self.phase.borrow_and_update() {
+                        Phase::Running if phase.is_ok() => processor.started(),
+                        _ => break,
+                    }
+                }
+                Some(command) = commands.recv() => self.obey(command),
+                () = processor.room_made(), if !has_room => {}
+                () = processor.next_resync() => self.resync(),
+                count = deltas.recv_many(&mut arrived, BATCH), if queue.len() < CHANNEL_CAPACITY => {
+                    if count == 0 {
+                        break;
+                    }
+                    for delta in arrived.drain(..) {
+                        self.accept(delta);
+                    }
+                }
+            }
+        }
+        self.close().await;
+    }
+
+    /// Applies and tells all that the listeners have room for.
+    fn pop(&mut self) {
+        while let Some(batch) = self.parts.queue.pop_batch(self.parts.processor.room()) {
+            let Applied {
+                changes,
+                index_errors,
+            } = self.parts.indexer.apply(batch);
+            self.parts.applied.notify_waiters();
+            for error in &index_errors {
+                tracing::warn!(informer = %self.parts.report.name, %error, "not indexed");
+            }
+            self.note_status(
+                index_errors.len() as u64,
+                index_errors.last().map(ToString::to_string),
+            );
+            for change in changes {
+                if let Change::Listed(source) = change {
+                    self.listed.insert(source);
+                }
+                self.parts.processor.distribute(change);
+            }
+            if !self.synced && self.listed.len() == self.sources {
+                self.synced = true;
+                self.parts.processor.synced();
+                self.parts
+                    .report
+                    .status
+                    .update(|status| status.synced = true);
+            }
+        }
+        if self.parts.queue.is_empty() {
+            self.resyncing = false;
+        }
+    }
+
+    fn accept(&mut self, delta: Delta<K>) {
+        let Parts {
+            queue,
+            indexer,
+            report,
+            ..
+        } = &mut self.parts;
+        let accepted = match delta.kind {
+            DeltaKind::ReplacedAll { objects, revision } => {
+                let source = delta.source;
+                let list = Replaced {
+                    source,
+                    objects,
+                    revision,
+                };
+                queue.replace(list, indexer)
+            }
+            kind => queue.push(Delta::new(delta.source, kind), indexer),
+        };
+        if let Err(error) = accepted {
+            report.skipped(&Error::Key {
+                object: error.object.object_name().clone(),
+                reason: error.source.to_string(),
+            });
+        }
+    }
+
+    fn resync(&mut self) {
+        let Parts {
+            queue,
+            processor,
+            deltas,
+            ..
+        } = &mut self.parts;
+        if !processor.tick(self.resyncing) {
+            return;
+        }
+        // What has arrived goes first, so that its keys are passed over.
+        let mut arrived = Vec::new();
+        while queue.len() + arrived.len() < CHANNEL_CAPACITY
+            && let Ok(delta) = deltas.try_recv()
+        {
+            arrived.push(delta);
+        }
+        for delta in arrived {
+            self.accept(delta);
+        }
+        self.parts.queue.resync(&self.parts.indexer);
+        self.resyncing = true;
+    }
+
+    fn obey(&mut self, command: Command<K>) {
+        let Parts {
+            indexer, processor, ..
+        } = &mut self.parts;
+        match command {
+            Command::AddListener(listener) => {
+                processor.add(listener, indexer.snapshot(), self.synced);
+            }
+            Command::RemoveListener(id) => processor.remove(id),
+            Command::AddIndexers(indexers, reply) => {
+                let added = indexer.add_indexers(indexers);
+                let errors = added.as_ref().map_or(&[][..], Vec::as_slice);
+                let (count, last) = (errors.len() as u64, errors.last().map(ToString::to_string));
+                // Whoever asked may have stopped waiting; the index is there all the same.
+                let _ = reply.send(added.map(|_| ()));
+                self.note_status(count, last);
+            }
+        }
+    }
+
+    fn note_status(&self, index_errors: u64, last_index_error: Option<String>) {
+        let snapshot = self.parts.indexer.snapshot();
+        let broken_count = snapshot.broken_count();
+        let status = &self.parts.report.status;
+        if index_errors == 0 && broken_count == 0 && status.broken_count() == 0 {
+            return;
+        }
+        let broken = snapshot
+            .broken()
+            .take(Status::BROKEN_LISTED)
+            .map(|(_, error)| error.clone());
+        let broken: Vec<_> = broken.collect();
+        status.update(|status| {
+            status.index_errors += index_errors;
+            if last_index_error.is_some() {
+                status.last_index_error = last_index_error;
+            }
+            status.broken = broken;
+            status.broken_count = broken_count;
+        });
+    }
+
+    async fn close(mut self) {
+        let stopping = self
+            .phase
+            .wait_for(|phase| matches!(phase, Phase::Stopping(_)))
+            .await;
+        let closing = match stopping.map(|phase| *phase) {
+            Ok(Phase::Stopping(closing)) => closing,
+            _ => Closing::Discard,
+        };
+        // From here on commands are refused, and whoever is waiting for an answer hears of the end.
+        drop(self.parts.commands);
+        let discarded = self.parts.processor.close(closing).await;
+        self.parts
+            .report
+            .status
+            .update(|status| status.discarded += discarded);
+    }
+}
+
+/// Says that the informer has ended, however it ends.
+struct GoneGuard(Reporter, Arc<Notify>);
+
+impl Drop for GoneGuard {
+    fn drop(&mut self) {
+        self.0.status.stopped();
+        self.1.notify_waiters();
+    }
+}

@@ -1,0 +1,325 @@
+//! What a handler hears, and how a handler is written: as a type, or as closures.
+
+use std::{future::Future, marker::PhantomData, sync::Arc};
+
+use futures_core::future::BoxFuture;
+
+use crate::{
+    indexer::Cause,
+    object::{Deleted, Object, ObjectName},
+    workqueue::RateLimitingQueue,
+};
+
+/// What a handler is told.
+///
+/// Per object the sequence is: `Added`, any number of `Updated`, `Deleted`, and so on; `old` is always
+/// what was told last. Each event comes after the cache has changed, which may be further ahead.
+#[derive(Debug)]
+pub enum Event<K> {
+    /// An object is new to this handler.
+    #[doc(alias = "OnAdd")]
+    Added {
+        /// The object.
+        object: Object<K>,
+        /// Whether it was there when this handler began: part of the first list, or of the cache
+        /// that a late handler is told first.
+        in_initial_list: bool,
+    },
+    /// An object has another state than this handler was told last; or, with [`Cause::Resync`] and
+    /// sometimes [`Cause::Relist`], the same.
+    #[doc(alias = "OnUpdate")]
+    Updated {
+        /// What was told last.
+        old: Object<K>,
+        /// What is now.
+        new: Object<K>,
+        /// Why it is told.
+        cause: Cause,
+    },
+    /// An object is gone.
+    #[doc(alias = "OnDelete")]
+    Deleted(Deleted<K>),
+    /// All `Added` of the beginning have been told.
+    #[doc(alias = "HasSynced")]
+    Synced,
+}
+
+impl<K> Clone for Event<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added {
+                object,
+                in_initial_list,
+            } => Self::Added {
+                object: object.clone(),
+                in_initial_list: *in_initial_list,
+            },
+            Self::Updated { old, new, cause } => Self::Updated {
+                old: old.clone(),
+                new: new.clone(),
+                cause: *cause,
+            },
+            Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
+            Self::Synced => Self::Synced,
+        }
+    }
+}
+
+impl<K> Event<K> {
+    /// Which object it is about; `None` for [`Event::Synced`].
+    pub fn object_name(&self) -> Option<&ObjectName> {
+        match self {
+            Self::Added { object, .. } => Some(object.object_name()),
+            Self::Updated { new, .. } => Some(new.object_name()),
+            Self::Deleted(deleted) => Some(deleted.object_name()),
+            Self::Synced => None,
+        }
+    }
+}
+
+/// Hears every change of an informer's cache, one at a time and in order.
+///
+/// While a call is waiting, this handler's events gather in its own buffer; nobody else notices. Long
+/// work belongs into a work queue. A call that blocks its thread instead of waiting holds up the
+/// runtime; a handler that must block is registered with `dedicated_thread()`.
+///
+/// A panic is caught and reported, the event counts as handled, and the next one follows after one
+/// second. (With `panic = "abort"` nothing can be caught.)
+///
+/// What is handed over can't be changed:
+///
+/// ```compile_fail,E0596
+/// # use kube_informer::event_handler::{Event, EventHandler};
+/// # use k8s_openapi::api::core::v1::Pod;
+/// struct Careless;
+/// impl EventHandler<Pod> for Careless {
+///     async fn handle(&mut self, event: Event<Pod>) {
+///         if let Event::Added { object, .. } = event {
+///             object.get().unwrap().metadata.labels = None; // the cache's own object
+///         }
+///     }
+/// }
+/// ```
+#[doc(alias = "ResourceEventHandler")]
+pub trait EventHandler<K>: Send + 'static {
+    /// Handles one event. The next one comes when the future is ready.
+    ///
+    /// # Cancel safety
+    /// When the informer is dropped instead of shut down, the future is dropped at an await.
+    fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
+}
+
+/// What a closure may return: nothing, or a future that returns nothing.
+///
+/// `M` only keeps the two apart for the compiler.
+pub trait Outcome<M>: sealed::Sealed<M> {
+    #[doc(hidden)]
+    fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
+}
+
+/// Marks a closure that is done when it returns.
+#[derive(Debug)]
+pub struct Done;
+
+/// Marks a closure that returns a future.
+#[derive(Debug)]
+pub struct Waits;
+
+mod sealed {
+    pub trait Sealed<M> {}
+    impl Sealed<super::Done> for () {}
+    impl<F: Future<Output = ()> + Send + 'static> Sealed<super::Waits> for F {}
+}
+
+impl Outcome<Done> for () {
+    fn into_waiting(self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Outcome<Waits> for F {
+    fn into_waiting(self) -> Option<BoxFuture<'static, ()>> {
+        Some(Box::pin(self))
+    }
+}
+
+type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
+
+/// A handler made of closures, each optional, sync or async.
+#[doc(alias = "ResourceEventHandlerFuncs")]
+#[doc(alias = "ResourceEventHandlerDetailedFuncs")]
+pub struct Callbacks<K> {
+    add: Option<Callback<(Object<K>, bool)>>,
+    update: Option<Callback<(Object<K>, Object<K>)>>,
+    delete: Option<Callback<Deleted<K>>>,
+}
+
+impl<K> std::fmt::Debug for Callbacks<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callbacks")
+            .field("add", &self.add.is_some())
+            .field("update", &self.update.is_some())
+            .field("delete", &self.delete.is_some())
+            .finish()
+    }
+}
+
+impl<K> Default for Callbacks<K> {
+    fn default() -> Self {
+        Self {
+            add: None,
+            update: None,
+            delete: None,
+        }
+    }
+}
+
+impl<K> Callbacks<K> {
+    /// No closures: hears nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Called with each new object, and whether it was there at the beginning.
+    #[must_use]
+    pub fn on_add<R: Outcome<M>, M>(
+        mut self,
+        mut callback: impl FnMut(Object<K>, bool) -> R + Send + 'static,
+    ) -> Self {
+        self.add = Some(Box::new(move |(object, initial)| {
+            callback(object, initial).into_waiting()
+        }));
+        self
+    }
+
+    /// Called with what was told last and what is now.
+    #[must_use]
+    pub fn on_update<R: Outcome<M>, M>(
+        mut self,
+        mut callback: impl FnMut(Object<K>, Object<K>) -> R + Send + 'static,
+    ) -> Self {
+        self.update = Some(Box::new(move |(old, new)| {
+            callback(old, new).into_waiting()
+        }));
+        self
+    }
+
+    /// Called with what is gone.
+    #[must_use]
+    pub fn on_delete<R: Outcome<M>, M>(
+        mut self,
+        mut callback: impl FnMut(Deleted<K>) -> R + Send + 'static,
+    ) -> Self {
+        self.delete = Some(Box::new(move |deleted| callback(deleted).into_waiting()));
+        self
+    }
+}
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
+    async fn handle(&mut self, event: Event<K>) {
+        let waiting = match event {
+            Event::Added {
+                object,
+                in_initial_list,
+            } => self
+                .add
+                .as_mut()
+                .and_then(|add| add((object, in_initial_list))),
+            Event::Updated { old, new, .. } => {
+                self.update.as_mut().and_then(|update| update((old, new)))
+            }
+            Event::Deleted(deleted) => self.delete.as_mut().and_then(|delete| delete(deleted)),
+            Event::Synced => None,
+        };
+        if let Some(waiting) = waiting {
+            waiting.await;
+        }
+    }
+}
+
+/// A handler that hears only of the objects a filter lets through.
+///
+/// An object that begins to pass is told as added (not as initial), one that ceases to pass as
+/// deleted with its last passing state.
+#[doc(alias = "FilteringResourceEventHandler")]
+pub struct Filtering<K, F, H> {
+    filter: F,
+    handler: H,
+    kind: PhantomData<fn(K)>,
+}
+
+impl<K, F, H> Filtering<K, F, H>
+where
+    F: Fn(&Object<K>) -> bool,
+{
+    /// Lets through to `handler` what `filter` says yes to.
+    pub fn new(filter: F, handler: H) -> Self {
+        Self {
+            filter,
+            handler,
+            kind: PhantomData,
+        }
+    }
+
+    fn pass(&self, event: Event<K>) -> Option<Event<K>> {
+        match event {
+            Event::Added { ref object, .. } => (self.filter)(object).then_some(event),
+            Event::Updated { old, new, cause } => {
+                match ((self.filter)(&old), (self.filter)(&new)) {
+                    (true, true) => Some(Event::Updated { old, new, cause }),
+                    (false, true) => Some(Event::Added {
+                        object: new,
+                        in_initial_list: false,
+                    }),
+                    (true, false) => Some(Event::Deleted(Deleted::Known(old))),
+                    (false, false) => None,
+                }
+            }
+            Event::Deleted(ref deleted) => deleted
+                .object()
+                .is_none_or(|object| (self.filter)(object))
+                .then_some(event),
+            Event::Synced => Some(Event::Synced),
+        }
+    }
+}
+
+impl<K, F, H> std::fmt::Debug for Filtering<K, F, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Filtering").finish_non_exhaustive()
+    }
+}
+
+impl<K, F, H> EventHandler<K> for Filtering<K, F, H>
+where
+    K: Send + Sync + 'static,
+    F: Fn(&Object<K>) -> bool + Send + Sync + 'static,
+    H: EventHandler<K> + Sync,
+{
+    async fn handle(&mut self, event: Event<K>) {
+        if let Some(event) = self.pass(event) {
+            self.handler.handle(event).await;
+        }
+    }
+}
+
+/// A handler that puts the name of every object it hears of into a work queue.
+#[derive(Debug)]
+pub struct Enqueue {
+    queue: Arc<RateLimitingQueue<ObjectName>>,
+}
+
+/// A handler that puts the name of every object that was added, updated or deleted into `queue`.
+pub fn enqueue(queue: &RateLimitingQueue<ObjectName>) -> Enqueue {
+    Enqueue {
+        queue: Arc::new(queue.clone()),
+    }
+}
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Enqueue {
+    async fn handle(&mut self, event: Event<K>) {
+        if let Some(name) = event.object_name() {
+            self.queue.add(name.clone());
+        }
+    }
+}

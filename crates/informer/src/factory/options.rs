@@ -1,0 +1,167 @@
+//! What can be asked for of one informer of a factory.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{decode::Transform, selector::Selector};
+
+/// Which queue an informer works with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueKind {
+    /// [`InOrder`](crate::queue::InOrder): every change, in order.
+    #[default]
+    InOrder,
+    /// [`DeltaFifo`](crate::queue::DeltaFifo): per object.
+    DeltaFifo,
+}
+
+/// Options of one informer. Labels, fields and namespaces belong to its identity: other ones are
+/// another informer.
+#[must_use]
+pub struct InformerOptions<K> {
+    labels: Selector,
+    fields: String,
+    namespaces: Option<Vec<String>>,
+    pub(super) resync: Option<Duration>,
+    pub(super) queue: QueueKind,
+    pub(super) transform: Option<Transform<K>>,
+}
+
+impl<K> fmt::Debug for InformerOptions<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InformerOptions")
+            .field("labels", &self.labels)
+            .field("fields", &self.fields)
+            .field("namespaces", &self.namespaces)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Default for InformerOptions<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> InformerOptions<K> {
+    /// Nothing special.
+    pub fn new() -> Self {
+        Self {
+            labels: Selector::default(),
+            fields: String::new(),
+            namespaces: None,
+            resync: None,
+            queue: QueueKind::default(),
+            transform: None,
+        }
+    }
+
+    /// Only objects with these labels.
+    pub fn labels(mut self, labels: Selector) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// Only objects with these fields, for example `spec.nodeName=node-1`.
+    pub fn fields(mut self, fields: impl Into<String>) -> Self {
+        self.fields = fields.into();
+        self
+    }
+
+    /// Only these namespaces, whatever the factory's; none means all.
+    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The resync period, whatever the factory's; zero means none.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// The queue between reflectors and store.
+    pub fn queue(mut self, queue: QueueKind) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Changes every object once, before cache and handlers see it.
+    pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.transform = Some(Arc::new(move |object| {
+            transform(object);
+            Ok(())
+        }));
+        self
+    }
+
+    pub(super) fn scope(&self, default_namespaces: &[String]) -> Scope {
+        let mut namespaces = self
+            .namespaces
+            .clone()
+            .unwrap_or_else(|| default_namespaces.to_vec());
+        namespaces.sort();
+        namespaces.dedup();
+        Scope {
+            namespaces,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+        }
+    }
+
+    pub(super) fn comparable(&self) -> Comparable {
+        Comparable {
+            resync: self.resync,
+            queue: self.queue,
+            transform: self
+                .transform
+                .as_ref()
+                .map(|transform| Arc::as_ptr(transform).addr()),
+        }
+    }
+}
+
+/// Which objects an informer is over.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// Sorted; none means all.
+    pub(super) namespaces: Vec<String>,
+    pub(super) labels: Selector,
+    pub(super) fields: String,
+}
+
+/// The options that must be the same for everybody who shares an informer.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Comparable {
+    resync: Option<Duration>,
+    queue: QueueKind,
+    /// Closures can't be compared; the same one is at the same address.
+    transform: Option<usize>,
+}
+
+impl Comparable {
+    pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
+        if self == has {
+            return Ok(());
+        }
+        let option = if self.resync != has.resync {
+            "resync period"
+        } else if self.queue != has.queue {
+            "queue"
+        } else {
+            "transform"
+        };
+        Err(OptionsConflict {
+            kind: kind.to_owned(),
+            option,
+        })
+    }
+}
+
+/// There is an informer for the same kind and scope, but with another option.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the informer of {kind} in this scope exists with another {option}")]
+pub struct OptionsConflict {
+    kind: String,
+    option: &'static str,
+}

@@ -1,0 +1,77 @@
+//! [`Change`]: what changed in the cache, as the processor fans it out.
+
+use std::sync::Arc;
+
+use super::Snapshot;
+use crate::object::{Deleted, Object, ObjectName, SourceId};
+
+/// Why an object is told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The watch told of it.
+    Watch,
+    /// A list brought it. Its state may have changed several times meanwhile, or not at all.
+    Relist,
+    /// Nothing happened; the handler asked to be told again every so often.
+    Resync,
+}
+
+/// What one delta has changed.
+#[derive(Debug)]
+pub enum Change<K> {
+    /// An object is new.
+    Added {
+        /// The object.
+        object: Object<K>,
+        /// Whether it belongs to the first list.
+        in_initial_list: bool,
+    },
+    /// An object was there before.
+    Updated {
+        /// What was told before.
+        old: Object<K>,
+        /// What is there now.
+        new: Object<K>,
+        /// Why it is told.
+        cause: Cause,
+    },
+    /// An object is gone.
+    Deleted(Deleted<K>),
+    /// A whole list was applied: one message, however long it was.
+    Replaced {
+        /// The store before.
+        old: Snapshot<K>,
+        /// The store after.
+        new: Snapshot<K>,
+        /// Which objects were concerned.
+        changed: Arc<Changed>,
+        /// Whether it was a first list.
+        in_initial_list: bool,
+    },
+    /// All of this is to be told again to those who asked for it.
+    Resync(Snapshot<K>),
+    /// The first list of this source is complete.
+    Listed(SourceId),
+}
+
+impl<K> Change<K> {
+    /// The same, as part of a first list or not.
+    pub(super) fn flagged(mut self, initial: bool) -> Self {
+        if let Self::Added {
+            in_initial_list, ..
+        } = &mut self
+        {
+            *in_initial_list = initial;
+        }
+        self
+    }
+}
+
+/// Which objects a list concerned.
+#[derive(Debug, Default)]
+pub struct Changed {
+    /// What was not in the list and is gone now, in the order of names.
+    pub gone: Vec<ObjectName>,
+    /// What was in the list, in its order, and whether it has another revision than before.
+    pub listed: Vec<(ObjectName, bool)>,
+}

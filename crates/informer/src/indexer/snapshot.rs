@@ -1,0 +1,280 @@
+//! [`Snapshot`]: objects and indices of one moment.
+
+use std::{fmt, sync::Arc};
+
+use super::{
+    index::{Index, IndexRef, NAMESPACE, NoSuchIndex},
+    store::{Entry, Root},
+};
+use crate::object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId};
+
+/// A store of one moment: immutable, `'static`, without a lock.
+///
+/// Objects come in the order of namespace and name. Broken ones (see [`Object::broken`]) are left
+/// out of iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists
+/// them.
+///
+/// ```compile_fail,E0596
+/// # use kube_informer::indexer::Snapshot;
+/// # use k8s_openapi::api::core::v1::Pod;
+/// fn change(snapshot: &Snapshot<Pod>) {
+///     let pod = snapshot.iter().next().unwrap().get().unwrap();
+///     pod.status = None; // shared with the cache and every other reader
+/// }
+/// ```
+pub struct Snapshot<K> {
+    root: Arc<Root<K>>,
+}
+
+impl<K> Clone for Snapshot<K> {
+    fn clone(&self) -> Self {
+        Self {
+            root: Arc::clone(&self.root),
+        }
+    }
+}
+
+impl<K> fmt::Debug for Snapshot<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.root.entries.values().map(Entry::object))
+            .finish()
+    }
+}
+
+impl<K> Snapshot<K> {
+    pub(super) fn new(root: Arc<Root<K>>) -> Self {
+        Self { root }
+    }
+
+    /// The object of this name, also if it is broken.
+    pub fn get(&self, name: &ObjectName) -> Option<&Object<K>> {
+        self.root.entries.get(name).map(Entry::object)
+    }
+
+    /// All objects, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
+        self.root
+            .entries
+            .values()
+            .filter(|entry| entry.is_live())
+            .map(Entry::object)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.root.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The objects that have no usable state, with the reason.
+    pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
+        let all = if self.root.broken() == 0 {
+            None
+        } else {
+            Some(self.root.entries.iter())
+        };
+        let all = all.into_iter().flatten();
+        all.filter_map(|(name, entry)| Some((name, entry.object().broken()?)))
+    }
+
+    /// How many of them there are.
+    pub fn broken_count(&self) -> usize {
+        self.root.broken()
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(&self, namespace: &str) -> NamespaceSnapshot<'_, K> {
+        NamespaceSnapshot {
+            snapshot: self,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Up to which revision everything that the first source told is in here; unset before its first
+    /// list.
+    #[doc(alias = "LastStoreSyncResourceVersion")]
+    pub fn revision(&self) -> ResourceVersion {
+        self.root.revision(SourceId::default())
+    }
+
+    /// The same for one of several sources.
+    pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
+        self.root.revision(source)
+    }
+
+    /// The objects that an index has under a value, in order.
+    ///
+    /// # Errors
+    /// There is no such index.
+    #[doc(alias = "ByIndex")]
+    pub fn by_index<'a>(
+        &'a self,
+        index: impl IndexRef,
+        value: &'a str,
+    ) -> Result<Box<dyn Iterator<Item = &'a Object<K>> + 'a>, NoSuchIndex> {
+        Ok(match self.find(&index)? {
+            None => Box::new(self.in_namespace(value)),
+            Some(index) => Box::new(index.names(value).filter_map(|name| self.get(name))),
+        })
+    }
+
+    /// The names of the objects that an index has under a value, in order.
+    ///
+    /// # Errors
+    /// There is no such index.
+    #[doc(alias = "IndexKeys")]
+    pub fn index_keys(
+        &self,
+        index: impl IndexRef,
+        value: &str,
+    ) -> Result<Vec<ObjectName>, NoSuchIndex> {
+        Ok(match self.find(&index)? {
+            None => self
+                .in_namespace(value)
+                .map(|object| object.object_name().clone())
+                .collect(),
+            Some(index) => index.names(value).cloned().collect(),
+        })
+    }
+
+    /// The objects that share a value of an index with this one, in order, each once. The object
+    /// itself need not be in the store.
+    ///
+    /// # Errors
+    /// There is no such index.
+    #[doc(alias = "Index")]
+    pub fn index(
+        &self,
+        index: impl IndexRef,
+        object: &Object<K>,
+    ) -> Result<Vec<&Object<K>>, NoSuchIndex> {
+        let Some(index) = self.find(&index)? else {
+            return Ok(self
+                .in_namespace(object.namespace().unwrap_or_default())
+                .collect());
+        };
+        // An object that the function can't place shares no value with any other.
+        let values = index.values(object).unwrap_or_default();
+        let mut names: Vec<&ObjectName> =
+            values.iter().flat_map(|value| index.names(value)).collect();
+        if values.len() > 1 {
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names
+            .into_iter()
+            .filter_map(|name| self.get(name))
+            .collect())
+    }
+
+    /// The values that an index has, in order, each once.
+    ///
+    /// # Errors
+    /// There is no such index.
+    #[doc(alias = "ListIndexFuncValues")]
+    pub fn index_values(&self, index: impl IndexRef) -> Result<Vec<Arc<str>>, NoSuchIndex> {
+        if let Some(index) = self.find(&index)? {
+            return Ok(index.all_values());
+        }
+        let mut values: Vec<Arc<str>> = Vec::new();
+        for object in self.iter() {
+            let namespace = object.namespace().unwrap_or_default();
+            if values.last().is_none_or(|last| **last != *namespace) {
+                values.push(Arc::from(namespace));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The names of all indices.
+    #[doc(alias = "GetIndexers")]
+    pub fn index_names(&self) -> Vec<Arc<str>> {
+        let own = self
+            .root
+            .indices
+            .iter()
+            .map(|index| Arc::clone(&index.name));
+        own.chain([Arc::from(NAMESPACE)]).collect()
+    }
+
+    /// The first object behind a name; the very first without one. Lets a listener go through a
+    /// snapshot with pauses of any length.
+    pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+
+        let first = name.map_or(Unbounded, |name| Excluded(name.clone()));
+        let mut entries = self.root.entries.range((first, Unbounded));
+        entries
+            .find(|(_, entry)| entry.is_live())
+            .map(|(_, entry)| entry.object())
+    }
+
+    /// What handlers have been told of an object.
+    pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
+        self.root.entries.get(name)?.told()
+    }
+
+    /// The index of this name; `None` for the one by namespace, which has no data of its own.
+    fn find(&self, index: &impl IndexRef) -> Result<Option<&Index<K>>, NoSuchIndex> {
+        let name = index.index_name();
+        match self.root.indices.iter().find(|index| *index.name == *name) {
+            Some(index) => Ok(Some(index)),
+            None if name == NAMESPACE => Ok(None),
+            None => Err(NoSuchIndex(name.to_owned())),
+        }
+    }
+
+    fn in_namespace<'a, 'n>(
+        &'a self,
+        namespace: &'n str,
+    ) -> impl Iterator<Item = &'a Object<K>> + use<'a, 'n, K> {
+        let first = ObjectName::new(Some(namespace), "");
+        let expected = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let entries = self.root.entries.range(first..);
+        let entries = entries.take_while(move |(name, _)| name.namespace() == expected);
+        entries
+            .map(|(_, entry)| entry)
+            .filter(|entry| entry.is_live())
+            .map(Entry::object)
+    }
+}
+
+impl<K> Known<K> for Snapshot<K> {
+    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        self.root.known(name)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        self.root.for_each(visit);
+    }
+}
+
+/// The objects of one namespace, of one moment.
+pub struct NamespaceSnapshot<'a, K> {
+    snapshot: &'a Snapshot<K>,
+    namespace: String,
+}
+
+impl<K> NamespaceSnapshot<'_, K> {
+    /// All objects of the namespace, in the order of names.
+    pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
+        self.snapshot.in_namespace(&self.namespace)
+    }
+
+    /// The object of this name.
+    pub fn get(&self, name: &str) -> Option<&Object<K>> {
+        self.snapshot
+            .get(&ObjectName::new(Some(&self.namespace), name))
+    }
+}
+
+impl<K> fmt::Debug for NamespaceSnapshot<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,318 @@
+//! The entries behind a snapshot, and the rules by which they change.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use imbl::OrdMap;
+
+use super::{
+    Cause, Change, Changed,
+    index::{DuplicateIndex, Index, IndexError, Indexers, NAMESPACE},
+};
+use crate::{
+    object::{Deleted, Object, ObjectName, ResourceVersion, SourceId},
+    queue::Replaced,
+};
+
+/// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
+pub(super) struct Root<K> {
+    pub(super) entries: OrdMap<ObjectName, Entry<K>>,
+    pub(super) indices: Arc<Vec<Index<K>>>,
+    revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
+    /// Entries without a usable state.
+    broken: usize,
+}
+
+impl<K> Clone for Root<K> {
+    fn clone(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            indices: Arc::clone(&self.indices),
+            revisions: Arc::clone(&self.revisions),
+            broken: self.broken,
+        }
+    }
+}
+
+/// One object of the store.
+pub(super) struct Entry<K>(Arc<EntryInner<K>>);
+
+struct EntryInner<K> {
+    object: Object<K>,
+    source: SourceId,
+    /// Of a broken object: the last good state, which is what handlers have been told.
+    last_good: Option<Object<K>>,
+    /// Per index, the values under which the object stands there; so a removal needs no body and
+    /// asks no function again.
+    values: Vec<Vec<Arc<str>>>,
+}
+
+impl<K> Clone for Entry<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K> Entry<K> {
+    pub(super) fn object(&self) -> &Object<K> {
+        &self.0.object
+    }
+
+    /// The state that handlers have been told, if they have been told any.
+    pub(super) fn told(&self) -> Option<&Object<K>> {
+        match self.0.object.broken() {
+            None => Some(&self.0.object),
+            Some(_) => self.0.last_good.as_ref(),
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.0.object.broken().is_none()
+    }
+}
+
+impl<K> Root<K> {
+    pub(super) fn new(indexers: Indexers<K>) -> Self {
+        let mut root = Self {
+            entries: OrdMap::new(),
+            indices: Arc::new(Vec::new()),
+            revisions: Arc::default(),
+            broken: 0,
+        };
+        // Of two indices of one name at the beginning the first stands, as in a map literal it would
+        // be a mistake that shows at once: by_index answers from one of them only.
+        for (name, function) in indexers.functions {
+            let single = Indexers {
+                functions: vec![(name, function)],
+            };
+            let _ = root.add_indexers(single, &mut Vec::new());
+        }
+        root
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.broken
+    }
+
+    pub(super) fn broken(&self) -> usize {
+        self.broken
+    }
+
+    pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
+        self.revisions.get(&source).cloned().unwrap_or_default()
+    }
+
+    /// The store has all that its source told up to here.
+    pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
+        if !revision.is_unset() {
+            Arc::make_mut(&mut self.revisions).insert(source, revision);
+        }
+    }
+
+    pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        let entry = self.entries.get(name)?;
+        Some((
+            entry.0.source,
+            entry.told().unwrap_or(entry.object()).clone(),
+        ))
+    }
+
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        for (name, entry) in &self.entries {
+            visit(entry.0.source, name, entry.told().unwrap_or(entry.object()));
+        }
+    }
+
+    /// Takes a state of one object; what handlers have to hear.
+    pub(super) fn put(
+        &mut self,
+        source: SourceId,
+        object: Object<K>,
+        cause: Cause,
+        errors: &mut Vec<IndexError>,
+    ) -> Option<Change<K>> {
+        let old = self.entries.get(object.object_name()).cloned();
+        let old_told = old.as_ref().and_then(|entry| entry.told().cloned());
+        let told = object.broken().is_none();
+        // A resync brings back what the store has; there is nothing to write.
+        if !old
+            .as_ref()
+            .is_some_and(|old| old.object().is_same(&object))
+        {
+            self.write(source, object.clone(), old.as_ref(), errors);
+        }
+        if !told {
+            return None;
+        }
+        Some(match old_told {
+            Some(old) => Change::Updated {
+                old,
+                new: object,
+                cause,
+            },
+            None => Change::Added {
+                object,
+                in_initial_list: false,
+            },
+        })
+    }
+
+    /// Takes one object out; what handlers have to hear: a deletion iff they heard of the object.
+    pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
+        let name = deleted.object_name();
+        if self.entries.get(name)?.0.source != source {
+            return None; // another source has brought an object of this name since
+        }
+        let old = self.take(name)?;
+        let told = old.told()?.clone();
+        Some(Change::Deleted(match deleted {
+            Deleted::Known(object) => Deleted::Known(object),
+            Deleted::FinalStateUnknown { name, last_known } => Deleted::FinalStateUnknown {
+                name,
+                last_known: last_known
+                    .filter(|object| object.broken().is_none())
+                    .or(Some(told)),
+            },
+        }))
+    }
+
+    /// Makes the objects of one source be exactly those of its list.
+    pub(super) fn replace(&mut self, list: Replaced<K>, errors: &mut Vec<IndexError>) -> Changed {
+        let Replaced {
+            source,
+            objects,
+            revision,
+        } = list;
+        #[expect(
+            clippy::disallowed_types,
+            reason = "pure look-up, its order is never seen"
+        )]
+        let mut listed = std::collections::HashSet::with_capacity(objects.len());
+        let mut changed = Changed {
+            gone: Vec::new(),
+            listed: Vec::with_capacity(objects.len()),
+        };
+        for object in objects {
+            let name = object.object_name().clone();
+            let old = self.entries.get(&name).cloned();
+            let same = old.as_ref().is_some_and(|old| {
+                old.is_live()
+                    && old.0.source == source
+                    && old.object().revision() == object.revision()
+            });
+            if !same {
+                self.write(source, object, old.as_ref(), errors);
+            }
+            if listed.insert(name.clone()) {
+                changed.listed.push((name, !same));
+            }
+        }
+        for (name, entry) in &self.entries {
+            if entry.0.source == source && !listed.contains(name) {
+                changed.gone.push(name.clone());
+            }
+        }
+        for name in &changed.gone {
+            self.take(name);
+        }
+        self.advance(source, revision);
+        changed
+    }
+
+    /// Adds indices and fills them from what is there.
+    pub(super) fn add_indexers(
+        &mut self,
+        indexers: Indexers<K>,
+        errors: &mut Vec<IndexError>,
+    ) -> Result<(), DuplicateIndex> {
+        let mut names: Vec<&str> = self.indices.iter().map(|index| &*index.name).collect();
+        names.push(NAMESPACE);
+        for name in indexers.names() {
+            if names.contains(&name) {
+                return Err(DuplicateIndex(name.to_owned()));
+            }
+            names.push(name);
+        }
+        let mut added: Vec<Index<K>> = indexers.functions.into_iter().map(Index::new).collect();
+        if !added.is_empty() && !self.entries.is_empty() {
+            let filled = self.entries.iter().map(|(name, entry)| {
+                let mut values = entry.0.values.clone();
+                for index in &mut added {
+                    values.push(place(index, entry.object(), errors));
+                    index.insert(name, values.last().map_or(&[], Vec::as_slice));
+                }
+                let inner = EntryInner {
+                    object: entry.0.object.clone(),
+                    source: entry.0.source,
+                    last_good: entry.0.last_good.clone(),
+                    values,
+                };
+                (name.clone(), Entry(Arc::new(inner)))
+            });
+            self.entries = filled.collect();
+        }
+        Arc::make_mut(&mut self.indices).append(&mut added);
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        source: SourceId,
+        object: Object<K>,
+        old: Option<&Entry<K>>,
+        errors: &mut Vec<IndexError>,
+    ) {
+        let name = object.object_name().clone();
+        let mut values = Vec::with_capacity(self.indices.len());
+        for index in self.indices.iter() {
+            values.push(place(index, &object, errors));
+        }
+        self.reindex(&name, old.map(|old| old.0.values.as_slice()), &values);
+        let last_good = match object.broken() {
+            Some(_) => old.and_then(|old| old.told().cloned()),
+            None => None,
+        };
+        self.broken += usize::from(object.broken().is_some());
+        self.broken -= usize::from(old.is_some_and(|old| !old.is_live()));
+        let inner = EntryInner {
+            object,
+            source,
+            last_good,
+            values,
+        };
+        self.entries.insert(name, Entry(Arc::new(inner)));
+    }
+
+    fn take(&mut self, name: &ObjectName) -> Option<Entry<K>> {
+        let old = self.entries.remove(name)?;
+        self.broken -= usize::from(!old.is_live());
+        self.reindex(name, Some(&old.0.values), &[]);
+        Some(old)
+    }
+
+    fn reindex(&mut self, name: &ObjectName, old: Option<&[Vec<Arc<str>>]>, new: &[Vec<Arc<str>>]) {
+        const NONE: &Vec<Arc<str>> = &Vec::new();
+        let old = old.unwrap_or_default();
+        let at =
+            |values: &'_ [Vec<Arc<str>>], slot: usize| values.get(slot).unwrap_or(NONE).clone();
+        let touched = (0..self.indices.len())
+            .any(|slot| old.get(slot).unwrap_or(NONE) != new.get(slot).unwrap_or(NONE));
+        if !touched {
+            return;
+        }
+        for (slot, index) in Arc::make_mut(&mut self.indices).iter_mut().enumerate() {
+            let (old, new) = (at(old, slot), at(new, slot));
+            if old != new {
+                index.remove(name, &old);
+                index.insert(name, &new);
+            }
+        }
+    }
+}
+
+/// The values of an object, none if the function fails.
+fn place<K>(index: &Index<K>, object: &Object<K>, errors: &mut Vec<IndexError>) -> Vec<Arc<str>> {
+    index.values(object).unwrap_or_else(|error| {
+        errors.push(error);
+        Vec::new()
+    })
+}

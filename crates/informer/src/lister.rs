@@ -1,0 +1,186 @@
+//! Typed reads from a cache: by name, by namespace, by label selector. No request, no lock.
+
+use std::{fmt, sync::Arc};
+
+use kube_core::Resource;
+
+use crate::{
+    indexer::{Indexer, Snapshot},
+    object::{DecodeError, Object, ObjectName},
+    selector::Selector,
+    shared_informer::SharedInformer,
+};
+
+/// Reads the cache of one informer. Cheap to clone; every call answers from the moment it is made.
+///
+/// What it returns is the cache's own and can't be changed:
+///
+/// ```compile_fail,E0596
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use kube_informer::lister::Lister;
+/// fn change(lister: &Lister<Pod>) {
+///     let pod = lister.namespace("default").get("mypod").unwrap();
+///     pod.spec = None;
+/// }
+/// ```
+#[doc(alias = "GenericLister")]
+pub struct Lister<K> {
+    indexer: Indexer<K>,
+    kind: Arc<str>,
+}
+
+impl<K> Clone for Lister<K> {
+    fn clone(&self) -> Self {
+        Self {
+            indexer: self.indexer.clone(),
+            kind: Arc::clone(&self.kind),
+        }
+    }
+}
+
+impl<K> fmt::Debug for Lister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lister").field(&self.kind).finish()
+    }
+}
+
+/// Why an object can't be had from a cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GetError {
+    /// The cache has no such object.
+    #[error("{kind} {name} not found")]
+    NotFound {
+        /// The kind that was asked for.
+        kind: String,
+        /// The name that was asked for.
+        name: ObjectName,
+    },
+    /// The object is there, but its last state could not be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+impl<K: Resource> Lister<K> {
+    /// Reads this store; `kind` is what errors call its objects.
+    pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
+        Self {
+            indexer,
+            kind: kind.into(),
+        }
+    }
+
+    /// The objects of one namespace.
+    #[doc(alias = "ByNamespace")]
+    pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
+        NamespaceLister {
+            lister: self.clone(),
+            namespace: namespace.into(),
+        }
+    }
+
+    /// The object of this name.
+    ///
+    /// # Errors
+    /// It is not in the cache, or its last state could not be decoded.
+    pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
+        match self.find(name) {
+            Some(object) => Ok(object.get()?),
+            None => Err(GetError::NotFound {
+                kind: self.kind.to_string(),
+                name: name.clone(),
+            }),
+        }
+    }
+
+    /// The handle of this name, also if its last state could not be decoded.
+    pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
+        self.indexer.get(name)
+    }
+
+    /// The objects with these labels, all of one moment, ordered by namespace and name. Nothing is
+    /// copied but the handles that are handed out.
+    #[doc(alias = "ListAll")]
+    pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
+        matching(self.indexer.snapshot(), None, selector)
+    }
+}
+
+impl<K> SharedInformer<K>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    /// Reads from this informer's cache.
+    pub fn lister(&self) -> Lister<K> {
+        Lister::new(self.indexer(), self.kind())
+    }
+}
+
+/// Reads the objects of one namespace.
+#[doc(alias = "GenericNamespaceLister")]
+pub struct NamespaceLister<K> {
+    lister: Lister<K>,
+    namespace: String,
+}
+
+impl<K> Clone for NamespaceLister<K> {
+    fn clone(&self) -> Self {
+        Self {
+            lister: self.lister.clone(),
+            namespace: self.namespace.clone(),
+        }
+    }
+}
+
+impl<K> fmt::Debug for NamespaceLister<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NamespaceLister")
+            .field(&self.lister.kind)
+            .field(&self.namespace)
+            .finish()
+    }
+}
+
+impl<K: Resource> NamespaceLister<K> {
+    /// The object of this name.
+    ///
+    /// # Errors
+    /// It is not in the cache, or its last state could not be decoded.
+    pub fn get(&self, name: &str) -> Result<Arc<K>, GetError> {
+        self.lister.get(&self.name(name))
+    }
+
+    /// The handle of this name, also if its last state could not be decoded.
+    pub fn find(&self, name: &str) -> Option<Object<K>> {
+        self.lister.find(&self.name(name))
+    }
+
+    /// The objects of the namespace with these labels, all of one moment, ordered by name.
+    #[doc(alias = "ListAllByNamespace")]
+    pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
+        let namespace = Some(self.namespace.clone()).filter(|namespace| !namespace.is_empty());
+        matching(self.lister.indexer.snapshot(), namespace, selector)
+    }
+
+    fn name(&self, name: &str) -> ObjectName {
+        ObjectName::new(Some(&self.namespace), name)
+    }
+}
+
+/// Goes through a snapshot that it owns, so that nothing is borrowed and no list is built.
+fn matching<K: Resource>(
+    snapshot: Snapshot<K>,
+    namespace: Option<String>,
+    selector: &Selector,
+) -> impl Iterator<Item = Object<K>> + use<'_, K> {
+    let mut last = namespace
+        .as_deref()
+        .map(|namespace| ObjectName::namespaced(namespace, ""));
+    let all = std::iter::from_fn(move || {
+        let object = snapshot.after(last.as_ref())?.clone();
+        last = Some(object.object_name().clone());
+        (namespace.is_none() || object.namespace() == namespace.as_deref()).then_some(object)
+    });
+    all.filter(|object| {
+        selector.is_everything() || selector.matches(|key| object.labels().get(key))
+    })
+}

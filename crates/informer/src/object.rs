@@ -1,0 +1,374 @@
+//! The handle that every later stage holds: one [`Object`] per object of the cluster.
+//!
+//! A handle is cheap to clone, can't change what it points at, and answers for name, namespace,
+//! uid, revision and labels at once. Its body comes from [`Object::get`], as an `Arc` or, for an
+//! object that could not be decoded, as the error that says why.
+//!
+//! ```compile_fail,E0596
+//! use k8s_openapi::api::core::v1::Pod;
+//! # fn cached() -> kube_informer::object::Object<Pod> { unimplemented!() }
+//! let pod = cached().get().unwrap();
+//! pod.spec = None; // a cached object is shared and can't be changed
+//! ```
+
+mod name;
+mod revision;
+
+pub use self::{
+    name::{NameError, ObjectName},
+    revision::ResourceVersion,
+};
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use kube_core::Resource;
+
+/// Tells the sources of one informer apart: one per reflector.
+///
+/// An informer over several namespaces has one source per namespace; a relist of one of them deletes
+/// only what that one brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(u32);
+
+impl SourceId {
+    /// The source with this number, counted from 0 in the order in which an informer was given them.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number that [`SourceId::new`] was given.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// One object of the cluster, as every stage and every reader holds it.
+///
+/// Cloning costs one reference count. The content never changes: a newer state of the same object
+/// is another `Object` under the same [`ObjectName`].
+pub struct Object<K> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    name: ObjectName,
+    revision: ResourceVersion,
+    body: Body<K>,
+}
+
+/// What a handle has of its object. More forms (bytes, compressed) fit in here without any stage
+/// noticing.
+enum Body<K> {
+    Live(Arc<K>),
+    Broken(Box<Broken>),
+}
+
+struct Broken {
+    uid: String,
+    labels: BTreeMap<String, String>,
+    error: DecodeError,
+}
+
+impl<K> Clone for Object<K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<K> Object<K> {
+    /// Name and namespace: the identity of the object in caches and queues. Kubernetes' uid is not
+    /// part of it, so delete and recreate may appear as one update.
+    #[doc(alias = "MetaNamespaceKeyFunc")]
+    pub fn object_name(&self) -> &ObjectName {
+        &self.inner.name
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.inner.name.name()
+    }
+
+    /// `metadata.namespace`; `None` for cluster-scoped objects.
+    pub fn namespace(&self) -> Option<&str> {
+        self.inner.name.namespace()
+    }
+
+    /// `metadata.resourceVersion`. The last state of a deleted object carries the revision of the
+    /// deletion when the watch told it.
+    pub fn revision(&self) -> &ResourceVersion {
+        &self.inner.revision
+    }
+
+    /// The object itself, shared with the cache.
+    ///
+    /// # Errors
+    /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Handlers never meet
+    /// one; readers of a snapshot can.
+    pub fn get(&self) -> Result<Arc<K>, DecodeError> {
+        match &self.inner.body {
+            Body::Live(object) => Ok(Arc::clone(object)),
+            Body::Broken(broken) => Err(broken.error.clone()),
+        }
+    }
+
+    /// The object by reference, if it is decoded and good.
+    pub fn live(&self) -> Option<&K> {
+        match &self.inner.body {
+            Body::Live(object) => Some(object),
+            Body::Broken(_) => None,
+        }
+    }
+
+    /// Why the object has no body, if it has none.
+    pub fn broken(&self) -> Option<&DecodeError> {
+        match &self.inner.body {
+            Body::Live(_) => None,
+            Body::Broken(broken) => Some(&broken.error),
+        }
+    }
+
+    /// Whether two handles point at the very same state, by address.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    pub(crate) fn from_broken(name: ObjectName, head: &Head, error: DecodeError) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                revision: head.revision(),
+                body: Body::Broken(Box::new(Broken {
+                    uid: head.metadata.uid.clone(),
+                    labels: head.metadata.labels.clone().unwrap_or_default(),
+                    error,
+                })),
+            }),
+        }
+    }
+}
+
+impl<K: Resource> Object<K> {
+    /// Wraps a decoded object.
+    ///
+    /// # Errors
+    /// [`Nameless`], with the object, when `metadata.name` is missing or empty: such an object can't
+    /// be kept under any key.
+    pub fn new(object: K) -> Result<Self, Nameless<K>> {
+        let meta = object.meta();
+        let Some(name) = meta.name.as_deref().filter(|name| !name.is_empty()) else {
+            return Err(Nameless(Box::new(object)));
+        };
+        let name = ObjectName::new(meta.namespace.as_deref(), name);
+        let revision = ResourceVersion::from(meta.resource_version.as_deref().unwrap_or_default());
+        Ok(Self {
+            inner: Arc::new(Inner {
+                name,
+                revision,
+                body: Body::Live(Arc::new(object)),
+            }),
+        })
+    }
+
+    /// `metadata.uid`, empty when the server sent none.
+    pub fn uid(&self) -> &str {
+        match &self.inner.body {
+            Body::Live(object) => object.meta().uid.as_deref().unwrap_or_default(),
+            Body::Broken(broken) => &broken.uid,
+        }
+    }
+
+    /// `metadata.labels`.
+    pub fn labels(&self) -> Labels<'_> {
+        Labels(match &self.inner.body {
+            Body::Live(object) => object.meta().labels.as_ref(),
+            Body::Broken(broken) => Some(&broken.labels),
+        })
+    }
+}
+
+/// The labels of one object, borrowed from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a>(Option<&'a BTreeMap<String, String>>);
+
+impl<'a> Labels<'a> {
+    /// The value of a label, if the object has it.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        self.0?.get(key).map(String::as_str)
+    }
+
+    /// All labels, ordered by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let pairs = self.0.into_iter().flatten();
+        pairs.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+}
+
+/// Shows identity and revision, never content: an object may be a Secret.
+impl<K> fmt::Debug for Object<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let broken = if self.broken().is_some() {
+            " (broken)"
+        } else {
+            ""
+        };
+        write!(f, "{}@{}{broken}", self.inner.name, self.inner.revision)
+    }
+}
+
+/// A deletion, as queues carry it and handlers hear it.
+#[derive(Debug)]
+pub enum Deleted<K> {
+    /// The server told of the deletion: this is the last state, at the revision of the deletion.
+    Known(Object<K>),
+    /// The deletion was missed (the watch was down) and found out by a relist.
+    #[doc(alias = "DeletedFinalStateUnknown")]
+    FinalStateUnknown {
+        /// Which object is gone.
+        name: ObjectName,
+        /// The last state anybody here knew; it may be stale. A handler always gets one.
+        last_known: Option<Object<K>>,
+    },
+}
+
+impl<K> Clone for Deleted<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Known(object) => Self::Known(object.clone()),
+            Self::FinalStateUnknown { name, last_known } => Self::FinalStateUnknown {
+                name: name.clone(),
+                last_known: last_known.clone(),
+            },
+        }
+    }
+}
+
+impl<K> Deleted<K> {
+    /// Which object is gone; never fails.
+    #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
+    pub fn object_name(&self) -> &ObjectName {
+        match self {
+            Self::Known(object) => object.object_name(),
+            Self::FinalStateUnknown { name, .. } => name,
+        }
+    }
+
+    /// The last state: the final one, or the last one known.
+    pub fn object(&self) -> Option<&Object<K>> {
+        match self {
+            Self::Known(object) => Some(object),
+            Self::FinalStateUnknown { last_known, .. } => last_known.as_ref(),
+        }
+    }
+
+    /// Whether the deletion was missed, so that [`Deleted::object`] may be stale.
+    pub fn is_final_state_unknown(&self) -> bool {
+        matches!(self, Self::FinalStateUnknown { .. })
+    }
+}
+
+/// What a store already has, lent to a queue for the time of one `replace` or `resync`.
+#[doc(alias = "KeyListerGetter")]
+#[doc(alias = "KnownObjects")]
+pub trait Known<K> {
+    /// The newest state kept under a name, with the source that brought it.
+    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
+
+    /// Visits everything kept, in the order of names.
+    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
+}
+
+/// Nothing is known.
+impl<K> Known<K> for () {
+    fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        None
+    }
+
+    fn for_each(&self, _: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {}
+}
+
+/// The part of any object's JSON that identifies it, read when the whole does not decode.
+#[derive(Debug, Default, serde::Deserialize)]
+pub(crate) struct Head {
+    #[serde(default)]
+    pub(crate) metadata: HeadMetadata,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct HeadMetadata {
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+    pub(crate) labels: Option<BTreeMap<String, String>>,
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Head {
+    pub(crate) fn revision(&self) -> ResourceVersion {
+        ResourceVersion::from(self.metadata.resource_version.as_str())
+    }
+}
+
+/// An object without `metadata.name`; given back to whoever offered it.
+#[derive(Debug, thiserror::Error)]
+#[error("an object without metadata.name has no key")]
+pub struct Nameless<K>(pub Box<K>);
+
+/// Why the bytes of one object did not become a `K`.
+///
+/// Names the object, the field and the position, never the content: it may be a Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    inner: Arc<DecodeErrorInner>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct DecodeErrorInner {
+    name: Option<ObjectName>,
+    field: String,
+    reason: String,
+}
+
+impl DecodeError {
+    pub(crate) fn new(name: Option<ObjectName>, field: String, reason: String) -> Self {
+        Self {
+            inner: Arc::new(DecodeErrorInner {
+                name,
+                field,
+                reason,
+            }),
+        }
+    }
+
+    /// The object, when at least its name could be read.
+    pub fn object_name(&self) -> Option<&ObjectName> {
+        self.inner.name.as_ref()
+    }
+
+    /// The field that does not fit, as a path such as `spec.containers[0].ports`; `.` for the whole.
+    pub fn field(&self) -> &str {
+        &self.inner.field
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DecodeErrorInner {
+            name,
+            field,
+            reason,
+        } = &*self.inner;
+        match name {
+            Some(name) => write!(f, "{name} can't be decoded: {reason} at {field}"),
+            None => write!(
+                f,
+                "an object without a readable name can't be decoded: {reason} at {field}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}

@@ -1,0 +1,137 @@
+//! [`ObjectName`]: namespace and name of an object in one allocation.
+
+use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
+
+/// Namespace and name of an object; displays as `namespace/name`, or `name` for cluster scope.
+///
+/// Ordered by namespace, then name; cluster-scoped names come first. Cloning costs one reference
+/// count.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[doc(alias = "MetaNamespaceKeyFunc")]
+pub struct ObjectName {
+    /// `namespace/name` or `name`.
+    text: Arc<str>,
+    /// Where the name begins; 0 for cluster scope.
+    name_at: u32,
+}
+
+impl ObjectName {
+    /// The name of a namespaced (`Some`) or cluster-scoped (`None`, or an empty namespace) object.
+    pub fn new(namespace: Option<&str>, name: &str) -> Self {
+        match namespace.filter(|namespace| !namespace.is_empty()) {
+            None => Self {
+                text: Arc::from(name),
+                name_at: 0,
+            },
+            Some(namespace) => {
+                let mut text = String::with_capacity(namespace.len() + 1 + name.len());
+                text.push_str(namespace);
+                text.push('/');
+                text.push_str(name);
+                Self {
+                    name_at: u32::try_from(namespace.len() + 1).unwrap_or(u32::MAX),
+                    text: Arc::from(text),
+                }
+            }
+        }
+    }
+
+    /// The name of a cluster-scoped object.
+    pub fn cluster(name: &str) -> Self {
+        Self::new(None, name)
+    }
+
+    /// The name of a namespaced object.
+    pub fn namespaced(namespace: &str, name: &str) -> Self {
+        Self::new(Some(namespace), name)
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        &self.text[self.name_at as usize..]
+    }
+
+    /// `metadata.namespace`; `None` for cluster scope.
+    pub fn namespace(&self) -> Option<&str> {
+        self.text.get(..(self.name_at as usize).checked_sub(1)?)
+    }
+
+    /// `namespace/name`, or `name` for cluster scope.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Ord for ObjectName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
+    }
+}
+
+impl PartialOrd for ObjectName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for ObjectName {
+    type Err = NameError;
+
+    /// Reads `namespace/name` or `name`; the inverse of `Display`.
+    #[doc(alias = "SplitMetaNamespaceKey")]
+    #[doc(alias = "ParseObjectName")]
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        match text.split_once('/') {
+            None if !text.is_empty() => Ok(Self::cluster(text)),
+            Some((namespace, name))
+                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+            {
+                Ok(Self::namespaced(namespace, name))
+            }
+            _ => Err(NameError(text.to_owned())),
+        }
+    }
+}
+
+/// A text that is neither `name` nor `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
+pub struct NameError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_and_format_are_inverse() {
+        for text in ["a", "ns/a", "kube-system/coredns-5d78c9869d-abcde"] {
+            assert_eq!(text.parse::<ObjectName>().unwrap().to_string(), text);
+        }
+        for text in ["", "/", "a/", "/a", "a/b/c"] {
+            assert_eq!(text.parse::<ObjectName>(), Err(NameError(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn order_is_by_namespace_and_then_by_name() {
+        let name = |text: &str| text.parse::<ObjectName>().unwrap();
+        // As plain text "a-b/x" would stand before "a/x", for '-' is less than '/'.
+        assert!(name("a/x") < name("a-b/x"));
+        assert!(name("z") < name("a/a"));
+        assert_eq!(name("a/x").namespace(), Some("a"));
+        assert_eq!(name("x").namespace(), None);
+        assert_eq!(name("a/x").name(), "x");
+    }
+}

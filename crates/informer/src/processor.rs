@@ -1,0 +1,247 @@
+//! Fans each change out to the listeners, and knows which of them is due a resync.
+//!
+//! Owned by the controller's task. A listener has its own buffer and its own task, so a slow handler
+//! holds back nobody: [`Processor::distribute`] never waits. The one exception is chosen by the user:
+//! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing.
+
+mod buffer;
+mod listener;
+mod notification;
+mod resync;
+
+pub use self::buffer::ListenerBuffer;
+pub(crate) use self::{
+    buffer::{Buffer, Closing},
+    listener::{EndGuard, listen},
+    notification::Expansion,
+};
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
+
+use self::{notification::Notification, resync::Schedule};
+use crate::{
+    event_handler::Event,
+    indexer::{Cause, Change, Snapshot},
+};
+
+/// Tells the listeners of one informer apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ListenerId(pub(crate) u64);
+
+/// A listener that wants to join.
+pub(crate) struct NewListener<K> {
+    pub(crate) id: ListenerId,
+    pub(crate) buffer: Arc<Buffer<K>>,
+    /// The resync period it asks for; `None` for the informer's default.
+    pub(crate) resync: Option<Duration>,
+    /// What tells the handler, to be run as a task; `None` if somebody polls the buffer.
+    pub(crate) task: Option<BoxFuture<'static, ()>>,
+}
+
+pub(crate) struct Processor<K> {
+    listeners: Vec<Listener<K>>,
+    tasks: JoinSet<()>,
+    schedule: Schedule<ListenerId>,
+    /// Who hears of resyncs and of unchanged objects, until the next tick.
+    due: BTreeSet<ListenerId>,
+    /// Wakes the controller when a full `Block` buffer has room again.
+    room: Arc<Notify>,
+}
+
+struct Listener<K> {
+    id: ListenerId,
+    buffer: Arc<Buffer<K>>,
+}
+
+impl<K> Processor<K>
+where
+    K: Send + Sync + 'static,
+{
+    pub(crate) fn new(default_resync: Duration, room: Arc<Notify>) -> Self {
+        Self {
+            listeners: Vec::new(),
+            tasks: JoinSet::new(),
+            schedule: Schedule::new(default_resync),
+            due: BTreeSet::new(),
+            room,
+        }
+    }
+
+    /// Lets a listener join between two batches. It hears what the cache has, and then everything
+    /// that comes after.
+    pub(crate) fn add(&mut self, new: NewListener<K>, cache: Snapshot<K>, synced: bool) {
+        let NewListener {
+            id,
+            buffer,
+            resync,
+            task,
+        } = new;
+        self.schedule.add(id, resync, Instant::now());
+        if !cache.is_empty() {
+            buffer.push(Notification::Join(cache));
+        }
+        if synced {
+            buffer.push(Notification::One(Event::Synced));
+        }
+        self.listeners.push(Listener { id, buffer });
+        if let Some(task) = task {
+            self.tasks.spawn(task);
+        }
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// Lets a listener go: the callback in progress ends, the rest is discarded.
+    pub(crate) fn remove(&mut self, id: ListenerId) {
+        self.schedule.remove(id);
+        self.due.remove(&id);
+        self.listeners.retain(|listener| {
+            if listener.id == id {
+                listener.buffer.close(Closing::Discard);
+            }
+            listener.id != id
+        });
+    }
+
+    /// Tells every listener that has to hear of it.
+    pub(crate) fn distribute(&self, change: Change<K>) {
+        match change {
+            Change::Added {
+                object,
+                in_initial_list,
+            } => self.all(|| Event::Added {
+                object: object.clone(),
+                in_initial_list,
+            }),
+            Change::Updated { old, new, cause } => {
+                let event = || Event::Updated {
+                    old: old.clone(),
+                    new: new.clone(),
+                    cause,
+                };
+                // What a list or a resync brings back as it was is told to those who asked for it.
+                match cause {
+                    Cause::Resync => self.to_due(event),
+                    Cause::Relist if old.revision() == new.revision() => self.to_due(event),
+                    Cause::Relist | Cause::Watch => self.all(event),
+                }
+            }
+            Change::Deleted(deleted) => self.all(|| Event::Deleted(deleted.clone())),
+            Change::Replaced {
+                old,
+                new,
+                changed,
+                in_initial_list,
+            } => {
+                let news =
+                    changed.listed.iter().any(|(_, changed)| *changed) || !changed.gone.is_empty();
+                for Listener { id, buffer } in &self.listeners {
+                    let unchanged = self.due.contains(id);
+                    if news || unchanged {
+                        buffer.push(Notification::Replaced {
+                            old: old.clone(),
+                            new: new.clone(),
+                            changed: Arc::clone(&changed),
+                            in_initial_list,
+                            unchanged,
+                        });
+                    }
+                }
+            }
+            Change::Resync(snapshot) => {
+                for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
+                    listener.buffer.push(Notification::Resync(snapshot.clone()));
+                }
+            }
+            Change::Listed(_) => {}
+        }
+    }
+
+    /// Every source's first list has been told.
+    pub(crate) fn synced(&self) {
+        self.all(|| Event::Synced);
+    }
+
+    /// How many single changes may be distributed now: 0 while a `Block` buffer is full.
+    pub(crate) fn room(&self) -> usize {
+        let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
+        rooms.min().unwrap_or(usize::MAX)
+    }
+
+    /// Resolves some time after a full `Block` buffer has got room.
+    pub(crate) async fn room_made(&self) {
+        self.room.notified().await;
+    }
+
+    /// The informer runs from now on: the resync timer begins.
+    pub(crate) fn started(&mut self) {
+        self.schedule.start(Instant::now());
+    }
+
+    /// Waits until some listener may be due a resync; for ever if none wants any.
+    pub(crate) async fn next_resync(&self) {
+        match self.schedule.next_tick() {
+            Some(tick) => tokio::time::sleep_until(tick).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Marks who is due; whether anybody is. `pending` says that what was told to be resynced last
+    /// has not been distributed yet, so that those stay due.
+    pub(crate) fn tick(&mut self, pending: bool) -> bool {
+        let due = self.schedule.tick(Instant::now());
+        let anybody = !due.is_empty();
+        if pending {
+            self.due.extend(due);
+        } else {
+            self.due = due;
+        }
+        anybody
+    }
+
+    /// Lets every listener end and waits for it; how many notifications nobody was told of.
+    pub(crate) async fn close(mut self, closing: Closing) -> u64 {
+        for listener in &self.listeners {
+            listener.buffer.close(closing);
+        }
+        match closing {
+            Closing::Drain(deadline) => {
+                let drained = async { while self.tasks.join_next().await.is_some() {} };
+                if tokio::time::timeout_at(deadline, drained).await.is_err() {
+                    for listener in &self.listeners {
+                        listener.buffer.close(Closing::Discard);
+                    }
+                }
+            }
+            Closing::Discard => {}
+        }
+        while self.tasks.join_next().await.is_some() {}
+        self.listeners
+            .iter()
+            .map(|listener| listener.buffer.discarded())
+            .sum()
+    }
+
+    fn all(&self, event: impl Fn() -> Event<K>) {
+        for listener in &self.listeners {
+            listener.buffer.push(Notification::One(event()));
+        }
+    }
+
+    fn to_due(&self, event: impl Fn() -> Event<K>) {
+        for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
+            listener.buffer.push(Notification::One(event()));
+        }
+    }
+}
+
+/// An informer that is dropped instead of shut down lets its listeners go, those on threads too.
+impl<K> Drop for Processor<K> {
+    fn drop(&mut self) {
+        for listener in &self.listeners {
+            listener.buffer.close(Closing::Discard);
+        }
+    }
+}

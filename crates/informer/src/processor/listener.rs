@@ -1,0 +1,102 @@
+//! One listener: takes notifications from its buffer and tells them to its handler, one by one.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::{sync::watch, time::Instant};
+
+use super::{Buffer, Expansion};
+use crate::event_handler::{Event, EventHandler};
+
+/// After a handler has panicked the next event comes so much later, as in client-go.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
+/// A callback that takes longer is logged when others wait behind it, as client-go does.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// Tells a handler everything that comes into its buffer, until that is closed.
+pub(crate) async fn listen<K, H>(
+    mut handler: H,
+    ended: EndGuard<K>,
+    name: Arc<str>,
+    synced: watch::Sender<bool>,
+) where
+    K: Send + Sync + 'static,
+    H: EventHandler<K>,
+{
+    let buffer = &*ended.0;
+    while let Some(mut expansion) = buffer.next().await {
+        while let Some(event) = expansion.next() {
+            if buffer.is_discarding() {
+                buffer.discard(1 + count(expansion));
+                break;
+            }
+            let is_synced = matches!(event, Event::Synced);
+            tell(&mut handler, event, buffer, &name).await;
+            if is_synced {
+                synced.send_replace(true);
+            }
+        }
+    }
+}
+
+async fn tell<K, H>(handler: &mut H, event: Event<K>, buffer: &Buffer<K>, name: &str)
+where
+    K: Send + Sync + 'static,
+    H: EventHandler<K>,
+{
+    let object = event.object_name().cloned();
+    let object = || object.as_ref().map_or("-", |name| name.as_str());
+    let began = Instant::now();
+    // The call itself may panic too, before there is a future.
+    let told = AssertUnwindSafe(async { handler.handle(event).await })
+        .catch_unwind()
+        .await;
+    let took = began.elapsed();
+    if took > SLOW && buffer.depth() > 1 {
+        let object = object();
+        tracing::warn!(handler = %name, object, ?took, depth = buffer.depth(), "slow handler");
+    }
+    if let Err(panic) = told {
+        let reason = panic_message(&*panic);
+        tracing::error!(handler = %name, object = object(), reason, "a handler panicked");
+        tokio::select! {
+            biased;
+            () = buffer.until_discarding() => {}
+            () = tokio::time::sleep(AFTER_PANIC) => {}
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+fn count<K>(mut rest: Expansion<K>) -> u64 {
+    let mut events = 0;
+    while rest.next().is_some() {
+        events += 1;
+    }
+    events
+}
+
+/// Says that the listener has ended, however it ends: also when its task was never polled.
+pub(crate) struct EndGuard<K>(Arc<Buffer<K>>);
+
+impl<K> EndGuard<K> {
+    pub(crate) fn new(buffer: &Arc<Buffer<K>>) -> Self {
+        Self(Arc::clone(buffer))
+    }
+
+    pub(crate) fn buffer(&self) -> &Buffer<K> {
+        &self.0
+    }
+}
+
+impl<K> Drop for EndGuard<K> {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}

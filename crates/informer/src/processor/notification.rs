@@ -1,0 +1,135 @@
+//! What one listener is sent, and how it unfolds into events.
+
+use std::sync::Arc;
+
+use crate::{
+    event_handler::Event,
+    indexer::{Cause, Changed, Snapshot},
+    object::{Deleted, ObjectName},
+};
+
+/// One message in a listener's buffer. However many objects it concerns, it is one: a million of
+/// them and 64 handlers are 64 messages.
+pub(crate) enum Notification<K> {
+    One(Event<K>),
+    /// The cache as it was when the listener joined.
+    Join(Snapshot<K>),
+    /// A list was applied.
+    Replaced {
+        old: Snapshot<K>,
+        new: Snapshot<K>,
+        changed: Arc<Changed>,
+        in_initial_list: bool,
+        /// Whether this listener hears of objects that are as they were.
+        unchanged: bool,
+    },
+    /// The listener is due to hear everything again.
+    Resync(Snapshot<K>),
+}
+
+/// A notification that is being told, event by event.
+pub(crate) struct Expansion<K> {
+    notification: Option<Notification<K>>,
+    /// Where to go on: the name behind which, in a snapshot; or the place in a list of names.
+    at: usize,
+    after: Option<ObjectName>,
+}
+
+impl<K> Expansion<K> {
+    pub(crate) fn new(notification: Notification<K>) -> Self {
+        Self {
+            notification: Some(notification),
+            at: 0,
+            after: None,
+        }
+    }
+
+    /// The next event, until there are no more.
+    pub(crate) fn next(&mut self) -> Option<Event<K>> {
+        match self.notification.take()? {
+            Notification::One(event) => Some(event),
+            Notification::Join(cache) => {
+                let object = cache.after(self.after.as_ref())?.clone();
+                self.after = Some(object.object_name().clone());
+                self.notification = Some(Notification::Join(cache));
+                Some(Event::Added {
+                    object,
+                    in_initial_list: true,
+                })
+            }
+            Notification::Resync(cache) => {
+                let object = cache.after(self.after.as_ref())?.clone();
+                self.after = Some(object.object_name().clone());
+                self.notification = Some(Notification::Resync(cache));
+                Some(Event::Updated {
+                    old: object.clone(),
+                    new: object,
+                    cause: Cause::Resync,
+                })
+            }
+            Notification::Replaced {
+                old,
+                new,
+                changed,
+                in_initial_list,
+                unchanged,
+            } => {
+                let event = loop {
+                    let at = self.at;
+                    self.at += 1;
+                    let event = match changed.gone.get(at) {
+                        Some(name) => gone(&old, name),
+                        None => match changed.listed.get(at - changed.gone.len()) {
+                            None => return None,
+                            Some((_, false)) if !unchanged => None,
+                            Some((name, _)) => listed(&old, &new, name, in_initial_list),
+                        },
+                    };
+                    if let Some(event) = event {
+                        break event;
+                    }
+                };
+                self.notification = Some(Notification::Replaced {
+                    old,
+                    new,
+                    changed,
+                    in_initial_list,
+                    unchanged,
+                });
+                Some(event)
+            }
+        }
+    }
+}
+
+/// A deletion, if the object had ever been told.
+fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
+    let last_known = old.told(name)?.clone();
+    Some(Event::Deleted(Deleted::FinalStateUnknown {
+        name: name.clone(),
+        last_known: Some(last_known),
+    }))
+}
+
+fn listed<K>(
+    old: &Snapshot<K>,
+    new: &Snapshot<K>,
+    name: &ObjectName,
+    in_initial_list: bool,
+) -> Option<Event<K>> {
+    let object = new
+        .get(name)
+        .filter(|object| object.broken().is_none())?
+        .clone();
+    Some(match old.told(name) {
+        None => Event::Added {
+            object,
+            in_initial_list,
+        },
+        Some(old) => Event::Updated {
+            old: old.clone(),
+            new: object,
+            cause: Cause::Relist,
+        },
+    })
+}

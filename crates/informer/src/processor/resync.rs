@@ -1,0 +1,212 @@
+//! Who is due a resync, and when; pure.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Shorter periods are raised to this: client-go's `minimumResyncPeriod`.
+const MINIMUM: Duration = Duration::from_secs(1);
+
+/// The resync periods of the listeners of one informer.
+///
+/// There is one timer, the check period. It begins as the informer's default; before the start a
+/// listener that asks for less lowers it, after the start a listener that asks for less gets the check
+/// period. A check period of zero means no resync for anyone, whatever they ask for.
+#[derive(Debug)]
+pub(super) struct Schedule<Id> {
+    default: Duration,
+    check: Duration,
+    listeners: BTreeMap<Id, Period>,
+    next_tick: Option<Instant>,
+    started: bool,
+}
+
+#[derive(Debug)]
+struct Period {
+    asked_for: Duration,
+    /// Zero: never.
+    period: Duration,
+    next: Instant,
+}
+
+impl<Id: Ord + Copy> Schedule<Id> {
+    pub(super) fn new(default: Duration) -> Self {
+        Self {
+            default,
+            check: default,
+            listeners: BTreeMap::new(),
+            next_tick: None,
+            started: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, id: Id, asked_for: Option<Duration>, now: Instant) {
+        let mut asked_for = asked_for.unwrap_or(self.default);
+        if !asked_for.is_zero() && asked_for < MINIMUM {
+            tracing::warn!(?asked_for, "a resync period under 1 s is raised to 1 s");
+            asked_for = MINIMUM;
+        }
+        if !asked_for.is_zero() && asked_for < self.check {
+            if self.started {
+                tracing::warn!(
+                    ?asked_for,
+                    check_period = ?self.check,
+                    "the informer has started; a shorter resync period is raised to its check period"
+                );
+                asked_for = self.check;
+            } else {
+                self.check = asked_for;
+                for listener in self.listeners.values_mut() {
+                    listener.period = effective(listener.asked_for, asked_for);
+                    listener.next = now + listener.period;
+                }
+            }
+        }
+        if !asked_for.is_zero() && self.check.is_zero() {
+            tracing::warn!(
+                ?asked_for,
+                "the informer has no resync, so no handler of it has one"
+            );
+        }
+        let period = effective(asked_for, self.check);
+        let next = now + period;
+        let listener = Period {
+            asked_for,
+            period,
+            next,
+        };
+        self.listeners.insert(id, listener);
+    }
+
+    pub(super) fn remove(&mut self, id: Id) {
+        self.listeners.remove(&id);
+    }
+
+    pub(super) fn start(&mut self, now: Instant) {
+        self.started = true;
+        self.next_tick = (!self.check.is_zero()).then(|| now + self.check);
+        for listener in self.listeners.values_mut() {
+            listener.next = now + listener.period;
+        }
+    }
+
+    /// When to look next; never before the start, nor if nobody wants a resync.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.next_tick
+    }
+
+    /// Who is due now. Each of them is due again a period later.
+    pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
+        self.next_tick = self.next_tick.map(|_| now + self.check);
+        let mut due = BTreeSet::new();
+        for (id, listener) in &mut self.listeners {
+            if !listener.period.is_zero() && now >= listener.next {
+                listener.next = now + listener.period;
+                due.insert(*id);
+            }
+        }
+        due
+    }
+}
+
+/// What a listener gets: nothing if it or the informer wants none, never more often than the timer.
+fn effective(asked_for: Duration, check: Duration) -> Duration {
+    if asked_for.is_zero() || check.is_zero() {
+        return Duration::ZERO;
+    }
+    asked_for.max(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: u64 = 3600;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn due(schedule: &mut Schedule<u8>, start: Instant, second: u64) -> Vec<u8> {
+        schedule.tick(start + secs(second)).into_iter().collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_listener_is_due_at_its_own_period() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(secs(1));
+        for (id, period) in [(0, 0), (2, 2), (3, 3)] {
+            schedule.add(id, Some(secs(period)), now);
+        }
+        schedule.start(now);
+        let trace: Vec<_> = (1..=6)
+            .map(|second| due(&mut schedule, now, second))
+            .collect();
+        assert_eq!(
+            trace,
+            [vec![], vec![2], vec![3], vec![2], vec![], vec![2, 3]]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn before_the_start_a_smaller_period_lowers_the_check_period() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(secs(12 * H));
+        for (id, (asked_for, check)) in [
+            (None, 12 * H),
+            (Some(60), 60),
+            (Some(55), 55),
+            (Some(5), 5),
+            (Some(90), 5),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            schedule.add(id, asked_for.map(secs), now);
+            assert_eq!(schedule.check, secs(check));
+        }
+        schedule.start(now);
+        let periods: Vec<_> = schedule
+            .listeners
+            .values()
+            .map(|l| l.period.as_secs())
+            .collect();
+        assert_eq!(periods, [12 * H, 60, 55, 5, 90]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_the_start_a_smaller_period_is_raised_to_the_check_period() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(secs(30));
+        schedule.start(now);
+        schedule.add(1, Some(secs(5)), now);
+        assert_eq!(schedule.check, secs(30));
+        assert_eq!(due(&mut schedule, now, 29), [0; 0]);
+        assert_eq!(due(&mut schedule, now, 30), [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn periods_under_a_second_are_raised_and_zero_means_none() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(secs(12));
+        schedule.add(1, Some(Duration::from_millis(10)), now);
+        schedule.add(2, Some(Duration::ZERO), now);
+        schedule.start(now);
+        assert_eq!(schedule.next_tick(), Some(now + secs(1)));
+        assert_eq!(due(&mut schedule, now, 1), [1]);
+        assert_eq!(due(&mut schedule, now, 1000), [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_period_of_zero_means_no_resync_for_anyone() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(Duration::ZERO);
+        schedule.add(1, Some(secs(5)), now);
+        schedule.start(now);
+        assert_eq!(schedule.next_tick(), None);
+        assert_eq!(due(&mut schedule, now, 1000), [0; 0]);
+    }
+}

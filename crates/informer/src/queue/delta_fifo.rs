@@ -1,0 +1,447 @@
+//! [`DeltaFifo`]: per object what happened since it was last popped, and the order of the objects.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Batch, KeyError, Population, Queue, Replaced};
+use crate::{
+    object::{Deleted, Known, Object, ObjectName, ResourceVersion, SourceId},
+    reflector::{Delta, DeltaKind},
+};
+
+/// A key → its deltas, and a queue of keys, one to one.
+///
+/// ```text
+///   keys:  default/a ── default/b ── shop/c
+///   items: default/a → [Added, Updated, Deleted]
+///          default/b → [Replaced]
+///          shop/c    → [Sync]
+/// ```
+///
+/// - A key that is queued keeps its place; [`pop`](Self::pop) hands over all its deltas, oldest
+///   first, as one unit.
+/// - Of two consecutive deletions the one that knows more is kept; nothing else is merged.
+/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for
+///   each object that is not in it any more.
+/// - A resync passes over keys with waiting deltas, so that an old state never comes behind a newer
+///   one.
+///
+/// What the store knows is lent to [`delete`](Self::delete), [`replace`](Queue::replace) and
+/// [`resync`](Queue::resync); `&()` says that nothing is known, which costs deletions: an object that
+/// is neither queued nor known can't be missed.
+#[doc(alias = "DeltaFIFO")]
+pub struct DeltaFifo<K> {
+    #[expect(
+        clippy::disallowed_types,
+        reason = "pure look-up, the order is that of `keys`"
+    )]
+    items: std::collections::HashMap<ObjectName, Vec<Delta<K>>>,
+    keys: VecDeque<Slot>,
+    /// Deltas under all keys.
+    waiting: usize,
+    population: Population,
+    /// First lists that are complete without a pop, because they were empty.
+    completed: VecDeque<SourceId>,
+    key: Option<KeyFunc<K>>,
+    emit_replaced: bool,
+}
+
+/// Names an object. Fails where it can't.
+type KeyFunc<K> = Box<
+    dyn Fn(&Object<K>) -> Result<ObjectName, Box<dyn std::error::Error + Send + Sync>>
+        + Send
+        + Sync,
+>;
+
+/// What stands in the queue of keys.
+enum Slot {
+    Key(ObjectName),
+    /// When everything before has been popped, the store has come this far.
+    Bookmark(SourceId, ResourceVersion),
+}
+
+/// All deltas of one key, taken out at one go.
+#[derive(Debug)]
+pub struct Popped<K> {
+    /// The key.
+    pub name: ObjectName,
+    /// The deltas, oldest first; never empty.
+    #[doc(alias = "Deltas")]
+    pub deltas: Vec<Delta<K>>,
+    /// Whether they belong to the first list.
+    pub in_initial_list: bool,
+}
+
+impl<K> Popped<K> {
+    /// The newest delta.
+    pub fn newest(&self) -> Option<&Delta<K>> {
+        self.deltas.last()
+    }
+
+    /// The oldest delta.
+    pub fn oldest(&self) -> Option<&Delta<K>> {
+        self.deltas.first()
+    }
+}
+
+impl<K> Default for DeltaFifo<K> {
+    fn default() -> Self {
+        Self {
+            items: std::iter::empty().collect(),
+            keys: VecDeque::new(),
+            waiting: 0,
+            population: Population::default(),
+            completed: VecDeque::new(),
+            key: None,
+            emit_replaced: true,
+        }
+    }
+}
+
+impl<K> DeltaFifo<K> {
+    /// An empty queue that keys objects by `namespace/name`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keys objects by something else. What is lent as known must use the same keys.
+    #[must_use]
+    #[doc(alias = "KeyFunc")]
+    pub fn key_func<E>(
+        mut self,
+        key: impl Fn(&Object<K>) -> Result<ObjectName, E> + Send + Sync + 'static,
+    ) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.key = Some(Box::new(move |object| key(object).map_err(Into::into)));
+        self
+    }
+
+    /// Whether the items of a list come as Replaced (the default) or, as before client-go 1.18, as
+    /// Sync.
+    #[must_use]
+    #[doc(alias = "EmitDeltaTypeReplaced")]
+    pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
+        self.emit_replaced = emit_replaced;
+        self
+    }
+
+    /// The key of an object.
+    ///
+    /// # Errors
+    /// The key function can't name it.
+    #[doc(alias = "KeyOf")]
+    pub fn key_of(&self, object: &Object<K>) -> Result<ObjectName, KeyError<K>> {
+        match &self.key {
+            None => Ok(object.object_name().clone()),
+            Some(key) => key(object).map_err(|source| KeyError {
+                object: object.clone(),
+                source,
+            }),
+        }
+    }
+
+    /// Queues one change without knowing what a store has: a deletion of a key that is not queued is
+    /// ignored. [`delete`](Self::delete) takes what is known.
+    ///
+    /// # Errors
+    /// The object has no key; it is not queued.
+    pub fn push(&mut self, delta: Delta<K>) -> Result<(), KeyError<K>>
+    where
+        K: Send + Sync,
+    {
+        Queue::push(self, delta, &())
+    }
+
+    /// Queues a deletion, unless the key is neither queued nor known: nobody has heard of it.
+    ///
+    /// # Errors
+    /// The object has no key; it is not queued.
+    pub fn delete(
+        &mut self,
+        source: SourceId,
+        deleted: Deleted<K>,
+        known: &dyn Known<K>,
+    ) -> Result<(), KeyError<K>> {
+        let delta = Delta::new(source, DeltaKind::Deleted(deleted));
+        let key = self.delta_key(&delta)?;
+        self.population.change_before_list(source);
+        if self.items.contains_key(&key) || known.known(&key).is_some() {
+            self.queue(key, delta);
+        }
+        Ok(())
+    }
+
+    /// Takes out the oldest key with all its deltas; `None` when no key is queued. Bookmarks on the
+    /// way are dropped: whoever wants them pops batches.
+    pub fn pop(&mut self) -> Option<Popped<K>> {
+        loop {
+            match self.keys.pop_front()? {
+                Slot::Bookmark(..) => {}
+                Slot::Key(name) => {
+                    if let (Some(popped), _) = self.take(name) {
+                        return Some(popped);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a popped unit back at the end, unless something newer of that key has come meanwhile:
+    /// that wins, and the unit is given back.
+    ///
+    /// # Errors
+    /// The unit, which is older than what is queued.
+    #[doc(alias = "ErrRequeue")]
+    pub fn add_if_not_present(&mut self, popped: Popped<K>) -> Result<(), Popped<K>> {
+        if let Some(delta) = popped.deltas.first() {
+            self.population.change_before_list(delta.source);
+        }
+        if popped.deltas.is_empty() || self.items.contains_key(&popped.name) {
+            return Err(popped);
+        }
+        self.waiting += popped.deltas.len();
+        self.keys.push_back(Slot::Key(popped.name.clone()));
+        self.items.insert(popped.name, popped.deltas);
+        Ok(())
+    }
+
+    /// The deltas that wait under a key, oldest first.
+    #[doc(alias = "GetByKey")]
+    pub fn get(&self, key: &ObjectName) -> Option<&[Delta<K>]> {
+        self.items.get(key).map(Vec::as_slice)
+    }
+
+    /// The newest delta of each key, in the order of the queue.
+    pub fn list(&self) -> impl Iterator<Item = &Delta<K>> {
+        self.keys().filter_map(|key| self.items.get(key)?.last())
+    }
+
+    /// The queued keys, in order.
+    #[doc(alias = "ListKeys")]
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectName> {
+        self.keys.iter().filter_map(|slot| match slot {
+            Slot::Key(key) => Some(key),
+            Slot::Bookmark(..) => None,
+        })
+    }
+
+    /// How many keys are queued.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether no key is queued.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether the first list has been popped, or a single change came before any list.
+    #[doc(alias = "HasSynced")]
+    pub fn has_synced(&self) -> bool {
+        self.population.has_synced()
+    }
+
+    /// Takes out all that is left, oldest key first. A queue that is let go of hands out the rest
+    /// this way; there is nothing else to close.
+    #[doc(alias = "Close")]
+    pub fn drain(&mut self) -> impl Iterator<Item = Popped<K>> {
+        std::iter::from_fn(|| self.pop())
+    }
+
+    fn delta_key(&self, delta: &Delta<K>) -> Result<ObjectName, KeyError<K>> {
+        match (&delta.kind, delta.object()) {
+            (DeltaKind::Deleted(Deleted::FinalStateUnknown { name, .. }), _) => Ok(name.clone()),
+            (_, Some(object)) => self.key_of(object),
+            // What is about no object is never keyed.
+            (_, None) => Ok(ObjectName::cluster("")),
+        }
+    }
+
+    /// Marks how far the store has come when all that is queued now is popped.
+    fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
+        if matches!(self.keys.back(), Some(Slot::Bookmark(from, _)) if *from == source) {
+            self.keys.pop_back();
+        }
+        self.keys.push_back(Slot::Bookmark(source, revision));
+    }
+
+    fn queue(&mut self, key: ObjectName, delta: Delta<K>) {
+        match self.items.get_mut(&key) {
+            Some(deltas) => {
+                let before = deltas.len();
+                deltas.push(delta);
+                merge_deletions(deltas);
+                self.waiting += deltas.len() - before;
+            }
+            None => {
+                self.waiting += 1;
+                self.keys.push_back(Slot::Key(key.clone()));
+                self.items.insert(key, vec![delta]);
+            }
+        }
+    }
+
+    fn take(&mut self, name: ObjectName) -> (Option<Popped<K>>, Option<SourceId>) {
+        let Some(deltas) = self.items.remove(&name) else {
+            return (None, None);
+        };
+        self.waiting -= deltas.len();
+        let source = deltas[0].source;
+        let in_initial_list = self.population.is_initial(source);
+        let completes = self.population.popped(source);
+        let popped = Popped {
+            name,
+            deltas,
+            in_initial_list,
+        };
+        (Some(popped), completes)
+    }
+
+    fn keyed(&self, objects: Vec<Object<K>>) -> Result<Vec<(ObjectName, Object<K>)>, KeyError<K>> {
+        let keyed = objects
+            .into_iter()
+            .map(|object| Ok((self.key_of(&object)?, object)));
+        keyed.collect()
+    }
+
+    /// Queued keys of one source that are not in `listed`, with the newest state queued of each.
+    fn queued_and_gone(
+        &self,
+        source: SourceId,
+        listed: &BTreeSet<ObjectName>,
+    ) -> Vec<(ObjectName, Option<Object<K>>)> {
+        let gone = self.keys().filter(|key| !listed.contains(*key));
+        gone.filter_map(|key| {
+            let newest = self.items.get(key)?.last()?;
+            (newest.source == source).then(|| (key.clone(), newest.object().cloned()))
+        })
+        .collect()
+    }
+
+    fn tombstone(&mut self, source: SourceId, name: ObjectName, last_known: Option<Object<K>>) {
+        let deleted = Deleted::FinalStateUnknown {
+            name: name.clone(),
+            last_known,
+        };
+        self.queue(name, Delta::new(source, DeltaKind::Deleted(deleted)));
+    }
+}
+
+impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
+    fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        match delta.kind {
+            DeltaKind::Deleted(deleted) => self.delete(delta.source, deleted, known),
+            DeltaKind::Bookmark { revision } => {
+                self.bookmark(delta.source, revision);
+                Ok(())
+            }
+            _ => {
+                let key = self.delta_key(&delta)?;
+                self.population.change_before_list(delta.source);
+                self.queue(key, delta);
+                Ok(())
+            }
+        }
+    }
+
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        let Replaced {
+            source,
+            objects,
+            revision,
+        } = list;
+        let objects = self.keyed(objects)?;
+        let listed: BTreeSet<ObjectName> = objects.iter().map(|(key, _)| key.clone()).collect();
+        for (key, object) in objects {
+            let kind = match self.emit_replaced {
+                true => DeltaKind::Replaced(object),
+                false => DeltaKind::Sync(object),
+            };
+            self.queue(key, Delta::new(source, kind));
+        }
+        let mut gone = self.queued_and_gone(source, &listed);
+        known.for_each(&mut |from, name, object| {
+            if from == source && !listed.contains(name) && !self.items.contains_key(name) {
+                gone.push((name.clone(), Some(object.clone())));
+            }
+        });
+        let initial = listed.len() + gone.len();
+        for (name, last_known) in gone {
+            self.tombstone(source, name, last_known);
+        }
+        if self.population.list(source, initial) && initial == 0 {
+            self.completed.push_back(source);
+        }
+        self.bookmark(source, revision);
+        Ok(())
+    }
+
+    fn resync(&mut self, known: &dyn Known<K>) {
+        known.for_each(&mut |source, _, object| {
+            // A known object that the key function can't name was never queued either.
+            if let Ok(key) = self.key_of(object)
+                && !self.items.contains_key(&key)
+            {
+                self.queue(key, Delta::new(source, DeltaKind::Sync(object.clone())));
+            }
+        });
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
+        if let Some(source) = self.completed.pop_front() {
+            return Some(Batch {
+                deltas: Vec::new(),
+                in_initial_list: true,
+                completes: Some(source),
+            });
+        }
+        if room == 0 {
+            return None;
+        }
+        loop {
+            match self.keys.pop_front()? {
+                Slot::Bookmark(source, revision) => {
+                    return Some(Batch {
+                        deltas: vec![Delta::new(source, DeltaKind::Bookmark { revision })],
+                        in_initial_list: false,
+                        completes: None,
+                    });
+                }
+                Slot::Key(name) => {
+                    if let (Some(popped), completes) = self.take(name) {
+                        return Some(Batch {
+                            deltas: popped.deltas,
+                            in_initial_list: popped.in_initial_list,
+                            completes,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.waiting
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.completed.is_empty()
+    }
+}
+
+/// Of two deletions in a row the older one stays, for it has the final state; unless it is one
+/// whose final state is unknown.
+fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
+    let [.., older, newer] = deltas.as_slice() else {
+        return;
+    };
+    let (DeltaKind::Deleted(older), DeltaKind::Deleted(_)) = (&older.kind, &newer.kind) else {
+        return;
+    };
+    let at = deltas.len() - if older.is_final_state_unknown() { 2 } else { 1 };
+    deltas.remove(at);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! [`InOrder`]: every change, in the order of arrival; a relist is one message.
+
+use std::collections::VecDeque;
+
+use super::{BATCH, Batch, KeyError, Population, Queue, Replaced};
+use crate::{
+    object::{Known, ObjectName, SourceId},
+    reflector::{Delta, DeltaKind, DeltaType},
+};
+
+/// A queue of changes that keeps all of them, in order across objects.
+///
+/// A list waits as one `ReplacedAll` and is applied at one go; a resync waits as one `SyncAll`, of
+/// which there is at most one. So the queue never asks what the store knows, and an old state can't
+/// come behind a newer one.
+#[doc(alias = "RealFIFO")]
+#[doc(alias = "AtomicFIFO")]
+#[derive(Debug)]
+pub struct InOrder<K> {
+    items: VecDeque<Delta<K>>,
+    population: Population,
+    syncs: usize,
+    batch: usize,
+}
+
+impl<K> Default for InOrder<K> {
+    fn default() -> Self {
+        Self {
+            items: VecDeque::new(),
+            population: Population::default(),
+            syncs: 0,
+            batch: BATCH,
+        }
+    }
+}
+
+impl<K> InOrder<K> {
+    /// An empty queue whose batches hold at most [`BATCH`] changes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with another batch size; at least 1.
+    #[must_use]
+    pub fn batch_size(mut self, batch: usize) -> Self {
+        self.batch = batch.max(1);
+        self
+    }
+
+    /// Whether the first list of every source that has told anything has been popped.
+    pub fn has_synced(&self) -> bool {
+        self.population.has_synced()
+    }
+
+    fn take_single(&mut self) -> Option<Batch<K>> {
+        let delta = self.items.pop_front()?;
+        let source = delta.source;
+        let in_initial_list = self.population.is_initial(source);
+        let completes = match delta.delta_type() {
+            DeltaType::ReplacedAll => self.population.popped(source),
+            DeltaType::SyncAll => {
+                self.syncs -= 1;
+                None
+            }
+            _ => None,
+        };
+        Some(Batch {
+            deltas: vec![delta],
+            in_initial_list,
+            completes,
+        })
+    }
+
+    /// How many changes at the head may be applied together: of single objects, of different ones,
+    /// and of one mind about belonging to a first list.
+    fn batchable(&self, room: usize) -> usize {
+        let mut names: Vec<&ObjectName> = Vec::new();
+        let mut initial = None;
+        let mut count = 0;
+        #[expect(
+            clippy::disallowed_types,
+            reason = "pure look-up, its order is never seen"
+        )]
+        let mut seen = std::collections::HashSet::new();
+        for delta in self.items.iter().take(self.batch.min(room)) {
+            let Some(name) = delta.object_name() else {
+                break;
+            };
+            let is_initial = self.population.is_initial(delta.source);
+            if *initial.get_or_insert(is_initial) != is_initial {
+                break;
+            }
+            // Up to a few names, comparing beats hashing.
+            let is_new = if names.len() < 8 {
+                !names.contains(&name)
+            } else {
+                if seen.is_empty() {
+                    seen.extend(names.iter().copied());
+                }
+                seen.insert(name)
+            };
+            if !is_new {
+                break;
+            }
+            if names.len() < 8 {
+                names.push(name);
+            }
+            count += 1;
+        }
+        count
+    }
+}
+
+impl<K: Send + Sync> Queue<K> for InOrder<K> {
+    fn push(&mut self, delta: Delta<K>, _: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        if delta.delta_type() != DeltaType::Bookmark {
+            self.population.change_before_list(delta.source);
+        }
+        self.items.push_back(delta);
+        Ok(())
+    }
+
+    fn replace(&mut self, list: Replaced<K>, _: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        let Replaced {
+            source,
+            objects,
+            revision,
+        } = list;
+        self.population.list(source, 1);
+        let kind = DeltaKind::ReplacedAll { objects, revision };
+        self.items.push_back(Delta::new(source, kind));
+        Ok(())
+    }
+
+    fn resync(&mut self, _: &dyn Known<K>) {
+        if self.syncs == 0 {
+            self.syncs += 1;
+            self.items
+                .push_back(Delta::new(SourceId::default(), DeltaKind::SyncAll));
+        }
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
+        if room == 0 || self.items.is_empty() {
+            return None;
+        }
+        let count = self.batchable(room);
+        if count == 0 {
+            return self.take_single();
+        }
+        let in_initial_list = self.population.is_initial(self.items[0].source);
+        let deltas = self.items.drain(..count).collect();
+        // A burst's memory is not kept: what is left decides.
+        if self.items.capacity() > 4 * BATCH && self.items.len() < self.items.capacity() / 4 {
+            self.items.shrink_to(2 * self.items.len());
+        }
+        Some(Batch {
+            deltas,
+            in_initial_list,
+            completes: None,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! How long to wait after a failure.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The pauses between failing attempts.
+///
+/// Each is uniform in [d, 2d), with d growing from `initial` by a factor of 2 up to `cap`. Only
+/// `reset_after` of health brings d back: during an outage, however long, it stays at the cap. (In
+/// client-go the reset counts from the last reset, so a long outage is hammered anew every two
+/// minutes.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffConfig {
+    /// The first d: 800 ms, as in client-go's `NewReflectorWithOptions`.
+    pub initial: Duration,
+    /// The largest d: 30 s, so that a pause is at most 60 s.
+    pub cap: Duration,
+    /// Health for this long (2 min) begins anew at `initial`.
+    pub reset_after: Duration,
+}
+
+impl Default for BackoffConfig {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_millis(800),
+            cap: Duration::from_secs(30),
+            reset_after: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The state of one reflector's back-off; pure, told the time and given the randomness.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    config: BackoffConfig,
+    next: Duration,
+    /// Since when all is well; `None` after a failure.
+    healthy_since: Option<Instant>,
+    /// Whether the one immediate retry that health earns has not been used.
+    fresh: bool,
+}
+
+impl Backoff {
+    pub(crate) fn new(config: BackoffConfig) -> Self {
+        Self {
+            config,
+            next: config.initial,
+            healthy_since: None,
+            fresh: true,
+        }
+    }
+
+    /// The server did what it was asked for.
+    pub(crate) fn succeeded(&mut self, now: Instant) {
+        self.healthy_since.get_or_insert(now);
+    }
+
+    /// The pause after a failure.
+    pub(crate) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
+        self.note_failure(now);
+        self.fresh = false;
+        let delay = self.next;
+        self.next = (delay * 2).min(self.config.cap);
+        delay + delay.mul_f64(rng.f64())
+    }
+
+    /// The pause before listing anew because the history ran out: none if all was well until now.
+    pub(crate) fn expired(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
+        self.note_failure(now);
+        if std::mem::take(&mut self.fresh) {
+            return Duration::ZERO;
+        }
+        self.failed(now, rng)
+    }
+
+    fn note_failure(&mut self, now: Instant) {
+        let healthy = self.healthy_since.take();
+        if healthy.is_some_and(|since| now.duration_since(since) >= self.config.reset_after) {
+            self.next = self.config.initial;
+            self.fresh = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(backoff: &mut Backoff, rng: &mut fastrand::Rng, outage: Duration) -> Vec<Duration> {
+        let start = Instant::now();
+        let mut now = start;
+        let mut pauses = Vec::new();
+        while now < start + outage {
+            let pause = backoff.failed(now, rng);
+            pauses.push(pause);
+            now += pause;
+        }
+        pauses
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_pause_is_uniform_in_d_to_2d_and_a_long_outage_stays_at_the_cap() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        let pauses = pauses(&mut backoff, &mut rng, Duration::from_secs(3600));
+        let mut d = Duration::from_millis(800);
+        for (n, pause) in pauses.iter().enumerate() {
+            assert!(
+                (d..2 * d).contains(pause),
+                "pause {n}: {pause:?} is not in [{d:?}, 2 × {d:?})"
+            );
+            d = (2 * d).min(Duration::from_secs(30));
+        }
+        assert!(pauses.len() < 130, "{} attempts in an hour", pauses.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_two_minutes_of_health_begin_anew() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        pauses(&mut backoff, &mut rng, Duration::from_secs(600));
+        let mut now = Instant::now();
+
+        backoff.succeeded(now);
+        now += Duration::from_secs(119);
+        backoff.succeeded(now);
+        assert!(backoff.failed(now, &mut rng) >= Duration::from_secs(30));
+
+        backoff.succeeded(now);
+        now += Duration::from_secs(120);
+        assert!(backoff.failed(now, &mut rng) < Duration::from_millis(1600));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_relist_after_health_is_immediate_and_the_next_is_not() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        let now = Instant::now();
+        assert_eq!(backoff.expired(now, &mut rng), Duration::ZERO);
+        backoff.succeeded(now);
+        assert!(backoff.expired(now, &mut rng) >= Duration::from_millis(800));
+        backoff.succeeded(now);
+        assert_eq!(
+            backoff.expired(now + Duration::from_secs(120), &mut rng),
+            Duration::ZERO
+        );
+    }
+}

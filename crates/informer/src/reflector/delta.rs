@@ -1,0 +1,147 @@
+//! [`Delta`]: what changed on the server, in the order in which it was learnt.
+
+use crate::object::{Deleted, Object, ObjectName, ResourceVersion, SourceId};
+
+/// One change, from the source that told it.
+#[derive(Debug)]
+pub struct Delta<K> {
+    /// Which reflector it comes from.
+    pub source: SourceId,
+    /// What changed.
+    pub kind: DeltaKind<K>,
+}
+
+/// What a [`Delta`] says. A reflector makes `Added`, `Updated`, `Deleted`, `ReplacedAll` and
+/// `Bookmark`; queues make the others out of these.
+#[derive(Debug)]
+pub enum DeltaKind<K> {
+    /// The watch told of a new object (or of one that was there when it began).
+    Added(Object<K>),
+    /// The watch told of a newer state.
+    Updated(Object<K>),
+    /// The watch told of a deletion, or a relist found an object missing.
+    Deleted(Deleted<K>),
+    /// An item of a list; whether it differs from what is known is not known yet.
+    Replaced(Object<K>),
+    /// The periodic resync of one object.
+    Sync(Object<K>),
+    /// A whole list, to be applied at one go.
+    ReplacedAll {
+        /// Every object that the source has.
+        objects: Vec<Object<K>>,
+        /// The revision of the list.
+        revision: ResourceVersion,
+    },
+    /// The periodic resync of everything in the store.
+    SyncAll,
+    /// Nothing happened up to this revision.
+    Bookmark {
+        /// The revision.
+        revision: ResourceVersion,
+    },
+}
+
+/// The kinds of a [`Delta`], without their content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    missing_docs,
+    reason = "each is described at the variant of DeltaKind that has its name"
+)]
+pub enum DeltaType {
+    Added,
+    Updated,
+    Deleted,
+    Replaced,
+    Sync,
+    ReplacedAll,
+    SyncAll,
+    Bookmark,
+}
+
+impl<K> Clone for Delta<K> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source,
+            kind: self.kind.clone(),
+        }
+    }
+}
+
+impl<K> Clone for DeltaKind<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(object) => Self::Added(object.clone()),
+            Self::Updated(object) => Self::Updated(object.clone()),
+            Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
+            Self::Replaced(object) => Self::Replaced(object.clone()),
+            Self::Sync(object) => Self::Sync(object.clone()),
+            Self::ReplacedAll { objects, revision } => Self::ReplacedAll {
+                objects: objects.clone(),
+                revision: revision.clone(),
+            },
+            Self::SyncAll => Self::SyncAll,
+            Self::Bookmark { revision } => Self::Bookmark {
+                revision: revision.clone(),
+            },
+        }
+    }
+}
+
+impl<K> Delta<K> {
+    /// A change told by `source`.
+    pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
+        Self { source, kind }
+    }
+
+    /// An object was added; from source 0, as is right where there is one source.
+    pub fn added(object: Object<K>) -> Self {
+        Self::new(SourceId::default(), DeltaKind::Added(object))
+    }
+
+    /// An object changed; from source 0.
+    pub fn updated(object: Object<K>) -> Self {
+        Self::new(SourceId::default(), DeltaKind::Updated(object))
+    }
+
+    /// An object was deleted, this is its last state; from source 0.
+    pub fn deleted(object: Object<K>) -> Self {
+        Self::new(
+            SourceId::default(),
+            DeltaKind::Deleted(Deleted::Known(object)),
+        )
+    }
+
+    /// The kind, without the content.
+    pub fn delta_type(&self) -> DeltaType {
+        match &self.kind {
+            DeltaKind::Added(_) => DeltaType::Added,
+            DeltaKind::Updated(_) => DeltaType::Updated,
+            DeltaKind::Deleted(_) => DeltaType::Deleted,
+            DeltaKind::Replaced(_) => DeltaType::Replaced,
+            DeltaKind::Sync(_) => DeltaType::Sync,
+            DeltaKind::ReplacedAll { .. } => DeltaType::ReplacedAll,
+            DeltaKind::SyncAll => DeltaType::SyncAll,
+            DeltaKind::Bookmark { .. } => DeltaType::Bookmark,
+        }
+    }
+
+    /// The object it is about, if it is about one and its state is known.
+    pub fn object(&self) -> Option<&Object<K>> {
+        match &self.kind {
+            DeltaKind::Added(object)
+            | DeltaKind::Updated(object)
+            | DeltaKind::Replaced(object)
+            | DeltaKind::Sync(object) => Some(object),
+            DeltaKind::Deleted(deleted) => deleted.object(),
+            DeltaKind::ReplacedAll { .. } | DeltaKind::SyncAll | DeltaKind::Bookmark { .. } => None,
+        }
+    }
+
+    /// The name of the object it is about, if it is about one.
+    pub fn object_name(&self) -> Option<&ObjectName> {
+        match &self.kind {
+            DeltaKind::Deleted(deleted) => Some(deleted.object_name()),
+            _ => self.object().map(Object::object_name),
+        }
+    }
+}

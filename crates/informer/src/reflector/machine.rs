@@ -1,0 +1,319 @@
+//! Decides which request comes next, given what came back; pure, and ignorant of what is listed.
+//!
+//! The rules, with client-go's name for the fact behind each:
+//!
+//! | situation | revision asked for |
+//! | --- | --- |
+//! | first list | `"0"`: whatever the server's cache has |
+//! | relist | the last revision seen (`lastSyncResourceVersion`), so never back in time |
+//! | a list said Expired or TooLarge (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | watch | the last revision seen |
+//!
+//! | a watch | is followed by |
+//! | --- | --- |
+//! | refused with 429, or nobody listens | the same watch, after a pause |
+//! | refused otherwise | a list, after a pause |
+//! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
+//! | ended with 429 inside the stream | the same watch, after a pause |
+//! | broken (reset, cut inside an event, frozen) | the same watch, after a pause |
+//! | ended with another error, or with something unreadable | a list, after a pause |
+//! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
+//! | closed | the same watch, at once (after a pause if it was the second within a second) |
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::backoff::{Backoff, BackoffConfig};
+use crate::{
+    object::ResourceVersion,
+    transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
+};
+
+/// `defaultPageSize` of client-go's pager.
+pub(crate) const PAGE_SIZE: u32 = 500;
+
+/// `defaultMinWatchTimeout`; a watch is asked to end after one to two times this.
+pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
+
+/// A watch that ends sooner than this without an event is very short.
+pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
+
+/// A server that asks for a longer pause than this is not obeyed: nobody may silence an informer.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
+
+/// What can be set about the requests of a reflector.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MachineConfig {
+    pub(crate) page_size: Option<u32>,
+    pub(crate) watch_timeout_min: Duration,
+    pub(crate) backoff: BackoffConfig,
+}
+
+/// What the shell shall do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Ask for a list, or its next page. Before the `first` page what was staged is thrown away.
+    List { options: ListOptions, first: bool },
+    /// Hand the staged list on, then report [`Machine::replaced`].
+    Replace(ResourceVersion),
+    /// Open a watch.
+    Watch(ListOptions),
+    /// Wait, then report [`Machine::slept`].
+    Sleep(Duration),
+}
+
+/// How a watch ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WatchEnd<'a> {
+    /// It was not opened.
+    Refused(&'a Error),
+    /// The server said why, inside the stream; or what it sent can't be read.
+    Error(&'a Error),
+    /// The connection broke.
+    Broken(&'a Error),
+    /// The body ended in order, so long after the request.
+    Closed(Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    List,
+    Watch,
+}
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    config: MachineConfig,
+    rng: fastrand::Rng,
+    backoff: Backoff,
+    /// The newest revision that the store has been told; unset before the first list.
+    last: ResourceVersion,
+    /// `last` is of no use to the server any more, so the next list asks for the newest state.
+    last_unavailable: bool,
+    /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
+    pages_at_zero: bool,
+    pager: Option<Pager>,
+    /// The one immediate retry at `""` of this attempt has been used.
+    retried_unset: bool,
+    after_sleep: Next,
+    /// Whether the running watch's events advance `last` yet.
+    advances: bool,
+    short_closes: u32,
+}
+
+impl Machine {
+    pub(crate) fn new(config: MachineConfig, rng: fastrand::Rng) -> Self {
+        Self {
+            backoff: Backoff::new(config.backoff),
+            config,
+            rng,
+            last: ResourceVersion::UNSET,
+            last_unavailable: false,
+            pages_at_zero: false,
+            pager: None,
+            retried_unset: false,
+            after_sleep: Next::List,
+            advances: true,
+            short_closes: 0,
+        }
+    }
+
+    /// The first request of all.
+    pub(crate) fn start(&mut self) -> Action {
+        self.list()
+    }
+
+    /// The newest revision seen.
+    pub(crate) fn last_revision(&self) -> &ResourceVersion {
+        &self.last
+    }
+
+    /// Pages received of the list under way.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pager.as_ref().map_or(0, Pager::pages)
+    }
+
+    /// A page has come, whole.
+    ///
+    /// # Errors
+    /// The server repeats itself; to be reported, and passed to [`Machine::list_failed`].
+    pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
+        let Some(pager) = &mut self.pager else {
+            return Ok(self.list());
+        };
+        match pager.page(end) {
+            AfterPage::More => Ok(Action::List {
+                options: pager.request().clone(),
+                first: false,
+            }),
+            AfterPage::Endless => Err(Error::new(
+                Class::Protocol,
+                "the server sends the same continue token again and again",
+            )),
+            AfterPage::Done(revision) => {
+                if pager.is_paginated() && pager.first_request().resource_version.is_zero() {
+                    self.pages_at_zero = true;
+                }
+                Ok(Action::Replace(revision))
+            }
+        }
+    }
+
+    /// The list of this revision has been handed on.
+    pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
+        self.pager = None;
+        self.last = revision;
+        self.last_unavailable = false;
+        self.backoff.succeeded(now);
+        self.watch()
+    }
+
+    /// A list, or one of its pages, failed.
+    pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
+        let class = error.class();
+        if let Some(pager) = &mut self.pager
+            && pager.restarts_after(class)
+        {
+            return Action::List {
+                options: pager.request().clone(),
+                first: true,
+            };
+        }
+        if matches!(class, Class::Expired | Class::TooLargeResourceVersion) {
+            self.last_unavailable = true;
+            if !std::mem::replace(&mut self.retried_unset, true) {
+                return self.list_request();
+            }
+        }
+        self.pause(error, now, Next::List)
+    }
+
+    /// The server has accepted the watch.
+    pub(crate) fn watch_opened(&mut self, now: Instant) {
+        self.backoff.succeeded(now);
+    }
+
+    /// An event has been handed on, with its revision if it could be read.
+    ///
+    /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
+    /// objects in no order of revision, so there nothing counts before the first event of another
+    /// type than Added. Says whether the revision was taken.
+    pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) -> bool {
+        self.advances |= *kind != FrameKind::Added;
+        match revision {
+            Some(revision) if self.advances && !revision.is_unset() => {
+                self.last = revision;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The watch has ended.
+    pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
+        if !matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT) {
+            self.short_closes = 0;
+        }
+        match end {
+            WatchEnd::Refused(error) => match error.class() {
+                Class::TooManyRequests | Class::ConnectionRefused => {
+                    self.pause(error, now, Next::Watch)
+                }
+                Class::Expired => self.relist_expired(now),
+                _ => self.pause(error, now, Next::List),
+            },
+            WatchEnd::Error(error) => match error.class() {
+                Class::TooManyRequests => self.pause(error, now, Next::Watch),
+                Class::Expired => self.relist_expired(now),
+                _ => self.pause(error, now, Next::List),
+            },
+            WatchEnd::Broken(error) => self.pause(error, now, Next::Watch),
+            WatchEnd::Closed(open_for) => {
+                if open_for < VERY_SHORT {
+                    self.short_closes += 1;
+                }
+                if self.short_closes > 1 {
+                    self.after_sleep = Next::Watch;
+                    return Action::Sleep(self.backoff.failed(now, &mut self.rng));
+                }
+                self.watch()
+            }
+        }
+    }
+
+    /// The pause is over.
+    pub(crate) fn slept(&mut self) -> Action {
+        match self.after_sleep {
+            Next::List => self.list(),
+            Next::Watch => self.watch(),
+        }
+    }
+
+    fn relist_expired(&mut self, now: Instant) -> Action {
+        let pause = self.backoff.expired(now, &mut self.rng);
+        self.after_sleep = Next::List;
+        if pause.is_zero() {
+            return self.list();
+        }
+        Action::Sleep(pause)
+    }
+
+    fn pause(&mut self, error: &Error, now: Instant, next: Next) -> Action {
+        self.after_sleep = next;
+        let pause = self.backoff.failed(now, &mut self.rng);
+        let asked_for = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
+        Action::Sleep(pause.max(asked_for))
+    }
+
+    fn list(&mut self) -> Action {
+        self.retried_unset = false;
+        self.list_request()
+    }
+
+    fn list_request(&mut self) -> Action {
+        let resource_version = if self.last_unavailable {
+            ResourceVersion::UNSET
+        } else if self.last.is_unset() {
+            ResourceVersion::ZERO
+        } else {
+            self.last.clone()
+        };
+        let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
+        // A page size with another revision would bypass the server's watch cache.
+        let default_size = (self.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
+        let options = ListOptions {
+            limit: self
+                .config
+                .page_size
+                .filter(|size| *size > 0)
+                .or(default_size),
+            resource_version,
+            ..ListOptions::default()
+        };
+        self.pager = Some(Pager::new(options.clone()));
+        Action::List {
+            options,
+            first: true,
+        }
+    }
+
+    fn watch(&mut self) -> Action {
+        self.advances = !(self.last.is_unset() || self.last.is_zero());
+        let min = self
+            .config
+            .watch_timeout_min
+            .max(WATCH_TIMEOUT_MIN)
+            .as_secs();
+        let seconds = self.rng.u64(min..=2 * min);
+        Action::Watch(ListOptions {
+            resource_version: self.last.clone(),
+            timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
+            allow_watch_bookmarks: true,
+            ..ListOptions::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,429 @@
+//! Scripts of answers, and the exact requests that follow.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
+/// says; the clock advances by each pause and by `wait`.
+fn check(config: MachineConfig, script: &str, trace: &Expect) {
+    let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
+    let mut now = Instant::now();
+    let mut lines = vec![show(&machine.start())];
+    let mut revision = ResourceVersion::UNSET;
+    for line in script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        let words: Vec<&str> = line.split(' ').collect();
+        let action = match words.as_slice() {
+            ["page", at, token @ ..] => {
+                let end = ListEnd {
+                    resource_version: (*at).into(),
+                    continue_token: token.first().map(ToString::to_string),
+                    ..ListEnd::default()
+                };
+                match machine.page(&end) {
+                    Ok(action) => action,
+                    Err(error) => machine.list_failed(&error, now),
+                }
+            }
+            ["replaced"] => machine.replaced(revision.clone(), now),
+            ["list-failed", class] => machine.list_failed(&error(class), now),
+            ["opened"] => {
+                machine.watch_opened(now);
+                continue;
+            }
+            ["event", kind, at] => {
+                let kind = match *kind {
+                    "added" => FrameKind::Added,
+                    "bookmark" => FrameKind::Bookmark,
+                    _ => FrameKind::Modified,
+                };
+                machine.observe(&kind, Some((*at).into()));
+                continue;
+            }
+            ["wait", seconds] => {
+                now += Duration::from_secs(seconds.parse().unwrap());
+                continue;
+            }
+            ["refused", class] => machine.watch_ended(WatchEnd::Refused(&error(class)), now),
+            ["error", class] => machine.watch_ended(WatchEnd::Error(&error(class)), now),
+            ["broken", class] => machine.watch_ended(WatchEnd::Broken(&error(class)), now),
+            ["closed", millis] => {
+                let open_for = Duration::from_millis(millis.parse().unwrap());
+                machine.watch_ended(WatchEnd::Closed(open_for), now)
+            }
+            ["slept"] => machine.slept(),
+            other => panic!("unknown line {other:?}"),
+        };
+        if let Action::Replace(at) = &action {
+            revision = at.clone();
+        }
+        if let Action::Sleep(pause) = &action {
+            now += *pause;
+        }
+        lines.push(format!("{line}: {}", show(&action)));
+    }
+    trace.assert_eq(&(lines.join("\n") + "\n"));
+}
+
+fn error(class: &str) -> Error {
+    let class = match class {
+        "expired" => Class::Expired,
+        "too-large" => Class::TooLargeResourceVersion,
+        "429" => Class::TooManyRequests,
+        "429/40s" => {
+            let error = Error::new(Class::TooManyRequests, "");
+            return error.with_retry_after(Some(Duration::from_secs(40)));
+        }
+        "refused" => Class::ConnectionRefused,
+        "reset" => Class::Connection,
+        "500" => Class::Server,
+        "very-short" => Class::VeryShortWatch,
+        "garbage" => Class::Protocol,
+        other => panic!("unknown class {other:?}"),
+    };
+    Error::new(class, "")
+}
+
+fn show(action: &Action) -> String {
+    match action {
+        Action::List { options, first } => {
+            let page = if *first { "list" } else { "next" };
+            let query: Vec<_> = options
+                .query()
+                .into_iter()
+                .map(|(k, v)| format!("{k}={v}"))
+                .collect();
+            format!("{page} {}", query.join(" ")).trim_end().to_owned()
+        }
+        Action::Replace(revision) => format!("replace at {revision}"),
+        Action::Watch(options) => {
+            assert!(options.allow_watch_bookmarks);
+            let timeout = options.timeout_seconds.unwrap();
+            assert!((300..=600).contains(&timeout), "{timeout} s");
+            assert_eq!(
+                (options.limit, &options.resource_version_match),
+                (None, &None)
+            );
+            format!("watch resourceVersion={}", options.resource_version)
+        }
+        Action::Sleep(pause) => {
+            let range = [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 60.0];
+            let secs = pause.as_secs_f64();
+            let low = range.iter().rev().find(|low| secs >= **low).unwrap_or(&0.0);
+            format!("sleep from {low} s")
+        }
+    }
+}
+
+const STARTED: &str = "page 10\nreplaced\nopened\n";
+
+fn after_start(script: &str, trace: &Expect) {
+    check(
+        MachineConfig::default(),
+        &format!("{STARTED}{script}"),
+        trace,
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_list_at_zero_then_watch_from_its_revision() {
+    after_start(
+        "",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_close_watches_on_from_the_last_event_at_once() {
+    after_start(
+        "event modified 55\nevent bookmark 32\nclosed 300000\nclosed 5000",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        closed 300000: watch resourceVersion=32
+        closed 5000: watch resourceVersion=32
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn closes_within_a_second_pause_from_the_second_on() {
+    after_start(
+        "closed 900\nclosed 900\nslept\nclosed 900\nslept\nclosed 2000\nclosed 900",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        closed 900: watch resourceVersion=10
+        closed 900: sleep from 0.8 s
+        slept: watch resourceVersion=10
+        closed 900: sleep from 1.6 s
+        slept: watch resourceVersion=10
+        closed 2000: watch resourceVersion=10
+        closed 900: watch resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset() {
+    after_start(
+        "event modified 12\nerror expired\nlist-failed expired\npage 30\nreplaced",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error expired: list resourceVersion=12
+        list-failed expired: list limit=500
+        page 30: replace at 30
+        replaced: watch resourceVersion=30
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_at_unset_is_retried_at_once_only_once() {
+    after_start(
+        "error expired\nlist-failed too-large\nlist-failed too-large\nslept\nlist-failed expired\nlist-failed 500\nslept\npage 9\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error expired: list resourceVersion=10
+        list-failed too-large: list limit=500
+        list-failed too-large: sleep from 0.8 s
+        slept: list limit=500
+        list-failed expired: list limit=500
+        list-failed 500: sleep from 1.6 s
+        slept: list limit=500
+        page 9: replace at 9
+        replaced: watch resourceVersion=9
+        error 500: sleep from 3.2 s
+        slept: list resourceVersion=9
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_expiry_without_health_backs_off() {
+    after_start(
+        "error expired\npage 11\nreplaced\nopened\nerror expired\nslept\npage 12\nreplaced\nopened\nwait 120\nerror expired",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error expired: list resourceVersion=10
+        page 11: replace at 11
+        replaced: watch resourceVersion=11
+        error expired: sleep from 0.8 s
+        slept: list resourceVersion=11
+        page 12: replace at 12
+        replaced: watch resourceVersion=12
+        error expired: list resourceVersion=12
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_and_refused_connections_watch_again_without_a_list() {
+    after_start(
+        "refused 429\nslept\nrefused refused\nslept\nopened\nerror 429\nslept\nbroken reset\nslept\nrefused 429/40s\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        refused 429: sleep from 0.8 s
+        slept: watch resourceVersion=10
+        refused refused: sleep from 1.6 s
+        slept: watch resourceVersion=10
+        error 429: sleep from 3.2 s
+        slept: watch resourceVersion=10
+        broken reset: sleep from 6.4 s
+        slept: watch resourceVersion=10
+        refused 429/40s: sleep from 30 s
+        slept: watch resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_refusal_or_error_lists_after_a_pause() {
+    after_start(
+        "refused 500\nslept\npage 11\nreplaced\nerror very-short\nslept\npage 11\nreplaced\nerror garbage\nslept\npage 11\nreplaced\nrefused expired\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        refused 500: sleep from 0.8 s
+        slept: list resourceVersion=10
+        page 11: replace at 11
+        replaced: watch resourceVersion=11
+        error very-short: sleep from 1.6 s
+        slept: list resourceVersion=11
+        page 11: replace at 11
+        replaced: watch resourceVersion=11
+        error garbage: sleep from 3.2 s
+        slept: list resourceVersion=11
+        page 11: replace at 11
+        replaced: watch resourceVersion=11
+        refused expired: sleep from 6.4 s
+        slept: list resourceVersion=11
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_list_that_fails_is_repeated_at_zero() {
+    check(
+        MachineConfig::default(),
+        "list-failed 500\nslept\nlist-failed refused\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        list-failed 500: sleep from 0.8 s
+        slept: list resourceVersion=0 limit=500
+        list-failed refused: sleep from 1.6 s
+        slept: list resourceVersion=0 limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_at_zero_are_remembered_for_relists() {
+    check(
+        MachineConfig::default(),
+        "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10 t1: next limit=500 continue=t1
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error 500: sleep from 0.8 s
+        slept: list resourceVersion=10 limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_list_at_unset_are_not_remembered() {
+    check(
+        MachineConfig::default(),
+        "list-failed expired\npage 10 t1\npage 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        list-failed expired: list limit=500
+        page 10 t1: next limit=500 continue=t1
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error 500: sleep from 0.8 s
+        slept: list resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_page_size_is_used_with_any_revision() {
+    let config = MachineConfig {
+        page_size: Some(4),
+        ..MachineConfig::default()
+    };
+    check(
+        config,
+        "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=4
+        page 10 t1: next limit=4 continue=t1
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error 500: sleep from 0.8 s
+        slept: list resourceVersion=10 limit=4
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision() {
+    let config = MachineConfig {
+        page_size: Some(4),
+        ..MachineConfig::default()
+    };
+    let script =
+        "page 10\nreplaced\nerror 500\nslept\npage 20 t1\nlist-failed expired\npage 21\nreplaced";
+    check(
+        config,
+        script,
+        &expect![[r#"
+        list resourceVersion=0 limit=4
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error 500: sleep from 0.8 s
+        slept: list resourceVersion=10 limit=4
+        page 20 t1: next limit=4 continue=t1
+        list-failed expired: list resourceVersion=10
+        page 21: replace at 21
+        replaced: watch resourceVersion=21
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_chain_of_pages_fails_and_backs_off() {
+    check(
+        MachineConfig::default(),
+        "page 10 t1\npage 10 t1\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10 t1: next limit=500 continue=t1
+        page 10 t1: sleep from 0.8 s
+        slept: list resourceVersion=0 limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
+    check(
+        MachineConfig::default(),
+        "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 5000\nevent added 9\nevent modified 11\nevent added 12\nclosed 5000",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 0: replace at 0
+        replaced: watch resourceVersion=0
+        closed 5000: watch resourceVersion=0
+        closed 5000: watch resourceVersion=12
+    "#]],
+    );
+}
+
+#[test]
+fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
+    let timeouts = |min: u64| -> Vec<u32> {
+        let config = MachineConfig {
+            watch_timeout_min: Duration::from_secs(min),
+            ..MachineConfig::default()
+        };
+        let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
+        let timeout = |action| match action {
+            Action::Watch(options) => options.timeout_seconds.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        (0..2000).map(|_| timeout(machine.watch())).collect()
+    };
+    for (min, low, high) in [(0, 300, 600), (1, 300, 600), (1800, 1800, 3600)] {
+        let timeouts = timeouts(min);
+        assert!(
+            timeouts.iter().all(|t| (low..=high).contains(t)),
+            "minimum {min}"
+        );
+        let middle = u32::midpoint(low, high);
+        assert!(timeouts.iter().any(|t| *t < middle) && timeouts.iter().any(|t| *t > middle));
+    }
+}

@@ -1,0 +1,259 @@
+//! Label selectors: which objects somebody wants, by their labels.
+//!
+//! It guarantees that
+//!
+//! - [`str::parse`] accepts what the API server and `kubectl` accept and refuses what they refuse,
+//!   keys and values included;
+//! - `Display` prints a form that the server understands and that selects the same objects, so one
+//!   [`Selector`] serves for the request and for the cache;
+//! - a selector's form is canonical: requirements are sorted and there is no repetition, so
+//!   selectors that differ only in order, spacing or `==` for `=` are equal.
+//!
+//! # Syntax
+//!
+//! Requirements are separated by commas, and all of them must hold.
+//!
+//! | requirement | selects objects |
+//! | --- | --- |
+//! | `key` | that have the label |
+//! | `!key` | that don't have it |
+//! | `key=a`, `key==a` | whose label is `a` |
+//! | `key!=a` | whose label is not `a`, or is missing |
+//! | `key in (a,b)` | whose label is `a` or `b` |
+//! | `key notin (a,b)` | whose label is neither, or is missing |
+//! | `key>5`, `key<5` | whose label is an integer above, or below |
+//!
+//! The empty string selects everything.
+//! A missing value is the empty one: `key=` asks for an empty label, and so does `key in ()`.
+//!
+//! # Example
+//!
+//! ```
+//! use kube_informer::selector::Selector;
+//!
+//! let selector: Selector = "tier notin (cache, db), app == web".parse()?;
+//! assert_eq!(selector.to_string(), "app=web,tier notin (cache,db)");
+//! assert!(selector.matches(|key| (key == "app").then_some("web")));
+//!
+//! let error = "app=web;tier=db".parse::<Selector>().unwrap_err();
+//! assert_eq!(error.position(), 4);
+//! # Ok::<(), kube_informer::selector::SelectorParseError>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use self::conversion::LabelSelectorError;
+pub use self::label::InvalidLabel;
+pub use self::parse::SelectorParseError;
+
+mod conversion;
+mod label;
+mod parse;
+
+/// Which objects are wanted, by their labels: those that meet every requirement.
+///
+/// The default is [`Selector::everything`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "labels.Selector")]
+pub struct Selector {
+    /// Sorted, without repetition.
+    requirements: Vec<Requirement>,
+}
+
+/// What one label must be like.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "labels.Requirement")]
+pub struct Requirement {
+    key: String,
+    operator: Operator,
+}
+
+/// How a label is compared, and with what.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "selection.Operator")]
+pub enum Operator {
+    /// The label is there.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
+    /// The label is there and has this value.
+    Equals(String),
+    /// The label has another value, or is not there.
+    NotEquals(String),
+    /// The label is there and has one of these values.
+    In(BTreeSet<String>),
+    /// The label has none of these values, or is not there.
+    NotIn(BTreeSet<String>),
+    /// The label is there and is an integer above this one.
+    GreaterThan(i64),
+    /// The label is there and is an integer below this one.
+    LessThan(i64),
+}
+
+// === impl Selector ===
+
+impl Selector {
+    /// Selects every object, labelled or not; prints as the empty string.
+    #[doc(alias = "labels.Everything")]
+    pub const fn everything() -> Self {
+        Self {
+            requirements: Vec::new(),
+        }
+    }
+
+    /// Selects no object.
+    ///
+    /// The syntax has no word for it, so it is a contradiction, `nothing,!nothing`: sent to a
+    /// server it selects nothing there either.
+    #[doc(alias = "labels.Nothing")]
+    pub fn nothing() -> Self {
+        [Operator::DoesNotExist, Operator::Exists]
+            .map(|operator| Requirement {
+                key: "nothing".to_owned(),
+                operator,
+            })
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether there is no requirement, so that every object is selected.
+    #[doc(alias = "Empty")]
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// The requirements, sorted by key.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether an object is selected whose label under a key is what `label` answers.
+    #[doc(alias = "Matches")]
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.operator.matches(label(&requirement.key)))
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches(|key| labels.get(key).map(String::as_str))
+    }
+}
+
+impl FromIterator<Requirement> for Selector {
+    fn from_iter<I: IntoIterator<Item = Requirement>>(requirements: I) -> Self {
+        let mut requirements: Vec<_> = requirements.into_iter().collect();
+        requirements.sort();
+        requirements.dedup();
+        Self { requirements }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_list(f, &self.requirements)
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    /// What the label `key` must be like.
+    ///
+    /// # Errors
+    ///
+    /// When the key is not a qualified name, a value is not a label value, or a set is empty.
+    #[doc(alias = "NewRequirement")]
+    pub fn new(key: impl Into<String>, operator: Operator) -> Result<Self, InvalidLabel> {
+        let key = key.into();
+        label::check_key(&key)?;
+        match &operator {
+            Operator::Equals(value) | Operator::NotEquals(value) => label::check_value(value)?,
+            Operator::In(values) | Operator::NotIn(values) => {
+                if values.is_empty() {
+                    return Err(InvalidLabel::NoValues);
+                }
+                values
+                    .iter()
+                    .try_for_each(|value| label::check_value(value))?;
+            }
+            // A label value can't start with a sign, so no server takes a negative bound.
+            Operator::GreaterThan(bound) | Operator::LessThan(bound) => {
+                label::check_value(&bound.to_string())?;
+            }
+            Operator::Exists | Operator::DoesNotExist => {}
+        }
+        Ok(Self { key, operator })
+    }
+
+    /// The label's key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How the label is compared, and with what.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.operator {
+            Operator::Exists => f.write_str(key),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+            Operator::Equals(value) => write!(f, "{key}={value}"),
+            Operator::NotEquals(value) => write!(f, "{key}!={value}"),
+            Operator::In(values) => {
+                write!(f, "{key} in (")?;
+                write_list(f, values)?;
+                f.write_str(")")
+            }
+            Operator::NotIn(values) => {
+                write!(f, "{key} notin (")?;
+                write_list(f, values)?;
+                f.write_str(")")
+            }
+            Operator::GreaterThan(bound) => write!(f, "{key}>{bound}"),
+            Operator::LessThan(bound) => write!(f, "{key}<{bound}"),
+        }
+    }
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// Whether a label, if it is there, is as this operator wants it.
+    fn matches(&self, label: Option<&str>) -> bool {
+        let integer = || label.and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+            Operator::Equals(wanted) => label == Some(wanted),
+            Operator::NotEquals(unwanted) => label != Some(unwanted),
+            Operator::In(wanted) => label.is_some_and(|value| wanted.contains(value)),
+            Operator::NotIn(unwanted) => label.is_none_or(|value| !unwanted.contains(value)),
+            Operator::GreaterThan(bound) => integer().is_some_and(|value| value > *bound),
+            Operator::LessThan(bound) => integer().is_some_and(|value| value < *bound),
+        }
+    }
+}
+
+fn write_list<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    list: impl IntoIterator<Item = T>,
+) -> fmt::Result {
+    for (position, element) in list.into_iter().enumerate() {
+        if position > 0 {
+            f.write_str(",")?;
+        }
+        element.fmt(f)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

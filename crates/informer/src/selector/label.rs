@@ -1,0 +1,84 @@
+//! What may be a label's key and a label's value, as the API server checks them.
+//!
+//! The limits are those of apimachinery's
+//! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
+
+/// The longest name, which is a key's part after the slash, and the longest value.
+const NAME_MAX: usize = 63;
+
+/// The longest prefix, which is a key's part before the slash.
+const PREFIX_MAX: usize = 253;
+
+/// Why something can't be a label's key or value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidLabel {
+    /// The key's name is not 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
+    /// letter or a digit.
+    #[error(
+        "{0:?} is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and \
+         begin and end with a letter or a digit"
+    )]
+    KeyName(String),
+    /// The key's prefix is not a DNS subdomain of 1 to 253 characters.
+    #[error(
+        "{0:?} is not a label key: before the '/' must stand a DNS subdomain, in lower case and of \
+         at most 253 characters"
+    )]
+    KeyPrefix(String),
+    /// The value is neither empty nor like a key's name.
+    #[error(
+        "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
+         begin and end with a letter or a digit"
+    )]
+    Value(String),
+    /// A set of values is empty.
+    #[error("a set of values must not be empty")]
+    NoValues,
+}
+
+/// A key is a name, or a prefix, a slash and a name.
+pub(super) fn check_key(key: &str) -> Result<(), InvalidLabel> {
+    let name = match key.split_once('/') {
+        Some((prefix, _)) if !is_subdomain(prefix) => {
+            return Err(InvalidLabel::KeyPrefix(key.to_owned()));
+        }
+        Some((_, name)) => name,
+        None => key,
+    };
+    if is_name(name) {
+        Ok(())
+    } else {
+        Err(InvalidLabel::KeyName(key.to_owned()))
+    }
+}
+
+pub(super) fn check_value(value: &str) -> Result<(), InvalidLabel> {
+    if value.is_empty() || is_name(value) {
+        Ok(())
+    } else {
+        Err(InvalidLabel::Value(value.to_owned()))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= NAME_MAX
+        && has_ends(name, u8::is_ascii_alphanumeric)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+fn is_subdomain(prefix: &str) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    prefix.len() <= PREFIX_MAX
+        && prefix.split('.').all(|part| {
+            has_ends(part, is_letter) && part.bytes().all(|byte| is_letter(&byte) || byte == b'-')
+        })
+}
+
+/// Whether there is a first and a last byte, and both are as asked.
+fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)
+}

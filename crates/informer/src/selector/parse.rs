@@ -1,0 +1,268 @@
+//! Reading a selector as apimachinery reads it.
+//!
+//! It guarantees that every text is either a selector or an error that says where it went wrong;
+//! nothing panics.
+//! The rules, down to which commas an `in` list may hold, are those of apimachinery's
+//! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use super::label::{InvalidLabel, check_key, check_value};
+use super::{Operator, Requirement, Selector};
+
+const OPERATORS: &str = "one of =, ==, !=, in, notin, >, <, ',' or the end";
+
+/// Why, and where, a text is not a selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {position}: {problem}")]
+pub struct SelectorParseError {
+    position: usize,
+    problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Problem {
+    #[error("found {found}, expected {expected}")]
+    Unexpected {
+        found: String,
+        expected: &'static str,
+    },
+    #[error(transparent)]
+    Invalid(InvalidLabel),
+    #[error("{0:?} is not an integer of 64 bits")]
+    NotAnInteger(String),
+}
+
+/// A word or a symbol, and where it begins.
+#[derive(Clone, Copy, Debug)]
+struct Token<'a> {
+    position: usize,
+    /// Empty at the end of the text, and only there.
+    text: &'a str,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    token: Token<'a>,
+}
+
+impl SelectorParseError {
+    /// The byte offset of what is wrong; the text's length if it ends too early.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What is wrong with a key or a value, if that is the reason.
+    pub fn invalid_label(&self) -> Option<&InvalidLabel> {
+        match &self.problem {
+            Problem::Invalid(invalid) => Some(invalid),
+            Problem::Unexpected { .. } | Problem::NotAnInteger(_) => None,
+        }
+    }
+}
+
+impl FromStr for Selector {
+    type Err = SelectorParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parser = Parser::new(text);
+        let mut requirements = Vec::new();
+        if parser.token.is_end() {
+            return Ok(Selector::everything());
+        }
+        loop {
+            requirements.push(parser.requirement()?);
+            if parser.token.is_end() {
+                return Ok(requirements.into_iter().collect());
+            }
+            parser.expect(",", "',' or the end")?;
+        }
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            token: Token::at(text, 0),
+        }
+    }
+
+    /// Takes the present token, and moves to the next.
+    fn take(&mut self) -> Token<'a> {
+        let next = Token::at(self.text, self.token.end());
+        std::mem::replace(&mut self.token, next)
+    }
+
+    fn take_if(&mut self, symbol: &str) -> bool {
+        let is_it = self.token.text == symbol;
+        if is_it {
+            self.take();
+        }
+        is_it
+    }
+
+    fn expect(&mut self, symbol: &str, expected: &'static str) -> Result<(), SelectorParseError> {
+        if self.take_if(symbol) {
+            Ok(())
+        } else {
+            Err(self.token.unexpected(expected))
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, SelectorParseError> {
+        let negated = self.take_if("!");
+        if !self.token.is_word() {
+            let expected = if negated { "a key" } else { "a key or '!'" };
+            return Err(self.token.unexpected(expected));
+        }
+        let key = self.take();
+        key.check(check_key)?;
+        let operator = if negated {
+            Operator::DoesNotExist
+        } else {
+            self.operator()?
+        };
+        Ok(Requirement {
+            key: key.text.to_owned(),
+            operator,
+        })
+    }
+
+    fn operator(&mut self) -> Result<Operator, SelectorParseError> {
+        if self.token.is_end() || self.token.text == "," {
+            return Ok(Operator::Exists);
+        }
+        let operator = self.token;
+        match operator.text {
+            "=" | "==" | "!=" | ">" | "<" | "in" | "notin" => self.take(),
+            _ => return Err(operator.unexpected(OPERATORS)),
+        };
+        Ok(match operator.text {
+            "in" => Operator::In(self.values()?),
+            "notin" => Operator::NotIn(self.values()?),
+            ">" => Operator::GreaterThan(self.integer()?),
+            "<" => Operator::LessThan(self.integer()?),
+            "!=" => Operator::NotEquals(self.value()?.to_owned()),
+            _ => Operator::Equals(self.value()?.to_owned()),
+        })
+    }
+
+    fn value(&mut self) -> Result<&'a str, SelectorParseError> {
+        if self.token.is_end() || self.token.text == "," {
+            return Ok("");
+        }
+        if !self.token.is_word() {
+            return Err(self.token.unexpected("a value"));
+        }
+        let value = self.take();
+        value.check(check_value)?;
+        Ok(value.text)
+    }
+
+    fn integer(&mut self) -> Result<i64, SelectorParseError> {
+        let position = self.token.position;
+        let value = self.value()?;
+        value.parse().map_err(|_| SelectorParseError {
+            position,
+            problem: Problem::NotAnInteger(value.to_owned()),
+        })
+    }
+
+    /// A list in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
+    ///
+    /// As apimachinery has it, the list may not end in two commas.
+    fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
+        self.expect("(", "'('")?;
+        let mut values = BTreeSet::new();
+        if self.take_if(")") {
+            values.insert(String::new());
+            return Ok(values);
+        }
+        loop {
+            if self.token.is_word() {
+                values.insert(self.value()?.to_owned());
+                if self.take_if(")") {
+                    return Ok(values);
+                }
+                if self.token.text != "," {
+                    return Err(self.token.unexpected("',' or ')'"));
+                }
+            }
+            let first = values.is_empty();
+            self.expect(",", "a value or ','")?;
+            let last = self.take_if(")");
+            let doubled = !last && self.take_if(",");
+            if first || last || doubled {
+                values.insert(String::new());
+            }
+            if last {
+                return Ok(values);
+            }
+        }
+    }
+}
+
+impl<'a> Token<'a> {
+    /// The first token at or after `from`.
+    fn at(text: &'a str, from: usize) -> Self {
+        let rest = &text[from..];
+        let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let rest = &rest[blank..];
+        let len = match rest.as_bytes() {
+            [b'=' | b'!', b'=', ..] => 2,
+            [first, ..] if is_symbol(*first) => 1,
+            _ => rest
+                .bytes()
+                .position(|byte| is_symbol(byte) || matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+                .unwrap_or(rest.len()),
+        };
+        Self {
+            position: from + blank,
+            text: &rest[..len],
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.position + self.text.len()
+    }
+
+    fn is_end(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Keys and values are words, `in` and `notin` too: `in in (notin)` is a requirement.
+    fn is_word(&self) -> bool {
+        self.text
+            .bytes()
+            .next()
+            .is_some_and(|first| !is_symbol(first))
+    }
+
+    fn check(
+        &self,
+        rule: impl Fn(&str) -> Result<(), InvalidLabel>,
+    ) -> Result<(), SelectorParseError> {
+        rule(self.text).map_err(|invalid| SelectorParseError {
+            position: self.position,
+            problem: Problem::Invalid(invalid),
+        })
+    }
+
+    fn unexpected(&self, expected: &'static str) -> SelectorParseError {
+        let found = if self.is_end() {
+            "the end".to_owned()
+        } else {
+            format!("{:?}", self.text)
+        };
+        SelectorParseError {
+            position: self.position,
+            problem: Problem::Unexpected { found, expected },
+        }
+    }
+}
+
+fn is_symbol(byte: u8) -> bool {
+    matches!(byte, b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<')
+}

@@ -1,0 +1,339 @@
+//! One informer, shared: one list, one watch and one cache for any number of handlers and readers.
+//!
+//! # What it promises
+//!
+//! - The cache is eventually the server's collection. Per object it goes through a subsequence of the
+//!   states the server had, in order.
+//! - A handler hears of changes one at a time, after the cache has changed, which may be further
+//!   ahead. What it hears of one object leads to what is in the cache.
+//! - An object is its kind, namespace and name. Its uid is not part of that: delete and recreate may
+//!   come as one update.
+//! - A deletion shows the last state; if the deletion itself was missed, the last one known.
+//! - Handlers can join at any time, and hear first what is there, then everything after it, nothing
+//!   twice. A slow one holds back nobody.
+//!
+//! # Example
+//!
+//! ```no_run
+//! # use k8s_openapi::api::core::v1::Pod;
+//! # use kube_informer::{client::ListWatch, shared_informer::SharedInformer};
+//! # async fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let (pods, controller) = SharedInformer::<Pod>::builder(ListWatch::<Pod>::new(client)).build();
+//! pods.on_add(|pod, _| println!("{}", pod.object_name())).register()?;
+//! let running = tokio::spawn(controller.run(async { tokio::signal::ctrl_c().await.unwrap() }));
+//! pods.wait_for_sync().await?;
+//! println!("{} pods", pods.indexer().len());
+//! # Ok(()) }
+//! ```
+
+mod builder;
+mod registration;
+mod subscription;
+mod wait;
+
+pub use self::{
+    builder::Builder,
+    registration::{HandlerBuilder, Registration},
+    subscription::Subscription,
+    wait::{RevisionError, SyncError, SyncFailure, WaitForRevision, WaitForSync},
+};
+pub use crate::processor::ListenerBuffer;
+
+use std::{
+    fmt,
+    panic::Location,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use kube_core::Resource;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::{
+    controller::Command,
+    event_handler::{Callbacks, EventHandler, Outcome},
+    indexer::{DuplicateIndex, IndexToken, Indexer, Indexers},
+    object::{Deleted, Object, ResourceVersion},
+    processor::{Buffer, ListenerId},
+    status::StatusReader,
+    transport::ListerWatcher,
+};
+
+/// The informer has ended, or is ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the informer has stopped")]
+pub struct Stopped;
+
+/// Why an index could not be added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddIndexError {
+    /// There is one of this name.
+    #[error(transparent)]
+    Duplicate(#[from] DuplicateIndex),
+    /// The informer has ended.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// The handle of one informer; clones are the same informer.
+///
+/// Everything works from the moment it is built until its [`Controller`](crate::controller::Controller)
+/// has ended; what is asked for afterwards is refused with [`Stopped`], while the cache can still be
+/// read.
+#[doc(alias = "SharedIndexInformer")]
+pub struct SharedInformer<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    name: Arc<str>,
+    kind: String,
+    commands: mpsc::UnboundedSender<Command<K>>,
+    indexer: Indexer<K>,
+    status: StatusReader,
+    applied: Arc<Notify>,
+    room: Arc<Notify>,
+    listeners: AtomicU64,
+    buffers: Mutex<Vec<Weak<Buffer<K>>>>,
+}
+
+impl<K> Clone for SharedInformer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K> fmt::Debug for SharedInformer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedInformer")
+            .field("name", &self.shared.name)
+            .field("status", &self.shared.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> SharedInformer<K>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    /// Begins an informer over a source. Its name is the caller's file and line until it is given
+    /// another.
+    #[track_caller]
+    pub fn builder(source: impl ListerWatcher) -> Builder<K>
+    where
+        K::DynamicType: Default,
+    {
+        Builder::new(
+            Arc::new(source),
+            K::DynamicType::default(),
+            Location::caller(),
+        )
+    }
+
+    /// The same for a type known at run time only.
+    #[track_caller]
+    pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
+        Builder::new(Arc::new(source), dyntype, Location::caller())
+    }
+
+    /// Registers a handler; [`HandlerBuilder::register`] makes it so.
+    #[doc(alias = "AddEventHandler")]
+    #[doc(alias = "AddEventHandlerWithOptions")]
+    pub fn handler<H: EventHandler<K>>(&self, handler: H) -> HandlerBuilder<K, H> {
+        HandlerBuilder::new(self.clone(), handler, std::any::type_name::<H>().to_owned())
+    }
+
+    /// Registers closures, beginning with one for new objects, which also hears whether the object
+    /// was there at the beginning.
+    #[track_caller]
+    pub fn on_add<R: Outcome<M>, M>(
+        &self,
+        callback: impl FnMut(Object<K>, bool) -> R + Send + 'static,
+    ) -> HandlerBuilder<K, Callbacks<K>> {
+        self.callbacks(Callbacks::new().on_add(callback), Location::caller())
+    }
+
+    /// Registers closures, beginning with one that hears what was told last and what is now.
+    #[track_caller]
+    pub fn on_update<R: Outcome<M>, M>(
+        &self,
+        callback: impl FnMut(Object<K>, Object<K>) -> R + Send + 'static,
+    ) -> HandlerBuilder<K, Callbacks<K>> {
+        self.callbacks(Callbacks::new().on_update(callback), Location::caller())
+    }
+
+    /// Registers closures, beginning with one that hears what is gone.
+    #[track_caller]
+    pub fn on_delete<R: Outcome<M>, M>(
+        &self,
+        callback: impl FnMut(Deleted<K>) -> R + Send + 'static,
+    ) -> HandlerBuilder<K, Callbacks<K>> {
+        self.callbacks(Callbacks::new().on_delete(callback), Location::caller())
+    }
+
+    /// The same events as a stream: what is there first, then everything after it, nothing twice.
+    ///
+    /// # Errors
+    /// The informer has stopped.
+    pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
+        Subscription::new(self)
+    }
+
+    fn callbacks(
+        &self,
+        callbacks: Callbacks<K>,
+        place: &Location<'_>,
+    ) -> HandlerBuilder<K, Callbacks<K>> {
+        HandlerBuilder::new(self.clone(), callbacks, place.to_string())
+    }
+
+    /// Adds an index over the values that a function says an object has: none, one or many. May be
+    /// done at any time; when it returns, the index covers everything in the cache.
+    ///
+    /// # Errors
+    /// There is an index of that name, or the informer has stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not take the request back: the index may be there all the same.
+    #[doc(alias = "AddIndexers")]
+    pub async fn add_index<V>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> V + Send + Sync + 'static,
+    ) -> Result<IndexToken, AddIndexError>
+    where
+        V: IntoIterator,
+        V::Item: Into<Arc<str>>,
+    {
+        self.add_indexers(Indexers::new().with(name, values))
+            .await?;
+        Ok(IndexToken::new(name))
+    }
+
+    /// Adds an index whose function may fail: an object that it can't place is left out of this index
+    /// and counted in the status.
+    ///
+    /// # Errors
+    /// As for [`SharedInformer::add_index`].
+    pub async fn try_add_index<V, E>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> Result<V, E> + Send + Sync + 'static,
+    ) -> Result<IndexToken, AddIndexError>
+    where
+        V: IntoIterator,
+        V::Item: Into<Arc<str>>,
+        E: ToString,
+    {
+        self.add_indexers(Indexers::new().try_with(name, values))
+            .await?;
+        Ok(IndexToken::new(name))
+    }
+
+    /// Adds several indices at one go, all or none.
+    ///
+    /// # Errors
+    /// As for [`SharedInformer::add_index`].
+    pub async fn add_indexers(&self, indexers: Indexers<K>) -> Result<(), AddIndexError> {
+        let (reply, answer) = oneshot::channel();
+        self.command(Command::AddIndexers(indexers, reply))?;
+        Ok(answer.await.map_err(|_| Stopped)??)
+    }
+}
+
+impl<K> SharedInformer<K> {
+    /// The informer's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// The kind of the objects.
+    pub fn kind(&self) -> &str {
+        &self.shared.kind
+    }
+
+    /// The cache, to be read at any time, also after the informer has ended.
+    #[doc(alias = "GetStore")]
+    #[doc(alias = "GetIndexer")]
+    pub fn indexer(&self) -> Indexer<K> {
+        self.shared.indexer.clone()
+    }
+
+    /// What the informer is doing.
+    pub fn status(&self) -> StatusReader {
+        self.shared.status.clone()
+    }
+
+    /// Whether the first list is in the cache. Handlers may still be hearing of it: they have a
+    /// `has_synced` of their own.
+    #[doc(alias = "HasSynced")]
+    pub fn has_synced(&self) -> bool {
+        self.shared.status.get().synced
+    }
+
+    /// Whether the informer has ended.
+    #[doc(alias = "IsStopped")]
+    pub fn is_stopped(&self) -> bool {
+        self.shared.commands.is_closed()
+    }
+
+    /// Up to which revision everything is in the cache.
+    #[doc(alias = "LastSyncResourceVersion")]
+    pub fn last_sync_resource_version(&self) -> ResourceVersion {
+        self.shared.indexer.snapshot().revision()
+    }
+
+    /// Waits until the first list is in the cache. Owns what it needs, and polls nothing.
+    #[doc(alias = "WaitForCacheSync")]
+    pub fn wait_for_sync(&self) -> WaitForSync {
+        WaitForSync::informer(Arc::clone(&self.shared.name), self.status())
+    }
+
+    /// Waits until the cache has all changes up to a revision, for at most so long; for the first of
+    /// several sources.
+    pub fn wait_for_revision(
+        &self,
+        revision: impl Into<ResourceVersion>,
+        deadline: Duration,
+    ) -> WaitForRevision
+    where
+        K: Send + Sync + 'static,
+    {
+        wait::for_revision(self.clone(), revision.into(), deadline)
+    }
+
+    /// Waits until every handler has handled all that it has been sent so far.
+    pub async fn handlers_idle(&self) {
+        for buffer in self.buffers() {
+            buffer.until_idle().await;
+        }
+    }
+
+    fn command(&self, command: Command<K>) -> Result<(), Stopped> {
+        self.shared.commands.send(command).map_err(|_| Stopped)
+    }
+
+    fn new_buffer(&self, policy: ListenerBuffer, name: Arc<str>) -> (ListenerId, Arc<Buffer<K>>) {
+        let id = ListenerId(self.shared.listeners.fetch_add(1, Ordering::Relaxed));
+        let buffer = Arc::new(Buffer::new(policy, name, Arc::clone(&self.shared.room)));
+        let mut buffers = self.shared.buffers.lock();
+        buffers.retain(|buffer| buffer.strong_count() > 0);
+        buffers.push(Arc::downgrade(&buffer));
+        (id, buffer)
+    }
+
+    fn buffers(&self) -> Vec<Arc<Buffer<K>>> {
+        self.shared
+            .buffers
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+}

@@ -1,0 +1,256 @@
+//! Registering a handler, and what one holds of it afterwards.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use kube_core::Resource;
+use tokio::{
+    runtime::Handle,
+    sync::{oneshot, watch},
+};
+
+use super::{ListenerBuffer, SharedInformer, Stopped, WaitForSync};
+use crate::{
+    controller::Command,
+    event_handler::{Callbacks, EventHandler, Filtering, Outcome},
+    object::{Deleted, Object},
+    processor::{Buffer, EndGuard, ListenerId, NewListener, listen},
+};
+
+/// A handler about to be registered.
+#[must_use = "a handler hears nothing until it is registered"]
+pub struct HandlerBuilder<K, H> {
+    informer: SharedInformer<K>,
+    handler: H,
+    name: String,
+    resync: Option<Duration>,
+    buffer: ListenerBuffer,
+    thread: bool,
+}
+
+impl<K, H> fmt::Debug for HandlerBuilder<K, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerBuilder")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, H> HandlerBuilder<K, H>
+where
+    K: Resource + Send + Sync + 'static,
+    H: EventHandler<K>,
+{
+    pub(super) fn new(informer: SharedInformer<K>, handler: H, name: String) -> Self {
+        Self {
+            informer,
+            handler,
+            name,
+            resync: None,
+            buffer: ListenerBuffer::default(),
+            thread: false,
+        }
+    }
+
+    /// A name for logs; by default the handler's type, or where its closures stand.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Lets this handler hear of every object again, as an update with
+    /// [`Cause::Resync`](crate::indexer::Cause::Resync), once per period. The objects come from the
+    /// cache; no request is sent.
+    ///
+    /// Zero means never. Less than 1 s is raised to 1 s. The informer's own resync period must not be
+    /// zero, or nobody gets a resync; once the informer has started, the period is raised to the
+    /// informer's check period. Without this call the informer's default holds.
+    #[doc(alias = "AddEventHandlerWithResyncPeriod")]
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// What happens while this handler is slower than the changes.
+    pub fn buffer(mut self, buffer: ListenerBuffer) -> Self {
+        self.buffer = buffer;
+        self
+    }
+
+    /// Runs this handler on a thread of its own, where it may block.
+    pub fn dedicated_thread(mut self) -> Self {
+        self.thread = true;
+        self
+    }
+
+    /// Lets the handler hear only of objects that a filter lets through: one that begins to pass is
+    /// told as added, one that ceases to pass as deleted.
+    pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
+    where
+        F: Fn(&Object<K>) -> bool + Send + Sync + 'static,
+        H: Sync,
+    {
+        HandlerBuilder {
+            informer: self.informer,
+            handler: Filtering::new(filter, self.handler),
+            name: self.name,
+            resync: self.resync,
+            buffer: self.buffer,
+            thread: self.thread,
+        }
+    }
+
+    /// Registers the handler. It hears what is in the cache first, then everything after it.
+    ///
+    /// Must be called inside a Tokio runtime if the handler wants a thread. The same handler may be
+    /// registered twice, which makes two registrations.
+    ///
+    /// # Errors
+    /// The informer has stopped.
+    pub fn register(self) -> Result<Registration<K>, Stopped> {
+        let Self {
+            informer,
+            handler,
+            name,
+            resync,
+            buffer,
+            thread,
+        } = self;
+        let name: Arc<str> = Arc::from(name);
+        let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
+        let (tell_synced, synced) = watch::channel(false);
+        let ended = EndGuard::new(&buffer);
+        let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
+        let task: BoxFuture<'static, ()> = match thread {
+            false => Box::pin(listening),
+            true => Box::pin(on_thread(listening, Arc::clone(&name), Handle::current())),
+        };
+        informer.command(Command::AddListener(NewListener {
+            id,
+            buffer: Arc::clone(&buffer),
+            resync,
+            task: Some(task),
+        }))?;
+        Ok(Registration {
+            informer,
+            id,
+            name,
+            buffer,
+            synced,
+        })
+    }
+}
+
+impl<K> HandlerBuilder<K, Callbacks<K>>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    /// Called with each new object, and whether it was there at the beginning.
+    pub fn on_add<R: Outcome<M>, M>(
+        mut self,
+        callback: impl FnMut(Object<K>, bool) -> R + Send + 'static,
+    ) -> Self {
+        self.handler = self.handler.on_add(callback);
+        self
+    }
+
+    /// Called with what was told last and what is now.
+    pub fn on_update<R: Outcome<M>, M>(
+        mut self,
+        callback: impl FnMut(Object<K>, Object<K>) -> R + Send + 'static,
+    ) -> Self {
+        self.handler = self.handler.on_update(callback);
+        self
+    }
+
+    /// Called with what is gone.
+    pub fn on_delete<R: Outcome<M>, M>(
+        mut self,
+        callback: impl FnMut(Deleted<K>) -> R + Send + 'static,
+    ) -> Self {
+        self.handler = self.handler.on_delete(callback);
+        self
+    }
+}
+
+/// Runs a listener on a thread of its own, and ends when it does.
+async fn on_thread(
+    listening: impl Future<Output = ()> + Send + 'static,
+    name: Arc<str>,
+    runtime: Handle,
+) {
+    let (tell_end, end) = oneshot::channel::<()>();
+    let thread = std::thread::Builder::new().name(format!("handler {name}"));
+    let spawned = thread.spawn(move || {
+        runtime.block_on(listening);
+        drop(tell_end);
+    });
+    match spawned {
+        Ok(thread) => {
+            // Nobody sends: the other end is dropped when the listener has ended.
+            let _ = end.await;
+            // What is left of the thread now is its return.
+            let _ = thread.join();
+        }
+        Err(error) => tracing::error!(handler = %name, %error, "no thread for the handler"),
+    }
+}
+
+/// What one holds of a registered handler. Dropping it detaches: the handler goes on until the
+/// informer ends.
+#[doc(alias = "ResourceEventHandlerRegistration")]
+pub struct Registration<K> {
+    informer: SharedInformer<K>,
+    id: ListenerId,
+    name: Arc<str>,
+    buffer: Arc<Buffer<K>>,
+    synced: watch::Receiver<bool>,
+}
+
+impl<K> fmt::Debug for Registration<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("name", &self.name)
+            .field("synced", &self.has_synced())
+            .field("depth", &self.depth())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Registration<K> {
+    /// Whether this handler has handled everything that was there when it began. Once true, it stays
+    /// true.
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits until [`Registration::has_synced`].
+    pub fn wait_for_sync(&self) -> WaitForSync {
+        WaitForSync::handler(
+            Arc::clone(&self.name),
+            self.informer.status(),
+            self.synced.clone(),
+        )
+    }
+
+    /// How many notifications wait for this handler, with the one it is hearing; a list, a resync or
+    /// a late join counts as one.
+    pub fn depth(&self) -> usize {
+        self.buffer.depth()
+    }
+
+    /// Removes the handler and waits until it has ended: the callback in progress ends, the rest is
+    /// discarded. Afterwards it hears nothing. An informer that has stopped has removed it already.
+    ///
+    /// Waiting for it inside the handler itself waits for ever.
+    ///
+    /// # Cancel safety
+    /// The removal is under way from the first poll on; dropping the future only stops waiting.
+    #[doc(alias = "RemoveEventHandler")]
+    #[doc(alias = "ShutDownEventHandler")]
+    pub async fn remove(self) {
+        // A refusal means that the informer has stopped, and the handler with it.
+        let _ = self.informer.command(Command::RemoveListener(self.id));
+        self.buffer.until_ended().await;
+    }
+}

@@ -1,0 +1,100 @@
+//! An informer's events as a stream.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use futures_util::stream;
+
+use super::{ListenerBuffer, SharedInformer, Stopped};
+use crate::{
+    controller::Command,
+    event_handler::Event,
+    processor::{EndGuard, ListenerId, NewListener},
+};
+
+/// What is in the cache, then everything after it, as a stream that ends with the informer.
+///
+/// What nobody polls for gathers in a buffer that grows. An event counts as handled when the next one
+/// is asked for. Dropping the stream ends the subscription.
+///
+/// An item shares the cache's object and can't change it:
+///
+/// ```compile_fail,E0596
+/// # use futures_util::StreamExt;
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # use kube_informer::{event_handler::Event, shared_informer::Subscription};
+/// async fn change(mut events: Subscription<Pod>) {
+///     while let Some(Event::Added { object, .. }) = events.next().await {
+///         object.get().unwrap().spec = None;
+///     }
+/// }
+/// ```
+pub struct Subscription<K> {
+    events: Pin<Box<dyn Stream<Item = Event<K>> + Send>>,
+    informer: SharedInformer<K>,
+    id: ListenerId,
+}
+
+impl<K> fmt::Debug for Subscription<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("informer", &self.informer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Send + Sync + 'static> Subscription<K> {
+    pub(super) fn new(informer: &SharedInformer<K>) -> Result<Self, Stopped> {
+        let name = Arc::from(format!("subscription of {}", informer.name()));
+        let (id, buffer) = informer.new_buffer(ListenerBuffer::Grow, name);
+        informer.command(Command::AddListener(NewListener {
+            id,
+            buffer: Arc::clone(&buffer),
+            resync: None,
+            task: None,
+        }))?;
+        let ended = EndGuard::new(&buffer);
+        let events = stream::unfold((ended, None), async move |(ended, mut expansion)| {
+            loop {
+                if expansion.is_none() {
+                    expansion = Some(ended.buffer().next().await?);
+                }
+                if ended.buffer().is_discarding() {
+                    return None;
+                }
+                match expansion
+                    .as_mut()
+                    .and_then(crate::processor::Expansion::next)
+                {
+                    Some(event) => return Some((event, (ended, expansion))),
+                    None => expansion = None,
+                }
+            }
+        });
+        Ok(Self {
+            events: Box::pin(events),
+            informer: informer.clone(),
+            id,
+        })
+    }
+}
+
+impl<K> Stream for Subscription<K> {
+    type Item = Event<K>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
+        self.events.as_mut().poll_next(cx)
+    }
+}
+
+impl<K> Drop for Subscription<K> {
+    fn drop(&mut self) {
+        // A refusal means that the informer has stopped, and the subscription with it.
+        let _ = self.informer.command(Command::RemoveListener(self.id));
+    }
+}

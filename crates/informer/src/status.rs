@@ -1,0 +1,270 @@
+//! What an informer is doing, as a value that can be read at any time and waited on.
+//!
+//! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    object::{DecodeError, ResourceVersion, SourceId},
+    transport,
+};
+
+/// What one informer is doing and how far it has come.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Status {
+    /// Whether every source's first list is in the cache. Once true, it stays true.
+    pub synced: bool,
+    /// One per source: one for an informer over one namespace or over all.
+    pub sources: Vec<SourceStatus>,
+    /// The objects that are in the cache without a usable state, and why; at most
+    /// [`Status::BROKEN_LISTED`] of them.
+    pub broken: Vec<DecodeError>,
+    /// How many there are.
+    pub broken_count: usize,
+    /// How often an index function could not place an object.
+    pub index_errors: u64,
+    /// The last such failure.
+    pub last_index_error: Option<String>,
+    /// Events that handlers had not been told when the informer stopped.
+    pub discarded: u64,
+}
+
+/// What the reflector of one source is doing.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SourceStatus {
+    /// What it does right now.
+    pub activity: Activity,
+    /// The newest revision it has handed on; unset before the first list.
+    pub revision: ResourceVersion,
+    last_event: Option<Instant>,
+    last_bookmark: Option<Instant>,
+    /// The last failure, which may be long past: [`SourceStatus::activity`] says what is now.
+    pub last_error: Option<Arc<transport::Error>>,
+}
+
+/// What a reflector does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Activity {
+    /// Not started yet.
+    #[default]
+    Idle,
+    /// A list is on its way.
+    Listing {
+        /// The page that is being read, from 1.
+        page: u32,
+        /// Objects received so far.
+        objects: usize,
+    },
+    /// A watch was asked for and is not open yet.
+    Opening,
+    /// A watch is open.
+    Watching,
+    /// Waiting after a failure.
+    BackingOff {
+        /// How long it waits altogether.
+        pause: Duration,
+        /// Failures in a row.
+        attempt: u32,
+    },
+    /// It has ended and won't come back.
+    Stopped,
+}
+
+impl SourceStatus {
+    /// How long ago the last event came (a bookmark is one), or the last list was complete.
+    pub fn since_last_event(&self) -> Option<Duration> {
+        self.last_event.map(|at| at.elapsed())
+    }
+
+    /// How long ago the last bookmark came.
+    pub fn since_last_bookmark(&self) -> Option<Duration> {
+        self.last_bookmark.map(|at| at.elapsed())
+    }
+}
+
+impl Status {
+    /// At most this many broken objects are listed; all are counted.
+    pub const BROKEN_LISTED: usize = 100;
+
+    /// What the informer does: of several sources, the one that is furthest from watching.
+    pub fn activity(&self) -> Activity {
+        let rank = |source: &&SourceStatus| match source.activity {
+            Activity::Stopped => 0,
+            Activity::BackingOff { .. } => 1,
+            Activity::Idle => 2,
+            Activity::Listing { .. } => 3,
+            Activity::Opening => 4,
+            Activity::Watching => 5,
+        };
+        let source = self.sources.iter().min_by_key(rank);
+        source.map(|source| source.activity).unwrap_or_default()
+    }
+
+    /// The last failure of any source.
+    pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
+        self.sources
+            .iter()
+            .find_map(|source| source.last_error.as_ref())
+    }
+
+    /// Whether the informer has ended.
+    pub fn is_stopped(&self) -> bool {
+        !self.sources.is_empty()
+            && self
+                .sources
+                .iter()
+                .all(|source| source.activity == Activity::Stopped)
+    }
+}
+
+/// One line for people: what it does, and what went wrong last.
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let synced = if self.synced { "synced" } else { "not synced" };
+        match self.activity() {
+            Activity::Idle => write!(f, "{synced}, not started")?,
+            Activity::Listing { page, objects } => {
+                write!(
+                    f,
+                    "{synced}, listing (page {page}, {objects} objects so far)"
+                )?;
+            }
+            Activity::Opening => write!(f, "{synced}, opening a watch")?,
+            Activity::Watching => write!(f, "{synced}, watching")?,
+            Activity::BackingOff { attempt, .. } => {
+                write!(f, "{synced}, waiting after failure {attempt}")?;
+            }
+            Activity::Stopped => write!(f, "{synced}, stopped")?,
+        }
+        if let Some(error) = self.last_error() {
+            write!(f, "; last error: {error}")?;
+        }
+        if self.broken_count > 0 {
+            write!(f, "; {} broken objects", self.broken_count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the [`Status`] of one informer, and waits for it to change.
+#[derive(Clone)]
+pub struct StatusReader {
+    receiver: watch::Receiver<Status>,
+}
+
+impl StatusReader {
+    /// The status now.
+    pub fn get(&self) -> Status {
+        self.receiver.borrow().clone()
+    }
+
+    /// Waits until `until` holds and returns the status for which it did; at once if it holds now.
+    /// `None` when the informer is gone and it will never hold.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn wait_for(&mut self, mut until: impl FnMut(&Status) -> bool) -> Option<Status> {
+        let status = self.receiver.wait_for(|status| until(status)).await;
+        status.ok().map(|status| status.clone())
+    }
+
+    /// Waits for the next change and returns the status then; `None` when the informer is gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: the change is seen by the next call.
+    pub async fn changed(&mut self) -> Option<Status> {
+        self.receiver.changed().await.ok()?;
+        Some(self.receiver.borrow_and_update().clone())
+    }
+}
+
+impl fmt::Debug for StatusReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+/// The writing end; every stage has a clone.
+#[derive(Clone, Debug)]
+pub(crate) struct StatusWriter {
+    sender: Arc<watch::Sender<Status>>,
+}
+
+impl StatusWriter {
+    pub(crate) fn new(sources: usize) -> Self {
+        let status = Status {
+            sources: vec![SourceStatus::default(); sources],
+            ..Status::default()
+        };
+        Self {
+            sender: Arc::new(watch::Sender::new(status)),
+        }
+    }
+
+    pub(crate) fn reader(&self) -> StatusReader {
+        StatusReader {
+            receiver: self.sender.subscribe(),
+        }
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
+        self.sender.send_modify(change);
+    }
+
+    pub(crate) fn activity(&self, source: SourceId, activity: Activity) {
+        self.source(source, |status| {
+            let changed = status.activity != activity;
+            status.activity = activity;
+            changed
+        });
+    }
+
+    pub(crate) fn failed(&self, source: SourceId, error: &Arc<transport::Error>) {
+        self.source(source, |status| {
+            status.last_error = Some(Arc::clone(error));
+            true
+        });
+    }
+
+    /// Notes what came without waking anybody: this happens with every event.
+    pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
+        let now = Instant::now();
+        self.source(source, |status| {
+            status.revision.clone_from(revision);
+            status.last_event = Some(now);
+            if bookmark {
+                status.last_bookmark = Some(now);
+            }
+            false
+        });
+    }
+
+    /// How many broken objects the status tells of.
+    pub(crate) fn broken_count(&self) -> usize {
+        self.sender.borrow().broken_count
+    }
+
+    pub(crate) fn stopped(&self) {
+        self.sender.send_modify(|status| {
+            for source in &mut status.sources {
+                source.activity = Activity::Stopped;
+            }
+        });
+    }
+
+    pub(crate) fn back_off(&self, source: SourceId, pause: Duration, attempt: u32) {
+        self.activity(source, Activity::BackingOff { pause, attempt });
+    }
+
+    fn source(&self, source: SourceId, change: impl FnOnce(&mut SourceStatus) -> bool) {
+        self.sender.send_if_modified(|status| {
+            let slot = status.sources.get_mut(source.number() as usize);
+            slot.is_some_and(change)
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! The only way in for bytes: [`ListerWatcher`] asks a server, and what it answers is a stream of
+//! bytes whose type nobody here knows.
+//!
+//! Dropping a future or a stream of this module cancels its request.
+
+#[cfg(feature = "client")]
+pub mod client;
+mod error;
+mod frame;
+mod pager;
+
+pub use self::error::{Class, Error, Retry};
+pub(crate) use self::{
+    frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter},
+    pager::{AfterPage, Pager},
+};
+
+use std::{fmt, pin::Pin};
+
+use bytes::Bytes;
+use futures_core::{Stream, future::BoxFuture};
+
+use crate::object::ResourceVersion;
+
+/// The body of an answer. Chunk borders may fall anywhere, also inside an object.
+pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
+
+/// Lists and watches one collection of objects: one kind, everywhere or in one namespace.
+///
+/// Implement it to bring objects from elsewhere than a Kubernetes client: a file, another
+/// protocol, a proxy. The bytes are those of the Kubernetes API: a list is one JSON object with
+/// `items`, a watch is a sequence of JSON objects `{"type": …, "object": …}`.
+#[doc(alias = "ListWatch")]
+pub trait ListerWatcher: Send + Sync + 'static {
+    /// Asks for a list, or for one page of it.
+    ///
+    /// The future resolves when the server has accepted the request; a refusal is its `Err`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future or the stream cancels the request. Nothing is kept.
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
+
+    /// Opens a watch from `options.resource_version`.
+    ///
+    /// # Cancel safety
+    /// As for [`ListerWatcher::list`].
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
+
+    /// What is listed, for logs and errors: a kind, perhaps with namespace and selectors.
+    fn description(&self) -> String {
+        "objects".to_owned()
+    }
+}
+
+/// The options of one list or watch request. What is `None`, unset or empty is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListOptions {
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+    /// `resourceVersion`.
+    pub resource_version: ResourceVersion,
+    /// `resourceVersionMatch`.
+    pub resource_version_match: Option<ResourceVersionMatch>,
+    /// `limit`: objects per page; a list is not paged without it.
+    pub limit: Option<u32>,
+    /// `continue`: the token that the page before ended with.
+    pub continue_token: Option<String>,
+    /// `timeoutSeconds`: after which the server ends a watch.
+    pub timeout_seconds: Option<u32>,
+    /// `allowWatchBookmarks`.
+    pub allow_watch_bookmarks: bool,
+    /// `sendInitialEvents`: a streaming list.
+    pub send_initial_events: Option<bool>,
+    /// Parameters this type has no field for, such as `shardSelector`; sent as they are.
+    pub extra: Vec<(String, String)>,
+}
+
+/// How `resourceVersion` limits what may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResourceVersionMatch {
+    /// Exactly the state at that revision.
+    Exact,
+    /// Any state at least as new.
+    NotOlderThan,
+}
+
+impl fmt::Display for ResourceVersionMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exact => "Exact",
+            Self::NotOlderThan => "NotOlderThan",
+        })
+    }
+}
+
+impl ListOptions {
+    /// Name and value of every parameter that is sent, in a fixed order; `watch` is the verb's.
+    pub fn query(&self) -> Vec<(&str, String)> {
+        let mut pairs = Vec::new();
+        let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
+        let mut put = |name, value: Option<String>| pairs.extend(value.map(|value| (name, value)));
+        put("labelSelector", text(&self.label_selector));
+        put("fieldSelector", text(&self.field_selector));
+        let revision = &self.resource_version;
+        put(
+            "resourceVersion",
+            (!revision.is_unset()).then(|| revision.to_string()),
+        );
+        put(
+            "resourceVersionMatch",
+            self.resource_version_match.map(|m| m.to_string()),
+        );
+        put("limit", self.limit.map(|limit| limit.to_string()));
+        put("continue", text(&self.continue_token));
+        put(
+            "timeoutSeconds",
+            self.timeout_seconds.map(|seconds| seconds.to_string()),
+        );
+        put(
+            "allowWatchBookmarks",
+            self.allow_watch_bookmarks.then(|| "true".to_owned()),
+        );
+        put(
+            "sendInitialEvents",
+            self.send_initial_events.map(|send| send.to_string()),
+        );
+        pairs.extend(
+            self.extra
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone())),
+        );
+        pairs
+    }
+}

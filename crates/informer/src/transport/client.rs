@@ -1,0 +1,295 @@
+//! [`ListWatch`]: lists and watches over a [`kube_client::Client`]; and [`connect`], a client made
+//! for that.
+//!
+//! Any `kube_client::Client` is accepted. One that kube builds by itself answers 429, 503 and 504
+//! with retries of its own, for minutes and unseen; [`connect`] switches them off, so that every
+//! refusal reaches the reflector and is backed off from once.
+
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, BodyStream, Limited};
+use kube_client::{Client, client::Body};
+use kube_core::Resource;
+
+use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use crate::selector::Selector;
+
+/// What [`connect`] sends as `User-Agent` if the configuration has none.
+pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
+
+/// An error body longer than this is cut before it is read; a `Status` takes a few hundred bytes.
+const ERROR_BODY_BYTES: usize = 64 << 10;
+
+/// A client for informers: kube's configuration and authentication, a `User-Agent`, and none of
+/// kube's hidden retries, so that one 429 is one back-off.
+///
+/// Must be called inside a Tokio runtime, as kube's client runs a task of its own.
+///
+/// # Errors
+/// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy.
+pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
+    config.default_retry = false;
+    let has_agent = config
+        .headers
+        .iter()
+        .any(|(name, _)| *name == http::header::USER_AGENT);
+    if !has_agent {
+        let agent = http::HeaderValue::from_static(USER_AGENT);
+        config.headers.push((http::header::USER_AGENT, agent));
+    }
+    Client::try_from(config)
+}
+
+/// Changes the options of every list and watch just before it is sent.
+pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
+
+/// Lists and watches the objects of one kind, everywhere or in one namespace.
+///
+/// It builds its own queries, since kube's parameters can't express the rules for resource versions.
+/// The type of the objects matters for the URL and the representation only: `PartialObjectMeta<K>`
+/// asks for metadata alone.
+#[doc(alias = "NewListWatchFromClient")]
+#[doc(alias = "NewFilteredListWatchFromClient")]
+pub struct ListWatch<K> {
+    client: Client,
+    kind: PhantomData<fn() -> K>,
+    resource: KubeResource,
+    namespace: Option<String>,
+    labels: Option<String>,
+    fields: Option<String>,
+    tweak: Option<TweakListOptions>,
+}
+
+/// What of a type's identity is needed for requests.
+#[derive(Clone)]
+struct KubeResource {
+    /// `/api/v1` or `/apis/GROUP/VERSION`.
+    base: String,
+    plural: String,
+    metadata_only: bool,
+}
+
+impl<K> Clone for ListWatch<K> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            kind: PhantomData,
+            resource: self.resource.clone(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            tweak: self.tweak.clone(),
+        }
+    }
+}
+
+impl<K: Resource> ListWatch<K> {
+    /// All objects of `K`, in every namespace.
+    pub fn new(client: Client) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::with_type(client, &K::DynamicType::default())
+    }
+
+    /// The same for a type known at run time, such as `DynamicObject` with an `ApiResource`.
+    pub fn with_type(client: Client, dyntype: &K::DynamicType) -> Self {
+        let (group, version) = (K::group(dyntype), K::version(dyntype));
+        let base = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        Self {
+            client,
+            kind: PhantomData,
+            resource: KubeResource {
+                base,
+                plural: K::plural(dyntype).into_owned(),
+                metadata_only: K::metadata_api(),
+            },
+            namespace: None,
+            labels: None,
+            fields: None,
+            tweak: None,
+        }
+    }
+
+    /// Only the objects of one namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
+        self
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: &Selector) -> Self {
+        self.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
+        self
+    }
+
+    /// Only objects with these fields, for example `spec.nodeName=node-1`. The server decides which
+    /// fields it knows.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
+        self
+    }
+
+    /// Changes the options of every list and watch just before it is sent. Several apply in order.
+    #[must_use]
+    pub fn tweak_list_options(
+        mut self,
+        tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static,
+    ) -> Self {
+        self.tweak = Some(match self.tweak.take() {
+            None => Arc::new(tweak),
+            Some(first) => Arc::new(move |options: &mut ListOptions| {
+                first(options);
+                tweak(options);
+            }),
+        });
+        self
+    }
+}
+
+impl<K> ListWatch<K> {
+    fn request(&self, options: &ListOptions, watch: bool) -> Result<http::Request<Body>, Error> {
+        let KubeResource {
+            base,
+            plural,
+            metadata_only,
+        } = &self.resource;
+        let mut options = options.clone();
+        options.label_selector = options.label_selector.or_else(|| self.labels.clone());
+        options.field_selector = options.field_selector.or_else(|| self.fields.clone());
+        if let Some(tweak) = &self.tweak {
+            tweak(&mut options);
+        }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(options.query());
+        if watch {
+            query.append_pair("watch", "true");
+        }
+        let namespace = match &self.namespace {
+            Some(namespace) => format!("namespaces/{namespace}/"),
+            None => String::new(),
+        };
+        let uri = format!("{base}/{namespace}{plural}?{}", query.finish());
+        let list_kind = if watch { "" } else { "List" };
+        let accept = match metadata_only {
+            true => {
+                format!("application/json;as=PartialObjectMetadata{list_kind};g=meta.k8s.io;v=v1")
+            }
+            false => "application/json".to_owned(),
+        };
+        let mut request = http::Request::get(uri).header(http::header::ACCEPT, accept);
+        if watch {
+            // 1.37 compresses streaming lists with one gzip member per flush, and the usual
+            // decompressors read the first member only (tower-rs/tower-http#737).
+            request = request.header(http::header::ACCEPT_ENCODING, "identity");
+        }
+        request.body(Body::empty()).map_err(|error| {
+            Error::new(
+                Class::Invalid,
+                "the request can't be built from these options",
+            )
+            .with_source(error)
+        })
+    }
+
+    async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<ByteStream, Error> {
+        let response = self.client.send(request?).await.map_err(classify)?;
+        let status = response.status();
+        if status.is_success() {
+            let frames = BodyStream::new(response.into_body());
+            return Ok(Box::pin(frames.filter_map(async |frame| match frame {
+                Ok(frame) => frame.into_data().ok().map(Ok),
+                Err(error) => Some(Err(classify(error))),
+            })));
+        }
+        let retry_after = response
+            .headers()
+            .get(http::header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(Duration::from_secs);
+        // A body that is too long or breaks off still leaves the status code to go by.
+        let body = Limited::new(response.into_body(), ERROR_BODY_BYTES)
+            .collect()
+            .await;
+        let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
+        let error = Error::from_status_body(status.as_u16(), &body);
+        let retry_after = retry_after.or(error.retry_after());
+        Err(error.with_retry_after(retry_after))
+    }
+}
+
+impl<K: 'static> ListerWatcher for ListWatch<K> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        Box::pin(self.send(self.request(options, false)))
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        Box::pin(self.send(self.request(options, true)))
+    }
+
+    fn description(&self) -> String {
+        let mut text = self.resource.plural.clone();
+        for (word, value) in [
+            (" in namespace ", &self.namespace),
+            (" with labels ", &self.labels),
+            (" with fields ", &self.fields),
+        ] {
+            text.extend(value.iter().flat_map(|value| [word, value]));
+        }
+        text
+    }
+}
+
+impl<K: 'static> fmt::Debug for ListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ListWatch")
+            .field(&self.description())
+            .finish()
+    }
+}
+
+/// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
+/// the cause is looked for down the chain.
+fn classify(error: kube_client::Error) -> Error {
+    if let kube_client::Error::Api(status) = &error {
+        let body = serde_json::to_vec(status).unwrap_or_default();
+        return Error::from_status_body(status.code, &body);
+    }
+    if let kube_client::Error::Auth(_) = &error {
+        return Error::new(Class::Unauthorized, "the credentials can't be used").with_source(error);
+    }
+    let mut class = Class::Connection;
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(cause) = next {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            match io.kind() {
+                std::io::ErrorKind::ConnectionRefused => class = Class::ConnectionRefused,
+                std::io::ErrorKind::TimedOut => class = Class::Timeout,
+                _ => {}
+            }
+            // An io::Error that wraps another error shows that one's cause, not the error itself.
+            next = match io.get_ref() {
+                Some(inner) => Some(inner),
+                None => std::error::Error::source(io),
+            };
+            continue;
+        }
+        next = cause.source();
+    }
+    let what = match class {
+        Class::ConnectionRefused => "nobody listens at the server's address (connection refused)",
+        Class::Timeout => "the server did not answer in time",
+        _ => "the connection to the server failed",
+    };
+    Error::new(class, what).with_source(error)
+}

@@ -1,0 +1,288 @@
+//! What can go wrong between here and the server, already classified.
+
+use std::{fmt, time::Duration};
+
+use serde::Deserialize;
+
+/// Why a list or a watch failed.
+///
+/// `Display` says what went wrong on this level; the cause below is [`std::error::Error::source`].
+/// Neither holds a body, a header or a credential.
+#[derive(Debug)]
+pub struct Error {
+    class: Class,
+    message: String,
+    retry_after: Option<Duration>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The kinds of failure that a reflector treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Class {
+    /// The revision or the continue token is too old: HTTP 410, reason `Expired` or `Gone`.
+    Expired,
+    /// The server has not reached the revision that was asked for.
+    TooLargeResourceVersion,
+    /// HTTP 429.
+    TooManyRequests,
+    /// Nobody listens at the server's address.
+    ConnectionRefused,
+    /// The connection broke, or could not be made for another reason than a refusal.
+    Connection,
+    /// The server, or the network, took longer than allowed.
+    Timeout,
+    /// The credentials were not accepted: HTTP 401.
+    Unauthorized,
+    /// The credentials don't allow it: HTTP 403.
+    Forbidden,
+    /// The server does not know the kind: HTTP 404.
+    NotFound,
+    /// The request is wrong: any other 4xx.
+    Invalid,
+    /// The server failed: any other 5xx.
+    Server,
+    /// The answer is not what the protocol promises: no JSON, an unknown shape, larger than any limit.
+    Protocol,
+    /// The watch ended at once without a single event, which no healthy server does.
+    VeryShortWatch,
+}
+
+/// What a failure calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Ask again from the same revision, after a pause.
+    Resume,
+    /// List again, at once if all was well until now.
+    Relist,
+    /// Start over after a pause.
+    Backoff,
+    /// Trying again won't help until somebody changes rights, kind or request. A reflector still
+    /// tries, for somebody may; a program that waits for sync can give up.
+    GiveUp,
+}
+
+impl Error {
+    /// A failure of the given class.
+    pub fn new(class: Class, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            message: message.into(),
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// The same with its cause.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same with the pause that the server asked for.
+    #[must_use]
+    pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
+        self.retry_after = retry_after;
+        self
+    }
+
+    /// The kind of failure.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The pause that the server asked for, in whole seconds on the wire.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// What it calls for.
+    pub fn retry(&self) -> Retry {
+        match self.class {
+            Class::Expired | Class::TooLargeResourceVersion => Retry::Relist,
+            Class::TooManyRequests
+            | Class::ConnectionRefused
+            | Class::Connection
+            | Class::Timeout => Retry::Resume,
+            Class::Server | Class::Protocol | Class::VeryShortWatch => Retry::Backoff,
+            Class::Unauthorized | Class::Forbidden | Class::NotFound | Class::Invalid => {
+                Retry::GiveUp
+            }
+        }
+    }
+
+    /// Reads the `Status` object of a refusal or of an ERROR event; `code` stands in when the body is
+    /// none, as the plain text of flow control.
+    pub fn from_status_body(code: u16, body: &[u8]) -> Self {
+        let status: StatusBody = serde_json::from_slice(body).unwrap_or_default();
+        let code = if status.code == 0 { code } else { status.code };
+        let class = status.class(code);
+        let mut message = if status.message.is_empty() {
+            format!("the server answered {code}")
+        } else {
+            status.message
+        };
+        if message.len() > MESSAGE_BYTES {
+            let end = (0..=MESSAGE_BYTES)
+                .rev()
+                .find(|&end| message.is_char_boundary(end));
+            message.truncate(end.unwrap_or(0));
+            message.push('…');
+        }
+        let seconds = status
+            .details
+            .retry_after_seconds
+            .filter(|seconds| *seconds > 0);
+        Self::new(class, message).with_retry_after(seconds.map(Duration::from_secs))
+    }
+}
+
+/// A server's message longer than this is cut.
+const MESSAGE_BYTES: usize = 1024;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// `metav1.Status`, as far as it is read here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusBody {
+    code: u16,
+    reason: String,
+    message: String,
+    #[serde(deserialize_with = "null_as_default")]
+    details: StatusDetails,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusDetails {
+    retry_after_seconds: Option<u64>,
+    #[serde(deserialize_with = "null_as_default")]
+    causes: Vec<StatusCause>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: String,
+    message: String,
+}
+
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// What servers before 1.19 wrote instead of a cause with a reason; also today's cause message.
+const TOO_LARGE: &str = "Too large resource version";
+
+impl StatusBody {
+    fn class(&self, code: u16) -> Class {
+        if code == 410 || self.reason == "Expired" || self.reason == "Gone" {
+            return Class::Expired;
+        }
+        if self.is_too_large() {
+            return Class::TooLargeResourceVersion;
+        }
+        match code {
+            401 => Class::Unauthorized,
+            403 => Class::Forbidden,
+            404 => Class::NotFound,
+            429 => Class::TooManyRequests,
+            400..=499 => Class::Invalid,
+            504 => Class::Timeout,
+            _ => Class::Server,
+        }
+    }
+
+    /// The three wire forms, newest first: a cause with a reason; a cause with a message (1.17.0 to
+    /// 1.18.5); only the status message (before 1.17).
+    fn is_too_large(&self) -> bool {
+        let causes = &self.details.causes;
+        causes
+            .iter()
+            .any(|cause| cause.reason == "ResourceVersionTooLarge")
+            || (self.reason == "Timeout"
+                && (causes.iter().any(|cause| cause.message == TOO_LARGE)
+                    || self.message.contains(TOO_LARGE)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_becomes_its_class() {
+        let rows = [
+            (410, r#"{"reason":"Expired"}"#, Class::Expired),
+            (200, r#"{"code":410,"reason":"Gone"}"#, Class::Expired),
+            (
+                429,
+                "Too many requests, please try again later.",
+                Class::TooManyRequests,
+            ),
+            (
+                504,
+                r#"{"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#,
+                Class::TooLargeResourceVersion,
+            ),
+            (
+                504,
+                r#"{"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
+                Class::TooLargeResourceVersion,
+            ),
+            (
+                504,
+                r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#,
+                Class::TooLargeResourceVersion,
+            ),
+            (
+                504,
+                r#"{"reason":"Timeout","details":null}"#,
+                Class::Timeout,
+            ),
+            (403, "{}", Class::Forbidden),
+            (422, "{}", Class::Invalid),
+            (500, "{}", Class::Server),
+        ];
+        for (code, body, class) in rows {
+            assert_eq!(
+                Error::from_status_body(code, body.as_bytes()).class(),
+                class,
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_pause_that_the_server_asks_for_is_kept() {
+        let body = br#"{"code":429,"details":{"retryAfterSeconds":7}}"#;
+        let error = Error::from_status_body(429, body);
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let body = serde_json::json!({ "message": "ä".repeat(4000) }).to_string();
+        let error = Error::from_status_body(500, body.as_bytes());
+        assert!(error.to_string().len() <= MESSAGE_BYTES + '…'.len_utf8());
+    }
+}

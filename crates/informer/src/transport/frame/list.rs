@@ -1,0 +1,248 @@
+//! The items of a list body, one by one.
+
+use std::borrow::Cow;
+
+use bytes::{Buf, Bytes};
+use serde::Deserialize;
+
+use super::{
+    Carry, Frame, FrameKind, LIST_HEAD_BYTES, PIECE_BYTES, is_space, malformed, value::ValueScanner,
+};
+use crate::{object::ResourceVersion, transport::Error};
+
+/// Hands out the elements of `items` as they arrive, and what the list says of itself at its end.
+///
+/// The order of the keys does not matter: built-in kinds come with `metadata` first, custom
+/// resources with `metadata` after `items`. So nothing may be concluded from the items alone
+/// before [`ListSplitter::finish`].
+#[derive(Debug, Default)]
+pub(crate) struct ListSplitter {
+    state: State,
+    carry: Carry,
+    scanner: ValueScanner,
+    key: Vec<u8>,
+    head: Head,
+    head_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    /// Before a key, or at the closing brace.
+    Key,
+    /// Inside a key.
+    KeyText,
+    /// Behind a key.
+    Colon,
+    /// Before the value of a key.
+    Value,
+    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`).
+    Kept,
+    /// Inside a value that nobody asks for.
+    Skipped,
+    /// Before an item, or at the closing bracket.
+    Items,
+    Item,
+    Done,
+}
+
+#[derive(Debug, Default)]
+struct Head {
+    kind: String,
+    api_version: String,
+    metadata: Option<Bytes>,
+    items_seen: bool,
+}
+
+/// What a list says of itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListEnd {
+    pub(crate) kind: String,
+    pub(crate) api_version: String,
+    pub(crate) resource_version: ResourceVersion,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) remaining_item_count: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Option<Cow<'a, str>>,
+    r#continue: Option<String>,
+    remaining_item_count: Option<i64>,
+}
+
+/// A key longer than this is none that is looked for.
+const KEY_BYTES: usize = 64;
+
+impl ListSplitter {
+    /// Takes one chunk and appends the items that it completes to `items`.
+    ///
+    /// # Errors
+    /// A body that is not one JSON object with a list of `items`, or a piece above its limit. The
+    /// splitter is of no use afterwards.
+    pub(crate) fn feed(&mut self, mut chunk: Bytes, items: &mut Vec<Frame>) -> Result<(), Error> {
+        while !chunk.is_empty() {
+            let byte = chunk[0];
+            let inside = matches!(
+                self.state,
+                State::KeyText | State::Kept | State::Skipped | State::Item
+            );
+            if !inside && is_space(byte) {
+                chunk.advance(1);
+                continue;
+            }
+            match (self.state, byte) {
+                (State::Start, b'{') | (State::Key, b',') => self.advance(State::Key, &mut chunk),
+                (State::Key, b'"') => {
+                    self.key.clear();
+                    self.scanner = ValueScanner::default();
+                    self.state = State::KeyText;
+                }
+                (State::Key, b'}') => self.advance(State::Done, &mut chunk),
+                (State::KeyText, _) => self.key_text(&mut chunk),
+                (State::Colon, b':') => self.advance(State::Value, &mut chunk),
+                (State::Value, _) => self.value(&mut chunk)?,
+                (State::Kept | State::Skipped, _) => self.value_text(&mut chunk)?,
+                (State::Items, b',') => self.advance(State::Items, &mut chunk),
+                (State::Items, b']') => self.advance(State::Key, &mut chunk),
+                (State::Items, _) => {
+                    self.scanner = ValueScanner::default();
+                    self.state = State::Item;
+                }
+                (State::Item, _) => self.item(&mut chunk, items)?,
+                (State::Start | State::Key | State::Colon | State::Done, _) => {
+                    return Err(malformed("the answer to a list is not one JSON object"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the list says of itself, once its closing brace has come.
+    ///
+    /// # Errors
+    /// A body that ended early; nothing that came from it may be used.
+    pub(crate) fn finish(self) -> Result<ListEnd, Error> {
+        if self.state != State::Done {
+            return Err(Error::new(
+                crate::transport::Class::Connection,
+                "the answer to a list ended before the list did",
+            ));
+        }
+        let meta = match &self.head.metadata {
+            Some(bytes) => serde_json::from_slice::<ListMeta<'_>>(bytes)
+                .map_err(|_| malformed("the metadata of a list can't be read"))?,
+            None => ListMeta::default(),
+        };
+        let revision = meta.resource_version.as_deref().unwrap_or_default();
+        if self.head.kind == "Table" {
+            return Err(malformed(
+                "the server answered with a Table instead of a list",
+            ));
+        }
+        if !self.head.items_seen {
+            let kind = &self.head.kind;
+            return Err(malformed(format!(
+                "the answer to a list has no items (kind {kind:?})"
+            )));
+        }
+        Ok(ListEnd {
+            resource_version: ResourceVersion::from(revision),
+            continue_token: meta.r#continue,
+            remaining_item_count: meta.remaining_item_count,
+            kind: self.head.kind,
+            api_version: self.head.api_version,
+        })
+    }
+
+    fn advance(&mut self, state: State, chunk: &mut Bytes) {
+        self.state = state;
+        chunk.advance(1);
+    }
+
+    fn key_text(&mut self, chunk: &mut Bytes) {
+        let end = self.scanner.scan(chunk);
+        let part = chunk.split_to(end.unwrap_or(chunk.len()));
+        let room = KEY_BYTES.saturating_sub(self.key.len());
+        self.key.extend_from_slice(&part[..part.len().min(room)]);
+        if end.is_some() {
+            self.state = State::Colon;
+        }
+    }
+
+    fn value(&mut self, chunk: &mut Bytes) -> Result<(), Error> {
+        self.scanner = ValueScanner::default();
+        // Keys are kept as they stand in the text, with their quotes. None of those looked for has an
+        // escape, so one that has is skipped as any other.
+        match self.key.as_slice() {
+            b"\"items\"" if self.head.items_seen => {
+                return Err(malformed("a list has its items twice"));
+            }
+            b"\"items\"" => {
+                self.head.items_seen = true;
+                if chunk[0] == b'[' {
+                    self.advance(State::Items, chunk);
+                } else {
+                    self.state = State::Skipped; // null: an empty list
+                }
+            }
+            b"\"metadata\"" | b"\"kind\"" | b"\"apiVersion\"" => self.state = State::Kept,
+            _ => self.state = State::Skipped,
+        }
+        Ok(())
+    }
+
+    fn value_text(&mut self, chunk: &mut Bytes) -> Result<(), Error> {
+        let end = self.scanner.scan(chunk);
+        let part = chunk.split_to(end.unwrap_or(chunk.len()));
+        if self.state == State::Kept {
+            self.head_bytes += part.len();
+            if end.is_none() {
+                self.carry.extend(&part, LIST_HEAD_BYTES)?;
+            } else {
+                let value = self.carry.complete(part, LIST_HEAD_BYTES)?;
+                self.keep(value)?;
+            }
+            if self.head_bytes > LIST_HEAD_BYTES {
+                return Err(malformed("what a list says of itself is too long"));
+            }
+        }
+        if end.is_some() {
+            self.state = State::Key;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, value: Bytes) -> Result<(), Error> {
+        let text = |value: &Bytes| {
+            serde_json::from_slice(value).map_err(|_| malformed("kind or apiVersion is no text"))
+        };
+        match self.key.as_slice() {
+            b"\"kind\"" => self.head.kind = text(&value)?,
+            b"\"apiVersion\"" => self.head.api_version = text(&value)?,
+            _ => self.head.metadata = Some(value),
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, chunk: &mut Bytes, items: &mut Vec<Frame>) -> Result<(), Error> {
+        let Some(end) = self.scanner.scan(chunk) else {
+            self.carry.extend(chunk, PIECE_BYTES)?;
+            chunk.clear();
+            return Ok(());
+        };
+        if end == 0 && self.carry.is_empty() {
+            return Err(malformed("an item of a list is empty"));
+        }
+        let bytes = self.carry.complete(chunk.split_to(end), PIECE_BYTES)?;
+        items.push(Frame {
+            kind: FrameKind::Item,
+            bytes,
+        });
+        self.state = State::Items;
+        Ok(())
+    }
+}

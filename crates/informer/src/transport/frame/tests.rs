@@ -1,0 +1,214 @@
+//! The splitters against bodies cut at every place.
+
+use bytes::Bytes;
+use expect_test::{Expect, expect};
+
+use super::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter};
+use crate::transport::Error;
+
+fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), Error> {
+    let mut splitter = ListSplitter::default();
+    let mut items = Vec::new();
+    for chunk in chunks {
+        splitter.feed(Bytes::copy_from_slice(chunk), &mut items)?;
+    }
+    Ok((items, splitter.finish()?))
+}
+
+fn split_watch(chunks: &[&[u8]]) -> Result<Vec<Frame>, Error> {
+    let mut splitter = WatchSplitter::default();
+    let mut frames = Vec::new();
+    for chunk in chunks {
+        splitter.feed(Bytes::copy_from_slice(chunk), &mut frames)?;
+    }
+    splitter.finish()?;
+    Ok(frames)
+}
+
+fn show(frames: &[Frame]) -> String {
+    let line = |frame: &Frame| {
+        let text = String::from_utf8_lossy(&frame.bytes);
+        format!("{:?} {text}\n", frame.kind)
+    };
+    frames.iter().map(line).collect()
+}
+
+const METADATA_FIRST: &str = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"10","continue":"t\"1","remainingItemCount":3},"items":[{"a":"}]\"\\"},{"b":[1,{"c":2}]},null,7]}"#;
+const METADATA_LAST: &str = "{ \"apiVersion\" : \"v1\", \"it\\\"ems\": {\"items\":[9]}, \"items\" :\n[ {\"a\":1} ,\n{} ],\n\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"11\"} }\n";
+
+#[test]
+fn a_list_is_split_alike_wherever_its_chunks_end() {
+    for body in [METADATA_FIRST, METADATA_LAST] {
+        let body = body.as_bytes();
+        let whole = split_list(&[body]).unwrap();
+        for cut in 0..body.len() {
+            assert_eq!(
+                split_list(&[&body[..cut], &body[cut..]]).unwrap(),
+                whole,
+                "cut at {cut}"
+            );
+        }
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(split_list(&bytes).unwrap(), whole);
+    }
+}
+
+#[test]
+fn the_order_of_a_lists_keys_does_not_matter() {
+    let (items, end) = split_list(&[METADATA_FIRST.as_bytes()]).unwrap();
+    expect![[r#"
+        Item {"a":"}]\"\\"}
+        Item {"b":[1,{"c":2}]}
+        Item null
+        Item 7
+    "#]]
+    .assert_eq(&show(&items));
+    assert_eq!(end.resource_version.to_string(), "10");
+    assert_eq!(end.continue_token.as_deref(), Some("t\"1"));
+    assert_eq!(
+        (end.kind.as_str(), end.remaining_item_count),
+        ("PodList", Some(3))
+    );
+
+    let (items, end) = split_list(&[METADATA_LAST.as_bytes()]).unwrap();
+    expect![[r#"
+        Item {"a":1}
+        Item {}
+    "#]]
+    .assert_eq(&show(&items));
+    assert_eq!(
+        (end.kind.as_str(), end.resource_version.to_string().as_str()),
+        ("WidgetList", "11")
+    );
+}
+
+#[test]
+fn items_may_be_null() {
+    let (items, _) = split_list(&[br#"{"kind":"PodList","items":null,"metadata":{}}"#]).unwrap();
+    assert_eq!(items, []);
+}
+
+#[test]
+fn what_is_no_list_is_a_clear_error() {
+    let rows: [(&str, Expect); 8] = [
+        (
+            "",
+            expect!["the answer to a list ended before the list did"],
+        ),
+        ("[]", expect!["the answer to a list is not one JSON object"]),
+        (
+            r#"{"kind":"PodList","items":[{"a":1}"#,
+            expect!["the answer to a list ended before the list did"],
+        ),
+        (
+            r#"{"kind":"Status","status":"Failure"}"#,
+            expect![[r#"the answer to a list has no items (kind "Status")"#]],
+        ),
+        (
+            r#"{"kind":"Table","rows":[],"metadata":{}}"#,
+            expect!["the server answered with a Table instead of a list"],
+        ),
+        (
+            r#"{"items":[]} x"#,
+            expect!["the answer to a list is not one JSON object"],
+        ),
+        (
+            r#"{"items":[],"items":[]}"#,
+            expect!["a list has its items twice"],
+        ),
+        (
+            r#"{"metadata":7,"items":[]}"#,
+            expect!["the metadata of a list can't be read"],
+        ),
+    ];
+    for (body, message) in rows {
+        message.assert_eq(&split_list(&[body.as_bytes()]).unwrap_err().to_string());
+    }
+}
+
+#[test]
+fn a_piece_above_its_limit_is_refused() {
+    let mut splitter = WatchSplitter::default();
+    let mut frames = Vec::new();
+    splitter
+        .feed(
+            Bytes::from_static(br#"{"type":"ADDED","object":{"a":""#),
+            &mut frames,
+        )
+        .unwrap();
+    let chunk = Bytes::from(vec![b'x'; 1 << 20]);
+    let fed = (0..17).try_for_each(|_| splitter.feed(chunk.clone(), &mut frames));
+    assert_eq!(
+        fed.unwrap_err().to_string(),
+        "a piece of the answer is larger than 16777216 bytes"
+    );
+
+    let mut splitter = ListSplitter::default();
+    splitter
+        .feed(
+            Bytes::from_static(br#"{"metadata":{"continue":""#),
+            &mut frames,
+        )
+        .unwrap();
+    let fed = (0..2).try_for_each(|_| splitter.feed(chunk.clone(), &mut frames));
+    fed.unwrap_err();
+}
+
+const EVENTS: &str = "{\"type\":\"ADDED\",\"object\":{\"a\":\"{\\\"\"}}\n\
+    {\"type\":\"MODIFIED\",\"object\":{\"a\":{}}}\r\n\
+    {\"type\":\"DELETED\",\"object\":{}}{\"type\":\"BOOKMARK\",\"object\":{\"b\":1}}\n\
+    {\n  \"object\": {\"code\": 410},\n  \"type\": \"ERROR\"\n}\n\
+    {\"type\":\"ADDED\",\"object\":{\"a\":1},\"more\":{}}\n\
+    {\"type\":\"SURPRISE\",\"object\":{\"c\":1}}\n{\"type\":\"ADDED\"}\n";
+
+#[test]
+fn events_are_split_alike_wherever_the_chunks_end() {
+    let body = EVENTS.as_bytes();
+    let whole = split_watch(&[body]).unwrap();
+    expect![[r#"
+        Added {"a":"{\""}
+        Modified {"a":{}}
+        Deleted {}
+        Bookmark {"b":1}
+        Error {"code": 410}
+        Added {"a":1}
+        Unknown("SURPRISE") {"c":1}
+        Added null
+    "#]]
+    .assert_eq(&show(&whole));
+    for cut in 0..body.len() {
+        assert_eq!(
+            split_watch(&[&body[..cut], &body[cut..]]).unwrap(),
+            whole,
+            "cut at {cut}"
+        );
+    }
+    let bytes: Vec<&[u8]> = body.chunks(1).collect();
+    assert_eq!(split_watch(&bytes).unwrap(), whole);
+}
+
+#[test]
+fn an_event_of_a_whole_chunk_is_not_copied() {
+    let chunk = Bytes::from_static(br#"{"type":"ADDED","object":{"a":1}}"#);
+    let mut frames = Vec::new();
+    WatchSplitter::default()
+        .feed(chunk.clone(), &mut frames)
+        .unwrap();
+    assert_eq!(frames[0].kind, FrameKind::Added);
+    assert!(chunk.as_ptr_range().contains(&frames[0].bytes.as_ptr()));
+}
+
+#[test]
+fn garbage_in_a_watch_is_a_clear_error() {
+    let rows = [
+        ("<html>", "a watch sent something that is no event"),
+        ("{\"type\":\"ADDED\",}\n", "an event of a watch is not JSON"),
+        ("{\"type\":\"ADD", "the watch ended inside an event"),
+    ];
+    for (body, message) in rows {
+        assert_eq!(
+            split_watch(&[body.as_bytes()]).unwrap_err().to_string(),
+            message
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! A list in pages behind one call, as a pure machine: which request comes next.
+
+use super::{Class, ListEnd, ListOptions};
+use crate::object::ResourceVersion;
+
+/// Walks one list from its first page to its last.
+///
+/// From the second page on revision and match are not sent, for the continue token stands for both.
+/// When a later page has expired, the whole list is asked for once more, in one piece and at the
+/// first page's revision; what the pages before brought is void then.
+#[doc(alias = "ListPager")]
+#[derive(Debug)]
+pub(crate) struct Pager {
+    first: ListOptions,
+    next: ListOptions,
+    pages: u32,
+    revision: ResourceVersion,
+    fell_back: bool,
+}
+
+/// What follows a page.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AfterPage {
+    /// Ask for the next one: [`Pager::request`] says how.
+    More,
+    /// That was all; the list is of this revision.
+    Done(ResourceVersion),
+    /// The server sends the same token again and again, so the list would never end.
+    Endless,
+}
+
+impl Pager {
+    pub(crate) fn new(options: ListOptions) -> Self {
+        Self {
+            next: options.clone(),
+            first: options,
+            pages: 0,
+            revision: ResourceVersion::UNSET,
+            fell_back: false,
+        }
+    }
+
+    /// The request to send now.
+    pub(crate) fn request(&self) -> &ListOptions {
+        &self.next
+    }
+
+    /// The request that the first page was asked with.
+    pub(crate) fn first_request(&self) -> &ListOptions {
+        &self.first
+    }
+
+    /// Whether the list came, or comes, in more than one page.
+    pub(crate) fn is_paginated(&self) -> bool {
+        self.pages > 1 || self.next.continue_token.is_some()
+    }
+
+    /// Pages received so far.
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    pub(crate) fn page(&mut self, end: &ListEnd) -> AfterPage {
+        self.pages += 1;
+        if self.pages == 1 {
+            self.revision = end.resource_version.clone();
+        }
+        let Some(token) = end.continue_token.clone().filter(|token| !token.is_empty()) else {
+            self.next.continue_token = None;
+            return AfterPage::Done(self.revision.clone());
+        };
+        if self.next.continue_token.as_ref() == Some(&token) {
+            return AfterPage::Endless;
+        }
+        self.next.continue_token = Some(token);
+        self.next.resource_version = ResourceVersion::UNSET;
+        self.next.resource_version_match = None;
+        AfterPage::More
+    }
+
+    /// Whether the whole list shall be asked for anew after this failure, in one piece.
+    pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
+        if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
+            return false;
+        }
+        self.fell_back = true;
+        self.pages = 0;
+        self.next = ListOptions {
+            limit: None,
+            ..self.first.clone()
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(revision: u64, token: Option<&str>) -> ListEnd {
+        ListEnd {
+            resource_version: revision.into(),
+            continue_token: token.map(str::to_owned),
+            ..ListEnd::default()
+        }
+    }
+
+    fn first() -> ListOptions {
+        ListOptions {
+            resource_version: 10.into(),
+            limit: Some(2),
+            ..ListOptions::default()
+        }
+    }
+
+    #[test]
+    fn revision_is_sent_with_the_first_page_only_and_is_that_of_the_first_page() {
+        let mut pager = Pager::new(first());
+        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
+        let second = pager.request();
+        assert_eq!(
+            (&second.resource_version, second.limit),
+            (&ResourceVersion::UNSET, Some(2))
+        );
+        assert_eq!(second.continue_token.as_deref(), Some("t1"));
+        assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
+        assert_eq!(pager.page(&end(21, None)), AfterPage::Done(20.into()));
+        assert!(pager.is_paginated());
+    }
+
+    #[test]
+    fn an_expired_page_falls_back_to_one_full_list_and_only_once() {
+        let mut pager = Pager::new(first());
+        assert!(
+            !pager.restarts_after(Class::Expired),
+            "the first page has no fall-back"
+        );
+        pager.page(&end(20, Some("t1")));
+        assert!(!pager.restarts_after(Class::Server));
+        assert!(pager.restarts_after(Class::Expired));
+        let full = pager.request();
+        assert_eq!(
+            (full.limit, full.resource_version.to_string()),
+            (None, "10".to_owned())
+        );
+        // A server that pages all the same gets no second chance.
+        pager.page(&end(20, Some("t1")));
+        assert!(!pager.restarts_after(Class::Expired));
+    }
+
+    #[test]
+    fn a_token_that_comes_again_ends_the_list() {
+        let mut pager = Pager::new(first());
+        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
+        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::Endless);
+    }
+
+    #[test]
+    fn an_empty_token_is_no_token() {
+        let mut pager = Pager::new(first());
+        assert_eq!(pager.page(&end(20, Some(""))), AfterPage::Done(20.into()));
+        assert!(!pager.is_paginated());
+    }
+}

@@ -1,0 +1,102 @@
+//! What will be queued later, and when: a plain struct around the [`Queue`] that is told the time.
+//!
+//! It guarantees that an item never enters the queue before its time, that items enter in the order
+//! of their times (and of their arrival, where those are equal), that of several times for one item
+//! the earliest counts, and that nothing delayed survives a shut-down.
+//!
+//! Times are durations since an origin that the caller chooses and keeps.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use super::lookup::Lookup;
+use super::order::Order;
+use super::queue::{Phase, Queue};
+
+pub(super) struct DelayingQueue<T> {
+    queue: Queue<T>,
+    /// The same entries as `calendar`, by item.
+    due: Lookup<T, Due>,
+    calendar: BTreeMap<Due, T>,
+    next_turn: u64,
+}
+
+/// When an item is due, and which of several due at once comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Duration,
+    turn: u64,
+}
+
+impl<T: Clone + Eq + Hash> DelayingQueue<T> {
+    pub(super) fn new(order: Box<dyn Order<T>>) -> Self {
+        Self {
+            queue: Queue::new(order),
+            due: Lookup::default(),
+            calendar: BTreeMap::new(),
+            next_turn: 0,
+        }
+    }
+
+    /// What is queued and in work now; [`DelayingQueue::promote`] first, to see what has come due.
+    pub(super) fn queue(&mut self) -> &mut Queue<T> {
+        &mut self.queue
+    }
+
+    pub(super) fn add_at(&mut self, item: T, at: Duration) {
+        if self.queue.is_shutting_down() {
+            return;
+        }
+        if let Some(&earlier) = self.due.get(&item) {
+            if earlier.at <= at {
+                return;
+            }
+            self.calendar.remove(&earlier);
+        }
+        let due = Due {
+            at,
+            turn: self.next_turn,
+        };
+        self.next_turn += 1;
+        self.due.insert(item.clone(), due);
+        self.calendar.insert(due, item);
+    }
+
+    /// Queues every item whose time is `now` or earlier.
+    pub(super) fn promote(&mut self, now: Duration) {
+        while let Some(first) = self.calendar.first_entry()
+            && first.key().at <= now
+        {
+            let item = first.remove();
+            self.due.remove(&item);
+            self.queue.add(item);
+        }
+    }
+
+    /// When the next delayed item is due.
+    pub(super) fn earliest(&self) -> Option<Duration> {
+        self.calendar.first_key_value().map(|(due, _)| due.at)
+    }
+
+    pub(super) fn cancel(&mut self, item: &T) -> bool {
+        match self.due.remove(item) {
+            Some((_, due)) => self.calendar.remove(&due).is_some(),
+            None => false,
+        }
+    }
+
+    /// The delayed items and when they are due, earliest first.
+    pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
+        self.calendar.iter().map(|(due, item)| (item, due.at))
+    }
+
+    pub(super) fn shut_down(&mut self, phase: Phase) {
+        self.queue.shut_down(phase);
+        self.due.clear();
+        self.calendar.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

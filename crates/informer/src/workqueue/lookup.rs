@@ -1,0 +1,101 @@
+//! A hash map for look-up only: it cannot be iterated, so its order is never observable, and it
+//! gives memory back after it has been large.
+
+use std::collections::hash_map::Entry;
+use std::hash::{Hash, RandomState};
+
+/// Below this capacity nothing is given back: a thousand keys are a few dozen KiB, and a queue that
+/// breathes around a small size must not reallocate for it.
+const SHRINK_ABOVE: usize = 1024;
+
+/// A collection holding fewer than one in so many of the elements it has room for is shrunk.
+const SHRINK_BELOW_ONE_IN: usize = 4;
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "pure look-up: the wrapper offers no iteration, so no order can show"
+)]
+type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
+
+pub(super) struct Lookup<K, V> {
+    map: Map<K, V>,
+}
+
+impl<K, V> Default for Lookup<K, V> {
+    fn default() -> Self {
+        Self {
+            map: Map::default(),
+        }
+    }
+}
+
+impl<K: Eq + Hash, V> Lookup<K, V> {
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.map.get_mut(key)
+    }
+
+    pub(super) fn entry(&mut self, key: K) -> Entry<'_, K, V> {
+        self.map.entry(key)
+    }
+
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        self.map.insert(key, value);
+    }
+
+    pub(super) fn remove(&mut self, key: &K) -> Option<(K, V)> {
+        let removed = self.map.remove_entry(key);
+        if let Some(room) = room_after_removal(self.map.len(), self.map.capacity()) {
+            self.map.shrink_to(room);
+        }
+        removed
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.map = Map::default();
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.map.capacity()
+    }
+}
+
+/// The room to shrink to, if it is time to: half of what is given back stays free, so that the cost
+/// of moving the rest is spread over as many removals, and growing again is not immediate.
+pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
+    (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
+        .then_some((capacity / 2).max(SHRINK_ABOVE / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_lookup_gives_its_memory_back_when_emptied() {
+        let mut lookup = Lookup::default();
+        for key in 0..100_000 {
+            lookup.insert(key, ());
+        }
+        assert!(lookup.capacity() >= 100_000);
+        for key in 0..100_000 {
+            assert_eq!(lookup.remove(&key), Some((key, ())));
+        }
+        assert!(
+            lookup.capacity() <= 2 * SHRINK_ABOVE,
+            "{} slots are kept",
+            lookup.capacity()
+        );
+    }
+
+    #[test]
+    fn a_small_lookup_is_left_alone() {
+        assert_eq!(room_after_removal(0, SHRINK_ABOVE), None);
+        assert_eq!(room_after_removal(1000, 4000), None);
+        assert_eq!(room_after_removal(999, 4000), Some(2000));
+    }
+}

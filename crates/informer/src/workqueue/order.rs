@@ -1,0 +1,116 @@
+//! In which order items are handed out: first in, first out, unless you bring an [`Order`].
+//!
+//! An order only arranges what it is given; that an item is queued once, and never while it is in
+//! work, is the queue's business.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::lookup::room_after_removal;
+
+/// The order in which queued items are handed out; the hook for priorities and fairness.
+///
+/// The queue calls it under its lock: an implementation must be quick, must not block, and must not
+/// call the queue it belongs to, which would wait for itself for ever.
+///
+/// Every pushed item must be popped once, sooner or later.
+/// An item that is popped without having been pushed is ignored.
+#[doc(alias = "Queue")]
+pub trait Order<T>: Send {
+    /// Tells that an item which is waiting in this order was added again.
+    ///
+    /// An order by urgency may move it forward; first in, first out ignores it.
+    #[doc(alias = "Touch")]
+    fn touch(&mut self, item: &T) {
+        let _ = item;
+    }
+
+    /// Takes an item that is not in this order yet.
+    #[doc(alias = "Push")]
+    fn push(&mut self, item: T);
+
+    /// How many items wait.
+    #[doc(alias = "Len")]
+    fn len(&self) -> usize;
+
+    /// Whether no item waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands out the next item, or `None` when none waits.
+    #[doc(alias = "Pop")]
+    fn pop(&mut self) -> Option<T>;
+}
+
+/// First in, first out: the default order.
+///
+/// After it has been long, it gives memory back while it is emptied.
+#[derive(Clone)]
+pub struct Fifo<T> {
+    items: VecDeque<T>,
+}
+
+impl<T> Fifo<T> {
+    /// An empty order.
+    pub fn new() -> Self {
+        Self {
+            items: VecDeque::new(),
+        }
+    }
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Fifo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fifo")
+            .field("len", &self.items.len())
+            .finish()
+    }
+}
+
+impl<T: Send> Order<T> for Fifo<T> {
+    fn push(&mut self, item: T) {
+        self.items.push_back(item);
+    }
+
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let item = self.items.pop_front();
+        if let Some(room) = room_after_removal(self.items.len(), self.items.capacity()) {
+            self.items.shrink_to(room);
+        }
+        item
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_thousand_keys_leave_no_memory_behind() {
+        let mut fifo = Fifo::new();
+        for key in 0..100_000 {
+            fifo.push(key);
+        }
+        assert!(fifo.items.capacity() >= 100_000);
+        for key in 0..100_000 {
+            assert_eq!(fifo.pop(), Some(key));
+        }
+        assert!(fifo.is_empty());
+        assert!(
+            fifo.items.capacity() <= 1024,
+            "{} slots are kept",
+            fifo.items.capacity()
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! The plain queue against a naive one that keeps client-go's two sets and its list as they are.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::workqueue::order::Fifo;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Add(u8),
+    Next,
+    /// Ends the work on one of the items in work, if there is any.
+    Done(prop::sample::Index),
+    ShutDown,
+    Drain,
+}
+
+/// client-go's rules, word for word, with what we decided about the end of a drain.
+#[derive(Default)]
+struct Reference {
+    dirty: Vec<u8>,
+    processing: Vec<u8>,
+    queue: Vec<u8>,
+    shutting_down: bool,
+    draining: bool,
+}
+
+impl Reference {
+    fn add(&mut self, item: u8) {
+        if self.shutting_down || self.dirty.contains(&item) {
+            return;
+        }
+        self.dirty.push(item);
+        if !self.processing.contains(&item) {
+            self.queue.push(item);
+        }
+    }
+
+    fn next(&mut self) -> Next<u8> {
+        if !self.queue.is_empty() {
+            let item = self.queue.remove(0);
+            self.processing.push(item);
+            self.dirty.retain(|dirty| *dirty != item);
+            return Next::Item(item);
+        }
+        let comes_back = self.processing.iter().any(|item| self.dirty.contains(item));
+        if self.shutting_down && !(self.draining && comes_back) {
+            Next::End
+        } else {
+            Next::Nothing
+        }
+    }
+
+    fn done(&mut self, item: u8) {
+        self.processing.retain(|processing| *processing != item);
+        if self.dirty.contains(&item) {
+            self.queue.push(item);
+        }
+    }
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = prop_oneof![
+        6 => (0..6u8).prop_map(Operation::Add),
+        4 => Just(Operation::Next),
+        4 => any::<prop::sample::Index>().prop_map(Operation::Done),
+        1 => Just(Operation::ShutDown),
+        1 => Just(Operation::Drain),
+    ];
+    prop::collection::vec(operation, 0..80)
+}
+
+proptest! {
+    #[test]
+    fn it_does_what_two_sets_and_a_list_do(operations in operations()) {
+        let mut queue = Queue::new(Box::new(Fifo::new()));
+        let mut reference = Reference::default();
+        for operation in operations {
+            match operation {
+                Operation::Add(item) => {
+                    queue.add(item);
+                    reference.add(item);
+                }
+                Operation::Next => prop_assert_eq!(queue.next(), reference.next()),
+                Operation::Done(which) => {
+                    if !reference.processing.is_empty() {
+                        let item = *which.get(&reference.processing);
+                        queue.done(&item);
+                        reference.done(item);
+                    }
+                }
+                Operation::ShutDown => {
+                    queue.shut_down(Phase::ShutDown);
+                    (reference.shutting_down, reference.draining) = (true, false);
+                }
+                Operation::Drain => {
+                    queue.shut_down(Phase::Draining);
+                    (reference.shutting_down, reference.draining) = (true, true);
+                }
+            }
+            let in_both = reference.processing.iter().filter(|item| reference.dirty.contains(item));
+            prop_assert_eq!(queue.len(), reference.queue.len());
+            prop_assert_eq!(queue.processing(), reference.processing.len());
+            prop_assert_eq!(queue.dirtied, in_both.count());
+            prop_assert_eq!(
+                queue.is_idle(),
+                reference.queue.is_empty() && reference.processing.is_empty()
+            );
+        }
+    }
+}
+
+#[test]
+fn an_item_that_an_order_made_up_is_not_handed_out() {
+    struct Liar;
+    impl Order<u8> for Liar {
+        fn push(&mut self, _item: u8) {}
+        fn len(&self) -> usize {
+            1
+        }
+        fn pop(&mut self) -> Option<u8> {
+            None
+        }
+    }
+    struct Inventor(Vec<u8>);
+    impl Order<u8> for Inventor {
+        fn push(&mut self, item: u8) {
+            self.0.extend([item, item, 99]);
+        }
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn pop(&mut self) -> Option<u8> {
+            self.0.pop()
+        }
+    }
+
+    let mut queue = Queue::new(Box::new(Inventor(Vec::new())));
+    queue.add(1);
+    assert_eq!(queue.next(), Next::Item(1), "99 was never added");
+    assert_eq!(queue.next(), Next::Nothing, "1 is in work");
+
+    let mut queue = Queue::new(Box::new(Liar));
+    queue.add(1);
+    assert_eq!(queue.next(), Next::Nothing);
+}

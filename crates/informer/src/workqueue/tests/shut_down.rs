@@ -235,3 +235,13 @@ async fn both_kinds_of_shut_down_end_the_delays_at_once() {
         assert_eq!(queue.len(), 0);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_delayed_item_is_referred_to_by_nobody() {
+    let queue = RateLimitingQueue::new(MaxOf::new());
+    let key = Arc::new("one");
+    queue.add_after(Arc::clone(&key), SECOND);
+    assert!(Arc::strong_count(&key) > 1);
+    queue.shut_down();
+    assert_eq!(Arc::strong_count(&key), 1);
+}

@@ -1,0 +1,186 @@
+//! The factory: one informer per kind and scope.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use expect_test::expect;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_informer::{
+    InformerOptions, SharedInformerFactory,
+    factory::{QueueKind, wait_for_cache_sync},
+};
+use kube_informer_apiserver::{Match, Server};
+use tokio::time::sleep;
+
+use crate::setting::{LONG, Trace, labelled, pod, requests};
+
+#[tokio::test(start_paused = true)]
+async fn two_informers_and_three_handlers_are_one_list_one_watch_and_one_decode_each() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let decoded = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&decoded);
+    let options = InformerOptions::new().transform(move |_: &mut Pod| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    factory.informer_with::<Pod>(options).unwrap();
+    let (first, second) = (factory.informer::<Pod>(), factory.informer::<Pod>());
+    let traces = [&first, &first, &second].map(|pods| {
+        let trace = Trace::default();
+        trace.listen(pods);
+        trace
+    });
+    factory.start();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    server.update(labelled("a", "x")).unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    first
+        .wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    first.handlers_idle().await;
+
+    let expected = "add default/a@1 (initial)\nadd default/b@2 (initial)\nsynced\nupdate default/a@1 → 3\ndelete default/b@4\n";
+    for trace in traces {
+        assert_eq!(trace.take(), expected);
+    }
+    assert_eq!(
+        decoded.load(Ordering::Relaxed),
+        4,
+        "two items and two events"
+    );
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 2: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    factory.shutdown().await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), labelled("b", "db")])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let all = factory.informer::<Pod>();
+    let web = || InformerOptions::<Pod>::new().labels("app=web".parse().unwrap());
+    let ours = factory.informer_with(web()).unwrap();
+    let again = factory.informer_with(web()).unwrap();
+    let named = factory
+        .informer_with(InformerOptions::<Pod>::new().fields("metadata.name=b"))
+        .unwrap();
+    let conflict = factory
+        .informer_with(web().queue(QueueKind::DeltaFifo))
+        .unwrap_err();
+    assert_eq!(
+        conflict.to_string(),
+        "the informer of Pod in this scope exists with another queue"
+    );
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    assert_eq!(
+        (
+            all.indexer().len(),
+            ours.indexer().len(),
+            again.indexer().len()
+        ),
+        (2, 1, 1)
+    );
+    assert_eq!(format!("{:?}", named.indexer().list()), "[default/b@2]");
+    assert_eq!(server.requests().lists("pods").len(), 3);
+
+    // A pod that ceases to match is deleted from the selecting informer only.
+    server.update(labelled("a", "db")).unwrap();
+    all.wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    ours.wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    assert_eq!((all.indexer().len(), ours.indexer().len()), (2, 0));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn start_may_be_called_again_for_informers_asked_for_since() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    factory.informer::<Pod>();
+    factory.start();
+    let maps = factory.informer::<ConfigMap>();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    assert!(!maps.has_synced(), "not started, so not waited for");
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    assert!(maps.has_synced());
+    assert_eq!(server.requests().lists("pods").len(), 1);
+    factory.shutdown().await;
+
+    let late = factory.informer::<kube_core::PartialObjectMeta<Pod>>();
+    assert!(
+        late.wait_for_sync().await.is_err(),
+        "after the shutdown an informer has stopped"
+    );
+    factory.start();
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_names_every_informer_that_has_not_synced_and_why() {
+    let server = Server::builder().seed([pod("a")]).build();
+    server.faults().answer(Match::list("pods"), 403).times(1000);
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let pods = factory.informer::<Pod>();
+    let maps = factory.informer::<ConfigMap>();
+    factory.start();
+    let error = factory
+        .wait_for_cache_sync()
+        .deadline(Duration::from_secs(30))
+        .await
+        .unwrap_err();
+    assert_eq!(error.unsynced.len(), 1);
+    let text = error.to_string();
+    assert!(
+        text.starts_with("pods (") && text.contains("has not synced within 30s"),
+        "{text}"
+    );
+    assert!(text.contains("last error: "), "{text}");
+    wait_for_cache_sync([maps.wait_for_sync()]).await.unwrap();
+    wait_for_cache_sync([pods.wait_for_sync(), maps.wait_for_sync()])
+        .fail_fast()
+        .await
+        .unwrap_err();
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn tweaked_options_reach_lists_and_watches() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), labelled("b", "db")])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .tweak_list_options(|options| options.label_selector = Some("app=web".to_owned()))
+        .build();
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    pods.wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(pods.indexer().len(), 1);
+    let selectors: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|r| r.options.label_selector.clone())
+        .collect();
+    assert_eq!(
+        selectors,
+        [Some("app=web".to_owned()), Some("app=web".to_owned())]
+    );
+    factory.shutdown().await;
+}

@@ -1,0 +1,350 @@
+//! What an informer asks for, and what its handlers hear, when the watch does not just go on.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use kube_informer::{object::ResourceVersion, transport::Class};
+use kube_informer_apiserver::{Match, Server, Verb, WatchCache};
+use tokio::time::{Instant, sleep};
+
+use crate::setting::{LONG, Trace, builder, labelled, pod, requests, run};
+
+/// Long enough for a watch to be open and no longer "very short".
+async fn settle() {
+    sleep(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_missed_while_away_is_told_with_the_last_known_state() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let informer = run(builder(&server));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    settle().await;
+
+    server.faults().cut_watches();
+    server.delete("v1", "pods", "default/a").unwrap();
+    server.create(pod("c")).unwrap();
+    server.faults().expire_history();
+    informer.caught_up(&server).await;
+
+    expect![[r#"
+        add default/a@1 (initial)
+        add default/b@2 (initial)
+        synced
+        delete default/a@1 (final state unknown)
+        add default/c@4
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 2: 200
+        watch 2: 200
+        list 2: 200
+        watch 4: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_watch_goes_on_from_the_last_event_without_a_list() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    settle().await;
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+
+    server.faults().cut_watches();
+    server.delete("v1", "pods", "default/a").unwrap();
+    server.faults().break_watches();
+    informer.caught_up(&server).await;
+
+    expect![[r#"
+        add default/a@1 (initial)
+        synced
+        add default/b@2
+        delete default/a@3
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 1: 200
+        watch 2: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_tells_changed_objects_and_a_recreated_one_as_an_update() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("b"), pod("c")])
+        .build();
+    let informer = run(builder(&server));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    settle().await;
+    trace.take();
+
+    server.faults().cut_watches();
+    server.update(labelled("a", "new")).unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    server.create(pod("b")).unwrap();
+    server.faults().expire_history();
+    informer.caught_up(&server).await;
+
+    expect![[r#"
+        update default/a@1 → 4 (relist)
+        update default/b@2 → 6 (relist)
+    "#]]
+    .assert_eq(&trace.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    settle().await;
+
+    let before = Instant::now();
+    server.faults().answer(Match::list("pods"), 410).times(1);
+    server.faults().cut_watches();
+    server.create(pod("b")).unwrap();
+    server.faults().expire_history();
+    informer.caught_up(&server).await;
+
+    assert_eq!(
+        before.elapsed(),
+        Duration::ZERO,
+        "after health nothing waits"
+    );
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 1: 200
+        watch 1: 200
+        list 1: 410
+        list - limit=500: 200
+        watch 2: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_watch_cache_lists_stay_paged() {
+    let pods = (0..1201).map(|n| pod(&format!("p{n:04}")));
+    let server = Server::builder()
+        .watch_cache(WatchCache::Off)
+        .seed(pods)
+        .build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    assert_eq!(informer.pods.indexer().len(), 1201);
+    settle().await;
+
+    server.faults().answer(Match::watch("pods"), 500).times(1);
+    server.faults().cut_watches();
+    server.create(pod("z")).unwrap();
+    informer.caught_up(&server).await;
+
+    expect![[r#"
+        list 0 limit=500: 200
+        list - limit=500 continue: 200
+        list - limit=500 continue: 200
+        watch 1201: 200
+        watch 1201: 500
+        list 1201 limit=500: 200
+        list - limit=500 continue: 200
+        list - limit=500 continue: 200
+        watch 1201: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_pauses_and_watches_again_without_a_list() {
+    let server = Server::builder().seed([pod("a")]).build();
+    server.faults().answer(Match::watch("pods"), 429).times(2);
+    let before = Instant::now();
+    let informer = run(builder(&server));
+    informer.pods.wait_for_sync().await.unwrap();
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+
+    let waited = before.elapsed().as_secs_f64();
+    assert!(
+        (2.4..4.8).contains(&waited),
+        "two pauses, from 0.8 s and from 1.6 s: {waited}"
+    );
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 1: 429
+        watch 1: 429
+        watch 1: 200
+    "#]]
+    .assert_eq(&requests(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_asked_again_less_and_less_often() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    settle().await;
+
+    server.faults().refuse_connections(true);
+    server.faults().cut_watches();
+    let asked_before = server.requests().len();
+    sleep(LONG).await;
+    let status = informer.pods.status().get();
+    assert_eq!(
+        status.last_error().unwrap().class(),
+        Class::ConnectionRefused
+    );
+    let asked = server.requests().len() - asked_before;
+    assert!(asked <= 125, "{asked} requests in an hour");
+
+    server.faults().refuse_connections(false);
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+    assert_eq!(
+        server.requests().lists("pods").len(),
+        1,
+        "nothing expired, so nothing is listed"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_watch_is_given_up_after_its_time_out() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    settle().await;
+
+    server.faults().freeze_watches();
+    server.create(pod("b")).unwrap();
+    let before = Instant::now();
+    sleep(Duration::from_secs(700)).await;
+    server.faults().thaw_watches();
+    informer.caught_up(&server).await;
+    assert!(before.elapsed() <= Duration::from_secs(700));
+    let status = informer.pods.status().get();
+    assert_eq!(status.last_error().unwrap().class(), Class::Timeout);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_advance_the_revision_without_an_event_for_handlers() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    trace.take();
+    let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
+    server.create(map).unwrap();
+
+    settle().await;
+    server.faults().send_bookmarks();
+    informer.caught_up(&server).await;
+    assert_eq!(
+        informer.pods.last_sync_resource_version(),
+        ResourceVersion::from(2)
+    );
+    assert_eq!(trace.take(), "");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_unknown_type_and_garbage_lose_nothing() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let errors = Trace::default();
+    let heard = errors.clone();
+    let informer = run(builder(&server).on_error(move |error| heard.note(error.to_string())));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    settle().await;
+
+    let surprise = r#"{"type":"SURPRISE","object":{"metadata":{"resourceVersion":"1"}}}"#;
+    server
+        .faults()
+        .send_raw_to_watches(surprise.as_bytes().to_vec());
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+    server
+        .faults()
+        .send_raw_to_watches(&b"<html>oops</html>"[..]);
+    server.create(pod("c")).unwrap();
+    informer.caught_up(&server).await;
+
+    expect![[r#"
+        add default/a@1 (initial)
+        synced
+        add default/b@2
+        add default/c@3
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        unknown type of watch event: "SURPRISE"
+        a watch sent something that is no event
+    "#]]
+    .assert_eq(&errors.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
+    let server = Server::builder().build();
+    server
+        .faults()
+        .answer(Match::verb(Verb::List, "pods"), 403)
+        .times(3);
+    let classes = Trace::default();
+    let heard = classes.clone();
+    let informer = run(builder(&server).on_error(move |error| match error {
+        kube_informer::reflector::Error::Transport(error) => {
+            heard.note(format!("{:?}", error.class()))
+        }
+        other => heard.note(other.to_string()),
+    }));
+    let failed = informer.pods.wait_for_sync().fail_fast().await.unwrap_err();
+    assert!(
+        failed
+            .to_string()
+            .starts_with("pods can't sync: not synced, "),
+        "{failed}"
+    );
+
+    let late = informer
+        .pods
+        .wait_for_sync()
+        .deadline(Duration::from_secs(1))
+        .await
+        .unwrap_err();
+    assert!(
+        late.to_string()
+            .starts_with("pods has not synced within 1s: not synced, waiting"),
+        "{late}"
+    );
+
+    informer.pods.wait_for_sync().await.unwrap();
+    expect![[r#"
+        Forbidden
+        Forbidden
+        Forbidden
+    "#]]
+    .assert_eq(&classes.take());
+    informer.stop().await;
+}

@@ -1,0 +1,155 @@
+//! What every test begins with: a server, an informer that runs, and a trace of what a handler hears.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Cause, Deleted, Event, EventHandler, SharedInformer,
+    client::ListWatch,
+    shared_informer::{Builder, Registration},
+};
+use kube_informer_apiserver::{LoggedRequest, Server, Verb};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+/// In paused time a wait costs nothing, and one that is in vain still ends.
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
+
+pub(crate) fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "pause"}]},
+    })
+}
+
+/// The same with a label, and without a revision, so that writing it is unconditional.
+pub(crate) fn labelled(name: &str, value: &str) -> Value {
+    let mut pod = pod(name);
+    pod["metadata"]["labels"] = json!({"app": value});
+    pod
+}
+
+pub(crate) fn builder(server: &Server) -> Builder<Pod> {
+    SharedInformer::builder(ListWatch::<Pod>::new(server.client()))
+        .name("pods")
+        .rng_seed(1)
+}
+
+/// An informer that runs until it is stopped.
+pub(crate) struct Running {
+    pub(crate) pods: SharedInformer<Pod>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test owns the task and waits for it"
+)]
+pub(crate) fn run(builder: Builder<Pod>) -> Running {
+    let (pods, controller) = builder.build();
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(controller.run(async {
+        // Dropping the sender stops it too.
+        let _ = stopped.await;
+    }));
+    Running { pods, stop, task }
+}
+
+impl Running {
+    /// Waits until the cache has what the server has, and every handler has heard of it.
+    pub(crate) async fn caught_up(&self, server: &Server) {
+        self.pods.wait_for_sync().deadline(LONG).await.unwrap();
+        self.pods
+            .wait_for_revision(server.revision(), LONG)
+            .await
+            .unwrap();
+        self.pods.handlers_idle().await;
+    }
+
+    pub(crate) async fn stop(self) -> SharedInformer<Pod> {
+        let _ = self.stop.send(());
+        self.task.await.unwrap();
+        self.pods
+    }
+}
+
+/// What a handler heard, a line each.
+#[derive(Clone, Default)]
+pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
+
+impl Trace {
+    pub(crate) fn take(&self) -> String {
+        self.0
+            .lock()
+            .drain(..)
+            .flat_map(|line| [line, "\n".to_owned()])
+            .collect()
+    }
+
+    pub(crate) fn note(&self, line: impl Into<String>) {
+        self.0.lock().push(line.into());
+    }
+
+    /// Registers a handler that writes into this trace.
+    pub(crate) fn listen(&self, pods: &SharedInformer<Pod>) -> Registration<Pod> {
+        pods.handler(self.clone()).register().unwrap()
+    }
+}
+
+impl EventHandler<Pod> for Trace {
+    async fn handle(&mut self, event: Event<Pod>) {
+        self.note(show(&event));
+    }
+}
+
+pub(crate) fn show(event: &Event<Pod>) -> String {
+    match event {
+        Event::Added {
+            object,
+            in_initial_list,
+        } => {
+            let initial = if *in_initial_list { " (initial)" } else { "" };
+            format!("add {object:?}{initial}")
+        }
+        Event::Updated { old, new, cause } => {
+            let cause = match cause {
+                Cause::Watch => "",
+                Cause::Relist => " (relist)",
+                Cause::Resync => " (resync)",
+            };
+            format!("update {old:?} → {}{cause}", new.revision())
+        }
+        Event::Deleted(Deleted::Known(object)) => format!("delete {object:?}"),
+        Event::Deleted(Deleted::FinalStateUnknown { name, last_known }) => match last_known {
+            Some(object) => format!("delete {object:?} (final state unknown)"),
+            None => format!("delete {name} (never known)"),
+        },
+        Event::Synced => "synced".to_owned(),
+    }
+}
+
+/// The lists and watches that a server was asked for, a line each.
+pub(crate) fn requests(server: &Server) -> String {
+    let log = server.requests();
+    let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);
+    let lines = log.iter().filter(wanted).map(|request| {
+        let options = &request.options;
+        let mut line = format!("{:?} ", request.verb).to_lowercase();
+        line += options.resource_version.as_deref().unwrap_or("-");
+        if let Some(limit) = options.limit {
+            line += &format!(" limit={limit}");
+        }
+        if options.continue_token.is_some() {
+            line += " continue";
+        }
+        let status = request
+            .status
+            .map_or("refused".to_owned(), |status| status.to_string());
+        format!("{line}: {status}\n")
+    });
+    lines.collect()
+}

@@ -1,0 +1,103 @@
+//! Built-in types, metadata alone, and types known at run time.
+
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
+use kube_informer::{Event, SharedInformerFactory};
+use kube_informer_apiserver::{Kind, Scope, Server};
+use serde_json::json;
+
+use crate::setting::{LONG, pod};
+
+#[tokio::test(start_paused = true)]
+async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
+    let widget = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = Server::builder()
+        .kind(widget)
+        .seed([
+            pod("a"),
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}, "spec": {"size": 3}}),
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}),
+        ])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces(["default"])
+        .build();
+    let pods = factory.informer::<Pod>();
+    let names = factory.informer::<PartialObjectMeta<Pod>>();
+    let nodes = factory.informer::<Node>();
+    let gvk = GroupVersionKind::gvk("example.com", "v1", "Widget");
+    let widgets = factory.for_resource(&ApiResource::from_gvk_with_plural(&gvk, "widgets"));
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+
+    assert!(
+        pods.lister()
+            .namespace("default")
+            .get("a")
+            .unwrap()
+            .spec
+            .is_some()
+    );
+    let meta = names.lister().namespace("default").get("a").unwrap();
+    assert_eq!(meta.metadata.name.as_deref(), Some("a"));
+    assert_eq!(
+        nodes.indexer().len(),
+        1,
+        "cluster-scoped kinds know no namespaces"
+    );
+    let widget = widgets.lister().namespace("default").get("w").unwrap();
+    assert_eq!(widget.data["spec"]["size"], 3);
+    assert_eq!(widget.types.as_ref().unwrap().kind, "Widget");
+
+    let mut events = widgets.subscribe().unwrap();
+    server
+        .delete("example.com/v1", "widgets", "default/w")
+        .unwrap();
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        if let Event::Deleted(gone) = event {
+            last = Some(gone.object_name().to_string());
+            break;
+        }
+    }
+    assert_eq!(last.as_deref(), Some("default/w"));
+    let log = server.requests();
+    assert_eq!(
+        log.lists("pods").len(),
+        2,
+        "another representation is another informer"
+    );
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_namespaces_behave_as_one_informer() {
+    let map = |namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}});
+    let server = Server::builder()
+        .seed([map("shop", "a"), map("billing", "b"), map("other", "c")])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces(["shop", "billing"])
+        .build();
+    let maps = factory.informer::<ConfigMap>();
+    factory.start();
+    maps.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(
+        format!("{:?}", maps.indexer().list()),
+        "[billing/b@2, shop/a@1]"
+    );
+
+    // A relist of one namespace deletes only what that one brought.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    server.faults().cut_watches();
+    server.delete("v1", "configmaps", "shop/a").unwrap();
+    server.faults().expire_history();
+    let mut status = maps.status();
+    status
+        .wait_for(|_| maps.indexer().len() == 1)
+        .await
+        .unwrap();
+    assert_eq!(format!("{:?}", maps.indexer().list()), "[billing/b@2]");
+    factory.shutdown().await;
+}

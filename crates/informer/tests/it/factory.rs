@@ -170,7 +170,7 @@ async fn tweaked_options_reach_lists_and_watches() {
         .build();
     let pods = factory.informer::<Pod>();
     factory.start();
-    pods.wait_for_sync().await.unwrap();
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
     sleep(Duration::from_secs(1)).await;
     assert_eq!(pods.indexer().len(), 1);
     let selectors: Vec<_> = server

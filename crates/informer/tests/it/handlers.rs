@@ -84,7 +84,7 @@ async fn a_handler_that_waits_holds_back_nobody() {
         .register()
         .unwrap();
     let registration = quick.listen(&informer.pods);
-    registration.wait_for_sync().await.unwrap();
+    registration.wait_for_sync().deadline(LONG).await.unwrap();
     for n in 0..50 {
         server.create(pod(&format!("p{n}"))).unwrap();
     }
@@ -128,7 +128,7 @@ async fn a_handler_that_blocks_its_own_thread_holds_back_nobody() {
         .register()
         .unwrap();
     let quick = Trace::default();
-    quick.listen(&informer.pods).wait_for_sync().await.unwrap();
+    quick.listen(&informer.pods).wait_for_sync().deadline(LONG).await.unwrap();
     server.create(pod("b")).unwrap();
     // The runtime of this test has one thread: were it blocked, this would never resolve.
     informer
@@ -139,7 +139,7 @@ async fn a_handler_that_blocks_its_own_thread_holds_back_nobody() {
     assert_eq!(heard.take(), "");
     let_go.send(()).unwrap();
     let_go.send(()).unwrap();
-    blocking.wait_for_sync().await.unwrap();
+    blocking.wait_for_sync().deadline(LONG).await.unwrap();
     informer.pods.handlers_idle().await;
     assert_eq!(heard.take(), "a\nb\n");
     informer.stop().await;
@@ -203,7 +203,7 @@ async fn a_panic_is_caught_the_next_event_comes_a_second_later_and_sync_complete
         .register()
         .unwrap();
     let registration = other.listen(&informer.pods);
-    registration.wait_for_sync().await.unwrap();
+    registration.wait_for_sync().deadline(LONG).await.unwrap();
     sleep(Duration::from_millis(900)).await;
     assert_eq!(own.take(), "add default/a@1 (initial)\n");
     assert_eq!(other.take().lines().count(), 4);
@@ -232,7 +232,7 @@ async fn a_removed_handler_ends_its_callback_and_hears_no_more() {
         .handler(Gated(Arc::clone(&gate), heard.clone()))
         .register()
         .unwrap();
-    informer.pods.wait_for_sync().await.unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     sleep(Duration::from_millis(1)).await;
 
     let removed = gated.remove();
@@ -279,7 +279,7 @@ async fn a_stop_ends_the_callback_in_progress_and_counts_what_it_discards() {
         .handler(Gated(Arc::clone(&gate), heard.clone()))
         .register()
         .unwrap();
-    informer.pods.wait_for_sync().await.unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     server.create(pod("d")).unwrap();
     informer.pods.wait_for_revision(4, LONG).await.unwrap();
 
@@ -412,7 +412,7 @@ async fn a_full_block_buffer_holds_back_the_informer_but_not_its_commands() {
         .buffer(ListenerBuffer::Block(NonZeroUsize::new(3).unwrap()))
         .register()
         .unwrap();
-    informer.pods.wait_for_sync().await.unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     for n in 0..20 {
         server.create(pod(&format!("p{n:02}"))).unwrap();
     }

@@ -76,15 +76,16 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let informer = run(builder(&server)
         .resync(Duration::from_secs(10))
         .queue(queue));
-    let gate = Arc::new(Semaphore::new(0));
+    // Enough for the first list and the marker behind it.
+    let gate = Arc::new(Semaphore::new(4));
     informer
         .pods
         .handler(Gated(Arc::clone(&gate)))
         .buffer(ListenerBuffer::Block(NonZeroUsize::MIN))
         .register()
         .unwrap();
-    informer.pods.wait_for_sync().await.unwrap();
-    // Two more fill the handler's hands and its buffer.
+    informer.caught_up(&server).await;
+    // Two fill the handler's hands and its buffer.
     for n in 1..=3 {
         server.update(labelled("b", &n.to_string())).unwrap();
         sleep(Duration::from_millis(10)).await;
@@ -109,9 +110,9 @@ async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_as_one_unit_and_no_sync
     let trace = held_back(DeltaFifo::new(), &Trace::default()).await;
     expect![[r#"
         resync
-        Bookmark
-        Updated default/b@3, Updated default/b@4, Updated default/b@5
-        Updated default/a@6, Updated default/a@7, Deleted default/a@8
+        Updated default/b@6
+        Updated default/a@7, Updated default/a@8, Deleted default/a@9
+        Sync default/c@3
     "#]]
     .assert_eq(&trace);
 }
@@ -121,8 +122,6 @@ async fn a_held_back_in_order_queue_resyncs_behind_what_waits() {
     let trace = held_back(InOrder::new(), &Trace::default()).await;
     expect![[r#"
         resync
-        Updated default/b@4
-        Updated default/b@5
         Updated default/b@6
         Updated default/a@7
         Updated default/a@8

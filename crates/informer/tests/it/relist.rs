@@ -176,7 +176,7 @@ async fn throttling_pauses_and_watches_again_without_a_list() {
     server.faults().answer(Match::watch("pods"), 429).times(2);
     let before = Instant::now();
     let informer = run(builder(&server));
-    informer.pods.wait_for_sync().await.unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     server.create(pod("b")).unwrap();
     informer.caught_up(&server).await;
 
@@ -339,7 +339,7 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
         "{late}"
     );
 
-    informer.pods.wait_for_sync().await.unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     expect![[r#"
         Forbidden
         Forbidden

@@ -11,7 +11,7 @@ use kube_informer::{
 use kube_informer_apiserver::{LoggedRequest, Server, Verb};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 /// In paused time a wait costs nothing, and one that is in vain still ends.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
@@ -67,7 +67,7 @@ impl Running {
             .wait_for_revision(server.revision(), LONG)
             .await
             .unwrap();
-        self.pods.handlers_idle().await;
+        timeout(LONG, self.pods.handlers_idle()).await.expect("the handlers are idle in time");
     }
 
     pub(crate) async fn stop(self) -> SharedInformer<Pod> {

@@ -122,27 +122,11 @@ struct NamesKind {
     kind: Option<serde::de::IgnoredAny>,
 }
 
-/// What a bookmark says.
-pub(crate) struct Bookmark {
-    pub(crate) revision: ResourceVersion,
-    /// Whether it ends the initial events of a streaming list.
-    pub(crate) ends_initial_events: bool,
-}
-
-/// The annotation of the bookmark behind the last initial event (`metav1.InitialEventsAnnotationKey`).
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
-
-/// Reads a bookmark, or the revision of any other object; `None` if there is no revision to read.
-pub(crate) fn bookmark(bytes: &[u8]) -> Option<Bookmark> {
+/// The revision of a bookmark, or of any other object; `None` if there is none to read.
+pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
     let head: Head = serde_json::from_slice(bytes).ok()?;
     let revision = head.revision();
-    let annotations = head.metadata.annotations.unwrap_or_default();
-    (!revision.is_unset()).then(|| Bookmark {
-        revision,
-        ends_initial_events: annotations
-            .get(INITIAL_EVENTS_END)
-            .is_some_and(|value| value == "true"),
-    })
+    (!revision.is_unset()).then_some(revision)
 }
 
 fn broken<K>(bytes: &[u8], field: String, reason: String) -> Decoded<K> {

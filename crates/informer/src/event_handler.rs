@@ -112,7 +112,7 @@ pub trait EventHandler<K>: Send + 'static {
 /// What a closure may return: nothing, or a future that returns nothing.
 ///
 /// `M` only keeps the two apart for the compiler.
-pub trait Outcome<M>: sealed::Sealed<M> {
+pub trait Outcome<M>: Sealed<M> {
     #[doc(hidden)]
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
@@ -125,11 +125,13 @@ pub struct Done;
 #[derive(Debug)]
 pub struct Waits;
 
-mod sealed {
-    pub trait Sealed<M> {}
-    impl Sealed<super::Done> for () {}
-    impl<F: Future<Output = ()> + Send + 'static> Sealed<super::Waits> for F {}
-}
+/// Nothing else can be an outcome, so that the two kinds stay apart.
+#[doc(hidden)]
+pub trait Sealed<M> {}
+
+impl Sealed<Done> for () {}
+
+impl<F: Future<Output = ()> + Send + 'static> Sealed<Waits> for F {}
 
 impl Outcome<Done> for () {
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>> {

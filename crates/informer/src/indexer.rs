@@ -110,7 +110,7 @@ impl<K> Indexer<K> {
     #[doc(alias = "ByIndex")]
     pub fn by_index(
         &self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         value: &str,
     ) -> Result<Vec<Object<K>>, NoSuchIndex> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
@@ -123,7 +123,7 @@ impl<K> Indexer<K> {
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(
         &self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         value: &str,
     ) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.snapshot().index_keys(index, value)
@@ -136,7 +136,7 @@ impl<K> Indexer<K> {
     #[doc(alias = "Index")]
     pub fn index(
         &self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         object: &Object<K>,
     ) -> Result<Vec<Object<K>>, NoSuchIndex> {
         let snapshot = self.snapshot();
@@ -152,7 +152,10 @@ impl<K> Indexer<K> {
     /// # Errors
     /// There is no such index.
     #[doc(alias = "ListIndexFuncValues")]
-    pub fn index_values(&self, index: impl IndexRef) -> Result<Vec<Arc<str>>, NoSuchIndex> {
+    pub fn index_values(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
         self.snapshot().index_values(index)
     }
 

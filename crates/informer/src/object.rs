@@ -303,7 +303,6 @@ pub(crate) struct HeadMetadata {
     pub(crate) uid: String,
     pub(crate) resource_version: String,
     pub(crate) labels: Option<BTreeMap<String, String>>,
-    pub(crate) annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Head {

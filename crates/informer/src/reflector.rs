@@ -10,7 +10,7 @@ mod backoff;
 mod delta;
 mod machine;
 
-pub(crate) use self::machine::{MachineConfig, WATCH_TIMEOUT_MIN};
+pub(crate) use self::machine::MachineConfig;
 pub use self::{
     backoff::BackoffConfig,
     delta::{Delta, DeltaKind, DeltaType},
@@ -306,20 +306,19 @@ where
         let Frame { kind, bytes } = frame;
         let revision = match kind {
             FrameKind::Error => return Ok(Some(transport::Error::from_status_body(500, bytes))),
-            FrameKind::Bookmark => match decode::bookmark(bytes) {
-                Some(bookmark) => {
-                    let revision = bookmark.revision.clone();
+            FrameKind::Bookmark => {
+                let revision = decode::revision(bytes);
+                if let Some(revision) = revision.clone() {
                     self.send(DeltaKind::Bookmark { revision }).await?;
-                    Some(bookmark.revision)
                 }
-                None => None,
-            },
+                revision
+            }
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
                 self.object_event(kind, bytes).await?
             }
             FrameKind::Unknown(kind) => {
                 self.report(&Error::UnknownEvent(kind.clone()));
-                decode::bookmark(bytes).map(|bookmark| bookmark.revision)
+                decode::revision(bytes)
             }
             FrameKind::Item => None,
         };
@@ -343,7 +342,7 @@ where
             Decoded::Object(object) => object,
             Decoded::Unreadable(error) => {
                 self.report(&Error::Decode(error));
-                return Ok(decode::bookmark(bytes).map(|bookmark| bookmark.revision));
+                return Ok(decode::revision(bytes));
             }
         };
         self.report_broken(&object);

@@ -122,19 +122,19 @@ pub trait IndexRef {
     fn index_name(&self) -> &str;
 }
 
-impl IndexRef for &str {
+impl IndexRef for str {
     fn index_name(&self) -> &str {
         self
     }
 }
 
-impl IndexRef for &String {
+impl IndexRef for String {
     fn index_name(&self) -> &str {
         self
     }
 }
 
-impl IndexRef for &IndexToken {
+impl IndexRef for IndexToken {
     fn index_name(&self) -> &str {
         self.name()
     }

@@ -114,10 +114,10 @@ impl<K> Snapshot<K> {
     #[doc(alias = "ByIndex")]
     pub fn by_index<'a>(
         &'a self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         value: &'a str,
     ) -> Result<Box<dyn Iterator<Item = &'a Object<K>> + 'a>, NoSuchIndex> {
-        Ok(match self.find(&index)? {
+        Ok(match self.find(index)? {
             None => Box::new(self.in_namespace(value)),
             Some(index) => Box::new(index.names(value).filter_map(|name| self.get(name))),
         })
@@ -130,10 +130,10 @@ impl<K> Snapshot<K> {
     #[doc(alias = "IndexKeys")]
     pub fn index_keys(
         &self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         value: &str,
     ) -> Result<Vec<ObjectName>, NoSuchIndex> {
-        Ok(match self.find(&index)? {
+        Ok(match self.find(index)? {
             None => self
                 .in_namespace(value)
                 .map(|object| object.object_name().clone())
@@ -150,10 +150,10 @@ impl<K> Snapshot<K> {
     #[doc(alias = "Index")]
     pub fn index(
         &self,
-        index: impl IndexRef,
+        index: &(impl IndexRef + ?Sized),
         object: &Object<K>,
     ) -> Result<Vec<&Object<K>>, NoSuchIndex> {
-        let Some(index) = self.find(&index)? else {
+        let Some(index) = self.find(index)? else {
             return Ok(self
                 .in_namespace(object.namespace().unwrap_or_default())
                 .collect());
@@ -177,8 +177,11 @@ impl<K> Snapshot<K> {
     /// # Errors
     /// There is no such index.
     #[doc(alias = "ListIndexFuncValues")]
-    pub fn index_values(&self, index: impl IndexRef) -> Result<Vec<Arc<str>>, NoSuchIndex> {
-        if let Some(index) = self.find(&index)? {
+    pub fn index_values(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
+        if let Some(index) = self.find(index)? {
             return Ok(index.all_values());
         }
         let mut values: Vec<Arc<str>> = Vec::new();
@@ -220,7 +223,7 @@ impl<K> Snapshot<K> {
     }
 
     /// The index of this name; `None` for the one by namespace, which has no data of its own.
-    fn find(&self, index: &impl IndexRef) -> Result<Option<&Index<K>>, NoSuchIndex> {
+    fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let name = index.index_name();
         match self.root.indices.iter().find(|index| *index.name == *name) {
             Some(index) => Ok(Some(index)),

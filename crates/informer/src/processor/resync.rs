@@ -20,7 +20,7 @@ pub(super) struct Schedule<Id> {
     default: Duration,
     check: Duration,
     listeners: BTreeMap<Id, Period>,
-    next_tick: Option<Instant>,
+    ticks_at: Option<Instant>,
     started: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Schedule<Id> {
 struct Period {
     asked_for: Duration,
     /// Zero: never.
-    period: Duration,
+    every: Duration,
     next: Instant,
 }
 
@@ -38,7 +38,7 @@ impl<Id: Ord + Copy> Schedule<Id> {
             default,
             check: default,
             listeners: BTreeMap::new(),
-            next_tick: None,
+            ticks_at: None,
             started: false,
         }
     }
@@ -60,8 +60,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
             } else {
                 self.check = asked_for;
                 for listener in self.listeners.values_mut() {
-                    listener.period = effective(listener.asked_for, asked_for);
-                    listener.next = now + listener.period;
+                    listener.every = effective(listener.asked_for, asked_for);
+                    listener.next = now + listener.every;
                 }
             }
         }
@@ -71,11 +71,11 @@ impl<Id: Ord + Copy> Schedule<Id> {
                 "the informer has no resync, so no handler of it has one"
             );
         }
-        let period = effective(asked_for, self.check);
-        let next = now + period;
+        let every = effective(asked_for, self.check);
+        let next = now + every;
         let listener = Period {
             asked_for,
-            period,
+            every,
             next,
         };
         self.listeners.insert(id, listener);
@@ -87,24 +87,24 @@ impl<Id: Ord + Copy> Schedule<Id> {
 
     pub(super) fn start(&mut self, now: Instant) {
         self.started = true;
-        self.next_tick = (!self.check.is_zero()).then(|| now + self.check);
+        self.ticks_at = (!self.check.is_zero()).then(|| now + self.check);
         for listener in self.listeners.values_mut() {
-            listener.next = now + listener.period;
+            listener.next = now + listener.every;
         }
     }
 
     /// When to look next; never before the start, nor if nobody wants a resync.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.next_tick
+        self.ticks_at
     }
 
     /// Who is due now. Each of them is due again a period later.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
-        self.next_tick = self.next_tick.map(|_| now + self.check);
+        self.ticks_at = self.ticks_at.map(|_| now + self.check);
         let mut due = BTreeSet::new();
         for (id, listener) in &mut self.listeners {
-            if !listener.period.is_zero() && now >= listener.next {
-                listener.next = now + listener.period;
+            if !listener.every.is_zero() && now >= listener.next {
+                listener.next = now + listener.every;
                 due.insert(*id);
             }
         }
@@ -172,7 +172,7 @@ mod tests {
         let periods: Vec<_> = schedule
             .listeners
             .values()
-            .map(|l| l.period.as_secs())
+            .map(|l| l.every.as_secs())
             .collect();
         assert_eq!(periods, [12 * H, 60, 55, 5, 90]);
     }

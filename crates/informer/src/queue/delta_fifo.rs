@@ -267,18 +267,15 @@ impl<K> DeltaFifo<K> {
     }
 
     fn queue(&mut self, key: ObjectName, delta: Delta<K>) {
-        match self.items.get_mut(&key) {
-            Some(deltas) => {
-                let before = deltas.len();
-                deltas.push(delta);
-                merge_deletions(deltas);
-                self.waiting += deltas.len() - before;
-            }
-            None => {
-                self.waiting += 1;
-                self.keys.push_back(Slot::Key(key.clone()));
-                self.items.insert(key, vec![delta]);
-            }
+        if let Some(deltas) = self.items.get_mut(&key) {
+            let before = deltas.len();
+            deltas.push(delta);
+            merge_deletions(deltas);
+            self.waiting += deltas.len() - before;
+        } else {
+            self.waiting += 1;
+            self.keys.push_back(Slot::Key(key.clone()));
+            self.items.insert(key, vec![delta]);
         }
     }
 
@@ -354,9 +351,10 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         let objects = self.keyed(objects)?;
         let listed: BTreeSet<ObjectName> = objects.iter().map(|(key, _)| key.clone()).collect();
         for (key, object) in objects {
-            let kind = match self.emit_replaced {
-                true => DeltaKind::Replaced(object),
-                false => DeltaKind::Sync(object),
+            let kind = if self.emit_replaced {
+                DeltaKind::Replaced(object)
+            } else {
+                DeltaKind::Sync(object)
             };
             self.queue(key, Delta::new(source, kind));
         }

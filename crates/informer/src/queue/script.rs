@@ -92,26 +92,19 @@ pub(super) fn play<Q: Queue<K>>(
 ) -> String {
     let mut store = Store::default();
     let mut lines = Vec::new();
-    for line in script
-        .split(['\n', ';'])
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    let script = script.split(['\n', ';']).map(str::trim);
+    for line in script.filter(|line| !line.is_empty()) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let one = || object(rest);
         let mut push = |kind| {
-            queue
-                .push(Delta::new(SourceId::default(), kind), &store)
-                .unwrap()
+            let delta = Delta::new(SourceId::default(), kind);
+            queue.push(delta, &store).unwrap();
         };
         match (verb, rest) {
             ("known", "-") => store.0.clear(),
             ("known", _) => {
-                store.0 = rest
-                    .split(' ')
-                    .map(object)
-                    .map(|o| (o.object_name().clone(), o))
-                    .collect();
+                let objects = rest.split(' ').map(object);
+                store.0 = objects.map(|o| (o.object_name().clone(), o)).collect();
             }
             ("add", _) => push(DeltaKind::Added(one())),
             ("update", _) => push(DeltaKind::Updated(one())),

@@ -82,6 +82,10 @@ enum Next {
     Watch,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts that hold or don't, each of them independent of the others"
+)]
 #[derive(Debug)]
 pub(crate) struct Machine {
     config: MachineConfig,

@@ -121,9 +121,10 @@ where
         let (tell_synced, synced) = watch::channel(false);
         let ended = EndGuard::new(&buffer);
         let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
-        let task: BoxFuture<'static, ()> = match thread {
-            false => Box::pin(listening),
-            true => Box::pin(on_thread(listening, Arc::clone(&name), Handle::current())),
+        let task: BoxFuture<'static, ()> = if thread {
+            Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
+        } else {
+            Box::pin(listening)
         };
         informer.command(Command::AddListener(NewListener {
             id,

@@ -113,8 +113,8 @@ impl WaitForSync {
         let until = async {
             match &mut self.handler {
                 Some(handler) => {
-                    let handled = handler.wait_for(|synced| *synced).await.is_ok();
-                    handled.then_some(()).ok_or(SyncFailure::Stopped)
+                    let told = handler.wait_for(|synced| *synced).await.is_ok();
+                    told.then_some(()).ok_or(SyncFailure::Stopped)
                 }
                 None => Ok(()),
             }

@@ -128,7 +128,12 @@ async fn a_handler_that_blocks_its_own_thread_holds_back_nobody() {
         .register()
         .unwrap();
     let quick = Trace::default();
-    quick.listen(&informer.pods).wait_for_sync().deadline(LONG).await.unwrap();
+    quick
+        .listen(&informer.pods)
+        .wait_for_sync()
+        .deadline(LONG)
+        .await
+        .unwrap();
     server.create(pod("b")).unwrap();
     // The runtime of this test has one thread: were it blocked, this would never resolve.
     informer
@@ -161,7 +166,7 @@ async fn closures_may_be_sync_or_async_and_each_is_optional() {
             }
         })
         .on_update(move |old, new| {
-            updates.note(format!("~ {} → {}", old.revision(), new.revision()))
+            updates.note(format!("~ {} → {}", old.revision(), new.revision()));
         })
         .on_delete(move |gone| deletes.note(format!("- {}", gone.object_name())))
         .register()

@@ -1,5 +1,10 @@
 //! The library against the embedded API server: in process, in paused time, without a socket.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on says so by panicking"
+)]
+
 mod broken;
 mod factory;
 mod handlers;

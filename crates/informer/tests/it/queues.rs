@@ -71,7 +71,9 @@ impl EventHandler<Pod> for Gated {
 /// Holds an informer's queue back by a full buffer, and lets three changes of one pod and a resync
 /// come meanwhile; what the queue then hands over.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
-    let server = Server::builder().seed([pod("a"), pod("b"), pod("c")]).build();
+    let server = Server::builder()
+        .seed([pod("a"), pod("b"), pod("c")])
+        .build();
     let queue = Noting(queue, popped.clone());
     let informer = run(builder(&server)
         .resync(Duration::from_secs(10))

@@ -315,7 +315,7 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
     let heard = classes.clone();
     let informer = run(builder(&server).on_error(move |error| match error {
         kube_informer::reflector::Error::Transport(error) => {
-            heard.note(format!("{:?}", error.class()))
+            heard.note(format!("{:?}", error.class()));
         }
         other => heard.note(other.to_string()),
     }));

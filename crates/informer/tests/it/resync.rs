@@ -80,7 +80,8 @@ async fn a_list_that_brings_objects_back_as_they_were_is_told_to_handlers_with_r
             .unwrap();
         informer.caught_up(&server).await;
         sleep(Duration::from_millis(1500)).await;
-        (without.take(), with.take());
+        without.take();
+        with.take();
 
         server.faults().cut_watches();
         server.update(labelled("b", "x")).unwrap();

@@ -67,7 +67,9 @@ impl Running {
             .wait_for_revision(server.revision(), LONG)
             .await
             .unwrap();
-        timeout(LONG, self.pods.handlers_idle()).await.expect("the handlers are idle in time");
+        timeout(LONG, self.pods.handlers_idle())
+            .await
+            .expect("the handlers are idle in time");
     }
 
     pub(crate) async fn stop(self) -> SharedInformer<Pod> {
@@ -138,10 +140,11 @@ pub(crate) fn requests(server: &Server) -> String {
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);
     let lines = log.iter().filter(wanted).map(|request| {
         let options = &request.options;
-        let mut line = format!("{:?} ", request.verb).to_lowercase();
-        line += options.resource_version.as_deref().unwrap_or("-");
+        let verb = format!("{:?}", request.verb).to_lowercase();
+        let revision = options.resource_version.as_deref().unwrap_or("-");
+        let mut line = format!("{verb} {revision}");
         if let Some(limit) = options.limit {
-            line += &format!(" limit={limit}");
+            line = format!("{line} limit={limit}");
         }
         if options.continue_token.is_some() {
             line += " continue";

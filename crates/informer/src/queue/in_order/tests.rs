@@ -118,7 +118,8 @@ fn a_batch_ends_at_its_size_at_the_room_and_at_a_name_it_has() {
 
 #[test]
 fn a_large_batch_ends_at_a_name_it_has() {
-    let mut script: String = (0..20).map(|n| format!("add n{n}@1; ")).collect();
+    let adds: Vec<_> = (0..20).map(|n| format!("add n{n}@1; ")).collect();
+    let mut script = adds.concat();
     script += "update n3@2; add z@1; pop; pop";
     let trace = play(&mut InOrder::new(), InOrder::has_synced, &script);
     let lines: Vec<&str> = trace.lines().collect();
@@ -129,8 +130,8 @@ fn a_large_batch_ends_at_a_name_it_has() {
 #[test]
 fn a_burst_leaves_no_memory_behind() {
     let mut queue = InOrder::new();
-    let script: String = (0..20_000).map(|n| format!("add n{n}@1\n")).collect();
-    play(&mut queue, InOrder::has_synced, &script);
+    let adds: Vec<_> = (0..20_000).map(|n| format!("add n{n}@1")).collect();
+    play(&mut queue, InOrder::has_synced, &adds.join("\n"));
     assert!(queue.items.capacity() >= 20_000);
     play(&mut queue, InOrder::has_synced, "pop all");
     assert!(queue.items.capacity() <= 4 * crate::queue::BATCH);

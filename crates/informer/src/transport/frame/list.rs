@@ -95,7 +95,9 @@ impl ListSplitter {
                 continue;
             }
             match (self.state, byte) {
-                (State::Start, b'{') | (State::Key, b',') => self.advance(State::Key, &mut chunk),
+                (State::Start, b'{') | (State::Key, b',') | (State::Items, b']') => {
+                    self.advance(State::Key, &mut chunk);
+                }
                 (State::Key, b'"') => {
                     self.key.clear();
                     self.scanner = ValueScanner::default();
@@ -107,7 +109,6 @@ impl ListSplitter {
                 (State::Value, _) => self.value(&mut chunk)?,
                 (State::Kept | State::Skipped, _) => self.value_text(&mut chunk)?,
                 (State::Items, b',') => self.advance(State::Items, &mut chunk),
-                (State::Items, b']') => self.advance(State::Key, &mut chunk),
                 (State::Items, _) => {
                     self.scanner = ValueScanner::default();
                     self.state = State::Item;

@@ -28,11 +28,11 @@ impl Body {
         )
     }
 
-    /// A body that ends with its stream.
+    /// A body that ends with its stream, and stays at its end however often it is polled.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
-        Body(StreamBody::new(stream.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
+        Body(StreamBody::new(stream.map(|chunk| chunk.map(Frame::data)).fuse()).boxed_unsync())
     }
 }
 

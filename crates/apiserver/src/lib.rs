@@ -29,28 +29,35 @@
 //! No defaulting, no schema validation, no admission, no authentication, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
 //! Bodies are JSON.
 
+// What is served, what an object is, and the words of a refusal.
+mod kinds;
+mod object;
+mod resource;
+mod selector;
+mod status;
+
+// What is kept: objects and their history, the caches before it, and what all requests share.
+mod clock;
+mod shared;
+mod storage;
+mod watch_cache;
+
+// From a request to its answer.
 mod body;
+mod fault;
+mod negotiate;
+mod request_log;
+mod route;
+mod serve;
+mod table;
+mod verb;
+
+// What the user holds.
 mod builder;
 #[cfg(feature = "client")]
 mod client;
-mod clock;
-mod fault;
-mod kinds;
 mod listen;
-mod negotiate;
-mod object;
-mod request_log;
-mod resource;
-mod route;
-mod selector;
-mod serve;
 mod server;
-mod shared;
-mod status;
-mod storage;
-mod table;
-mod verb;
-mod watch_cache;
 
 pub use body::{Body, BoxError};
 pub use builder::Builder;

@@ -203,6 +203,10 @@ impl Rewind {
 // === impl Snapshot ===
 
 impl Snapshot {
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// The objects whose keys start with `prefix`, from `start` on (relative to the prefix), in order.
     pub(crate) fn range<'a>(
         &'a self,

@@ -11,6 +11,7 @@ pub(crate) mod discovery;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod patch;
+pub(crate) mod scale;
 pub(crate) mod update;
 pub(crate) mod watch;
 
@@ -233,6 +234,7 @@ impl Call {
                 reply.revision = Some(entry.revision);
                 return Ok(reply);
             }
+            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target),
             _ => {
                 let message = format!(
                     "the subresource {name} of {} is not served by this server",
@@ -283,6 +285,30 @@ impl Call {
         let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
         let how = How::request(self.query.dry_run()?);
         patch::patch(&self.shared, self.subject(target, part)?, &body, how)
+    }
+
+    fn scale(&self, target: &Target) -> Result<Reply, ApiError> {
+        let subject = self.subject(target, Part::Main)?;
+        let scale = match self.verb {
+            Verb::Get => scale::read(&self.shared, subject)?,
+            Verb::Patch => {
+                let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
+                scale::patch(
+                    &self.shared,
+                    subject,
+                    &body,
+                    How::request(self.query.dry_run()?),
+                )?
+            }
+            _ => {
+                let how = How::request(self.query.dry_run()?);
+                scale::update(&self.shared, subject, &self.value()?, how)?
+            }
+        };
+        let mut reply = Reply::json(StatusCode::OK, &scale);
+        let revision = scale["metadata"]["resourceVersion"].as_str();
+        reply.revision = revision.and_then(|revision| revision.parse().ok());
+        Ok(reply)
     }
 
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {

@@ -191,7 +191,14 @@ where
     /// Marks who is due; whether anybody is. `pending` says that what was told to be resynced last
     /// has not been distributed yet, so that those stay due.
     pub(crate) fn tick(&mut self, pending: bool) -> bool {
-        let due = self.schedule.tick(Instant::now());
+        let mut due = self.schedule.tick(Instant::now());
+        // Who has not heard all of the last resync gets no other behind it: a handler that is slower
+        // than its period would fall behind for ever.
+        for Listener { id, buffer } in &self.listeners {
+            if buffer.is_resyncing() {
+                due.remove(id);
+            }
+        }
         let anybody = !due.is_empty();
         if pending {
             self.due.extend(due);

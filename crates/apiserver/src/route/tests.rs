@@ -1,1 +1,130 @@
-//! Tests.
+//! Every path leads where Kubernetes leads it.
+
+use http::Method;
+
+use super::{Destination, Query, Verb};
+use crate::kinds::Kinds;
+use crate::resource::Registry;
+
+fn describe(method: &Method, path: &str) -> String {
+    let registry = Registry::new(&Kinds::builtin());
+    let destination = Destination::find(&registry, path);
+    let verb = destination.verb(method, false);
+    match &destination {
+        Destination::Resource(target) => {
+            let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            format!(
+                "{verb} {} {} {} {}",
+                target.resource.kind.group_resource(),
+                or_dash(&target.namespace),
+                or_dash(&target.name),
+                or_dash(&target.subresource)
+            )
+        }
+        other => format!("{verb} {other:?}"),
+    }
+}
+
+#[test]
+fn paths_of_resources_name_namespace_object_and_subresource() {
+    for (path, expected) in [
+        ("/api/v1/pods", "list pods - - -"),
+        ("/api/v1/namespaces/a/pods", "list pods a - -"),
+        ("/api/v1/namespaces/a/pods/b", "get pods a b -"),
+        ("/api/v1/namespaces/a/pods/b/status", "get pods a b status"),
+        ("/api/v1/namespaces", "list namespaces - - -"),
+        ("/api/v1/namespaces/a", "get namespaces - a -"),
+        ("/api/v1/namespaces/a/status", "get namespaces - a status"),
+        (
+            "/api/v1/namespaces/a/finalize",
+            "get namespaces - a finalize",
+        ),
+        ("/api/v1/nodes/n", "get nodes - n -"),
+        (
+            "/apis/apps/v1/namespaces/a/deployments/b",
+            "get deployments.apps a b -",
+        ),
+        ("/apis/apps/v1/deployments/", "list deployments.apps - - -"),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+            "get clusterroles.rbac.authorization.k8s.io - system:node -",
+        ),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%2Fb",
+            "get clusterroles.rbac.authorization.k8s.io - a/b -",
+        ),
+    ] {
+        assert_eq!(describe(&Method::GET, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn other_paths_are_discovery_health_or_nothing() {
+    for (path, expected) in [
+        ("/api", "other CoreVersions"),
+        ("/apis", "other Groups"),
+        ("/apis/apps", "other Group(\"apps\")"),
+        ("/api/v1", "other GroupVersion(\"\", \"v1\")"),
+        ("/apis/apps/v1", "other GroupVersion(\"apps\", \"v1\")"),
+        ("/version", "other Version"),
+        ("/readyz", "other Health"),
+        ("/", "other Unknown"),
+        ("/api/v1/none", "other Unknown"),
+        ("/api/v1/pods/a", "other Unknown"),
+        ("/api/v1/namespaces/a/nodes", "other Unknown"),
+        ("/api/v1/namespaces/a/pods/b/c/d", "other Unknown"),
+        ("/api/v1/nodes/%zz", "other Unknown"),
+        ("/api/v1/nodes/%f", "other Unknown"),
+        ("/api/v1/nodes/%ff", "other Unknown"),
+    ] {
+        assert_eq!(describe(&Method::GET, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn methods_are_verbs() {
+    let (one, all) = ("/api/v1/nodes/n", "/api/v1/nodes");
+    for (method, path, verb) in [
+        (Method::GET, one, "get"),
+        (Method::GET, all, "list"),
+        (Method::POST, all, "create"),
+        (Method::PUT, one, "update"),
+        (Method::PATCH, one, "patch"),
+        (Method::DELETE, one, "delete"),
+        (Method::DELETE, all, "deletecollection"),
+        (Method::PUT, all, "other"),
+        (Method::HEAD, one, "other"),
+    ] {
+        let told = describe(&method, path);
+        assert_eq!(told.split(' ').next(), Some(verb), "{method} {path}");
+    }
+    let registry = Registry::new(&Kinds::builtin());
+    assert_eq!(
+        Destination::find(&registry, one).verb(&Method::GET, true),
+        Verb::Watch
+    );
+    assert_eq!(
+        Destination::find(&registry, one).verb(&Method::DELETE, true),
+        Verb::Delete
+    );
+}
+
+#[test]
+fn flags_and_numbers_are_read_as_apimachinery_reads_them() {
+    let query = Query::parse("a=1&b=true&c=0&d=False&e=&n=12&m=x&s=a%20b");
+    assert_eq!(
+        ["a", "b", "c", "d", "e", "none"].map(|name| query.flag(name)),
+        [
+            Some(true),
+            Some(true),
+            Some(false),
+            Some(false),
+            Some(true),
+            None
+        ]
+    );
+    assert_eq!(query.number("n").unwrap(), Some(12));
+    assert_eq!(query.number("e").unwrap(), None);
+    assert!(query.number("m").is_err());
+    assert_eq!((query.text("s"), query.text("e")), (Some("a b"), None));
+}

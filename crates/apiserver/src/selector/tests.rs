@@ -1,1 +1,139 @@
-//! Tests.
+//! Selectors as they are read and compared.
+
+use serde_json::{Value, json};
+
+use super::label::{LabelSelector, Labels};
+
+fn labels(labels: &Value) -> Labels {
+    Labels::of(&json!({ "labels": labels }))
+}
+
+#[test]
+fn label_requirements_hold_as_apimachinery_says() {
+    let object = labels(&json!({"app": "web", "rank": "5", "empty": ""}));
+    for (selector, expected) in [
+        ("", true),
+        ("app", true),
+        ("!app", false),
+        ("!none", true),
+        ("app=web", true),
+        ("app==web", true),
+        ("app = web , rank", true),
+        ("app!=web", false),
+        ("none!=web", true),
+        ("none=", false),
+        ("empty=", true),
+        ("app in (db, web)", true),
+        ("app in ()", false),
+        ("empty in (,a)", true),
+        ("app notin (db)", true),
+        ("none notin (db)", true),
+        ("app notin (web)", false),
+        ("rank>4", true),
+        ("rank>5", false),
+        ("rank<6", true),
+        ("app>1", false),
+        ("example.com/app!=x,app=web", true),
+    ] {
+        let parsed =
+            LabelSelector::parse(selector).unwrap_or_else(|error| panic!("{selector}: {error}"));
+        assert_eq!(parsed.matches(&object), expected, "{selector}");
+    }
+}
+
+#[test]
+fn what_is_no_label_selector_is_an_error() {
+    for selector in [
+        ",",
+        "a,",
+        "a,,b",
+        "=a",
+        "a=b=c",
+        "a in",
+        "a in b",
+        "a in (b",
+        "a in (b c)",
+        "!a=b",
+        "a>x",
+        "a b",
+        "-a",
+        "a/b/c",
+        "a=-",
+        "a=b c",
+        "(a)",
+    ] {
+        assert!(LabelSelector::parse(selector).is_err(), "{selector}");
+    }
+}
+
+mod fields {
+    use std::sync::Arc;
+
+    use super::super::FieldSelector;
+    use super::json;
+    use crate::kinds::Kinds;
+    use crate::resource::{Registry, Resource};
+    use crate::storage::Entry;
+
+    fn pods() -> Arc<Resource> {
+        let registry = Registry::new(&Kinds::builtin());
+        Arc::clone(
+            registry
+                .by_path("", "v1", "pods")
+                .expect("pods are built in"),
+        )
+    }
+
+    fn selects(selector: &str) -> bool {
+        let pods = pods();
+        let object = json!({
+            "metadata": {"namespace": "ns", "name": "a"},
+            "spec": {"nodeName": "n=1", "hostNetwork": true},
+            "status": {"phase": "Running"},
+        });
+        let entry = Entry::new(&pods, "ns/a".into(), object.as_object().unwrap(), 1);
+        FieldSelector::parse(&pods.kind, pods.fields, selector)
+            .unwrap()
+            .matches(&entry)
+    }
+
+    #[test]
+    fn fields_are_compared_with_what_the_object_says_or_its_default() {
+        for (selector, expected) in [
+            ("", true),
+            ("metadata.name=a,metadata.namespace==ns", true),
+            ("metadata.name!=a", false),
+            (r"spec.nodeName=n\=1", true),
+            (r"spec.host=n\=1", true),
+            ("spec.nodeName=", false),
+            ("spec.hostNetwork=true", true),
+            ("status.podIP=", true),
+            ("status.phase!=Running", false),
+        ] {
+            assert_eq!(selects(selector), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_field_selector_is_a_bad_request() {
+        let pods = pods();
+        for selector in [
+            "metadata.name",
+            "metadata.name=a=b",
+            r"metadata.name=\x",
+            "spec.unknown=1",
+            "!a",
+        ] {
+            let error = FieldSelector::parse(&pods.kind, pods.fields, selector).unwrap_err();
+            assert_eq!(error.code(), 400, "{selector}");
+        }
+    }
+
+    #[test]
+    fn the_name_that_a_selector_demands_is_known() {
+        let pods = pods();
+        let parse = |text: &str| FieldSelector::parse(&pods.kind, pods.fields, text).unwrap();
+        assert_eq!(parse("metadata.name=a").required_name(), Some("a"));
+        assert_eq!(parse("metadata.name!=a").required_name(), None);
+    }
+}

@@ -1,1 +1,183 @@
-//! Tests.
+//! The store against a naive one, and its entries byte by byte.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Entry, EventType, LOG_AGE, Shape, Storage};
+use crate::kinds::Kinds;
+use crate::resource::{CollectionId, Registry, Resource};
+
+const COLLECTION: CollectionId = CollectionId(0);
+
+fn pods() -> Arc<Resource> {
+    let registry = Registry::new(&Kinds::builtin());
+    Arc::clone(
+        registry
+            .by_path("", "v1", "pods")
+            .expect("pods are built in"),
+    )
+}
+
+fn entry(resource: &Resource, key: &str, revision: u64) -> Arc<Entry> {
+    let object = json!({"metadata": {"name": key}});
+    Arc::new(Entry::new(
+        resource,
+        key.into(),
+        object.as_object().unwrap(),
+        revision,
+    ))
+}
+
+fn put(storage: &mut Storage, resource: &Resource, key: &str) {
+    let entry = entry(resource, key, storage.revision() + 1);
+    storage.commit(COLLECTION, &key.into(), Some(entry));
+}
+
+proptest! {
+    /// Whatever is written, every moment that the log reaches can be seen again, and events replay to the present.
+    #[test]
+    fn every_remembered_moment_can_be_seen_again(
+        writes in prop::collection::vec((0_usize..6, any::<bool>()), 1..60),
+        compact_at in 0_usize..60,
+    ) {
+        let resource = pods();
+        let mut storage = Storage::new(1);
+        let mut present: BTreeMap<String, u64> = BTreeMap::new();
+        let mut moments = vec![present.clone()];
+        for (nth, (key, remove)) in writes.into_iter().enumerate() {
+            if nth == compact_at {
+                storage.compact();
+            }
+            let key = format!("ns/{key}");
+            if remove && present.remove(&key).is_some() {
+                storage.commit(COLLECTION, &key.as_str().into(), None);
+            } else {
+                put(&mut storage, &resource, &key);
+                present.insert(key, storage.revision());
+            }
+            moments.push(present.clone());
+        }
+        for (revision, expected) in (0_u64..).zip(&moments) {
+            let Ok(rewind) = storage.rewind(COLLECTION, revision) else {
+                prop_assert!(revision < storage.horizon(COLLECTION));
+                continue;
+            };
+            let seen = rewind.snapshot();
+            let seen: BTreeMap<String, u64> =
+                seen.range("", "").map(|entry| (entry.key.to_string(), entry.revision)).collect();
+            prop_assert_eq!(&seen, expected);
+
+            let mut replayed = expected.clone();
+            for event in storage.events_after(COLLECTION, revision) {
+                match &event.new {
+                    Some(new) => replayed.insert(new.key.to_string(), new.revision),
+                    None => replayed.remove(event.key()),
+                };
+            }
+            prop_assert_eq!(&replayed, &present);
+        }
+    }
+}
+
+#[test]
+fn a_range_starts_and_ends_with_its_prefix() {
+    let resource = pods();
+    let mut storage = Storage::new(1);
+    for key in ["a/x", "a/y", "a-b/x", "b/x"] {
+        put(&mut storage, &resource, key);
+    }
+    let snapshot = storage.snapshot(COLLECTION);
+    let keys = |prefix: &str, start: &str| -> Vec<String> {
+        snapshot
+            .range(prefix, start)
+            .map(|entry| entry.key.to_string())
+            .collect()
+    };
+    assert_eq!(keys("", ""), ["a-b/x", "a/x", "a/y", "b/x"]);
+    assert_eq!(keys("a/", ""), ["a/x", "a/y"]);
+    assert_eq!(keys("a/", "x\0"), ["a/y"]);
+    assert_eq!(keys("", "a/x\0"), ["a/y", "b/x"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_forgotten_after_five_minutes() {
+    let resource = pods();
+    let mut storage = Storage::new(1);
+    put(&mut storage, &resource, "a");
+    tokio::time::advance(LOG_AGE).await;
+    put(&mut storage, &resource, "b");
+    assert_eq!(storage.horizon(COLLECTION), 0, "exactly as old as may be");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    put(&mut storage, &resource, "c");
+    assert_eq!(storage.horizon(COLLECTION), 1);
+    assert_eq!(storage.events_after(COLLECTION, 1).len(), 2);
+}
+
+fn configured() -> Entry {
+    let object = json!({
+        "apiVersion": "v1",
+        "binaryData": {},
+        "kind": "Pod",
+        "metadata": {"name": "a", "labels": {"l": "v"}},
+        "spec": {"nodeName": "n"},
+    });
+    Entry::new(&pods(), "ns/a".into(), object.as_object().unwrap(), 7)
+}
+
+#[test]
+fn an_entry_writes_itself_as_object_item_and_metadata() {
+    let entry = configured();
+    let written = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        String::from_utf8(bytes).unwrap()
+    };
+    let metadata = r#"{"labels":{"l":"v"},"name":"a","resourceVersion":"7"}"#;
+    let members = format!(r#""binaryData":{{}},"metadata":{metadata},"spec":{{"nodeName":"n"}}"#);
+    assert_eq!(
+        written(&|out| entry.write_object(&pods(), out)),
+        format!(r#"{{"apiVersion":"v1","kind":"Pod",{members}}}"#)
+    );
+    assert_eq!(
+        written(&|out| entry.write_item(out)),
+        format!("{{{members}}}")
+    );
+    assert_eq!(entry.metadata(), metadata.as_bytes());
+}
+
+#[test]
+fn another_revision_changes_nothing_but_the_revision() {
+    let entry = configured();
+    let later = entry.at_revision(123);
+    let mut expected = entry.object(&pods());
+    expected["metadata"]["resourceVersion"] = json!("123");
+    assert_eq!(later.object(&pods()), expected);
+    assert_eq!(
+        later.metadata(),
+        serde_json::to_vec(&expected["metadata"]).unwrap()
+    );
+    assert_eq!(
+        (later.labels.get("l"), later.fields),
+        (Some("v"), entry.fields)
+    );
+}
+
+#[test]
+fn a_frame_is_made_once_and_shared() {
+    let resource = pods();
+    let mut storage = Storage::new(1);
+    let event = storage.commit(COLLECTION, &"a".into(), Some(entry(&resource, "a", 1)));
+    let first = event.frame(EventType::Added, Shape::Object, &resource);
+    let again = event.frame(EventType::Added, Shape::Object, &resource);
+    assert_eq!(first.as_ptr(), again.as_ptr());
+    let other = event.frame(EventType::Modified, Shape::Metadata, &resource);
+    let line: Value = serde_json::from_slice(&other).unwrap();
+    assert_eq!(
+        (&line["type"], &line["object"]["kind"]),
+        (&json!("MODIFIED"), &json!("PartialObjectMetadata"))
+    );
+}

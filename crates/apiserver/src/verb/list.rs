@@ -183,7 +183,13 @@ fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
         };
         token.encode()
     });
-    let remaining = (more && selection.is_everything()).then(|| range.count());
+    let remaining = (more && selection.is_everything()).then(|| {
+        if prefix.is_empty() && start.from.is_empty() {
+            start.snapshot.len() - entries.len()
+        } else {
+            range.count()
+        }
+    });
     Page {
         revision,
         entries,

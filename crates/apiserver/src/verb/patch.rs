@@ -51,7 +51,8 @@ impl PatchBody {
         }
     }
 
-    fn apply(&self, subject: Subject<'_>, document: &mut Value) -> Result<(), ApiError> {
+    /// Changes a document; what the patch can't be applied to is refused, and half applied then.
+    pub(crate) fn apply(&self, subject: Subject<'_>, document: &mut Value) -> Result<(), ApiError> {
         match self {
             PatchBody::Merge(patch) => {
                 json_patch::merge(document, patch);

@@ -64,11 +64,16 @@ impl Reply {
     /// The names of a list's items.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.json["items"].as_array().expect("a list has items");
-        items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+        items
+            .iter()
+            .map(|item| item["metadata"]["name"].as_str().unwrap())
+            .collect()
     }
 
     pub(crate) fn revision(&self) -> &str {
-        self.json["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+        self.json["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap_or_default()
     }
 
     pub(crate) fn continue_token(&self) -> Option<&str> {
@@ -81,7 +86,11 @@ pub(crate) fn request(method: &str, uri: &str) -> http::request::Builder {
 }
 
 pub(crate) async fn send(server: &Server, request: Request<Full<Bytes>>) -> Reply {
-    let response = server.clone().call(request).await.expect("the server answers");
+    let response = server
+        .clone()
+        .call(request)
+        .await
+        .expect("the server answers");
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.expect("a complete body").to_bytes();
     Reply {
@@ -113,7 +122,11 @@ pub(crate) async fn with(server: &Server, method: &str, uri: &str, body: &Value)
 }
 
 pub(crate) async fn delete(server: &Server, uri: &str) -> Reply {
-    send(server, request("DELETE", uri).body(Full::default()).unwrap()).await
+    send(
+        server,
+        request("DELETE", uri).body(Full::default()).unwrap(),
+    )
+    .await
 }
 
 /// An open watch.
@@ -128,9 +141,16 @@ const SILENCE: Duration = Duration::from_millis(10);
 impl Watch {
     pub(crate) async fn open(server: &Server, uri: &str) -> Watch {
         let request = request("GET", uri).body(Full::<Bytes>::default()).unwrap();
-        let response = server.clone().call(request).await.expect("the server answers");
+        let response = server
+            .clone()
+            .call(request)
+            .await
+            .expect("the server answers");
         assert_eq!(response.status(), 200, "{uri}");
-        Watch { body: response.into_body(), buffer: Vec::new() }
+        Watch {
+            body: response.into_body(),
+            buffer: Vec::new(),
+        }
     }
 
     /// What comes until it is silent, one line per event: type, object, revision.
@@ -169,12 +189,24 @@ fn told(line: &[u8]) -> String {
     match event_type {
         "ERROR" => {
             let reason = object["reason"].as_str().unwrap_or_default();
-            format!("ERROR {} {reason}: {}\n", object["code"], object["message"].as_str().unwrap_or_default())
+            format!(
+                "ERROR {} {reason}: {}\n",
+                object["code"],
+                object["message"].as_str().unwrap_or_default()
+            )
         }
         "BOOKMARK" => {
             let end = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
-            format!("BOOKMARK {}{}\n", text("resourceVersion"), if end { " end" } else { "" })
+            format!(
+                "BOOKMARK {}{}\n",
+                text("resourceVersion"),
+                if end { " end" } else { "" }
+            )
         }
-        _ => format!("{event_type} {} {}\n", text("name"), text("resourceVersion")),
+        _ => format!(
+            "{event_type} {} {}\n",
+            text("name"),
+            text("resourceVersion")
+        ),
     }
 }

@@ -1,9 +1,15 @@
 //! The server as its clients see it: in process under paused time, and over TCP.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what tests share is test code too, which the lint can't see"
+)]
+
 mod ask;
 #[cfg(feature = "client")]
 mod client;
 mod delete;
+mod direct;
 mod discovery;
 mod fault;
 mod list;

@@ -9,7 +9,10 @@ use crate::ask::{Reply, get, labelled, pod, pods};
 const PODS: &str = "/api/v1/pods";
 
 fn next(page: &Reply, limit: u32) -> String {
-    format!("{PODS}?limit={limit}&continue={}", page.continue_token().expect("there is more"))
+    format!(
+        "{PODS}?limit={limit}&continue={}",
+        page.continue_token().expect("there is more")
+    )
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,30 +24,51 @@ async fn pages_show_one_moment_under_writes() {
 
     server.delete("v1", "pods", "default/c").unwrap();
     server.create(pod("cc")).unwrap();
-    server.patch("v1", "pods", "default/d", json!({"spec": {"x": 1}})).unwrap();
+    server
+        .patch("v1", "pods", "default/d", json!({"spec": {"x": 1}}))
+        .unwrap();
 
     let second = get(&server, &next(&first, 2)).await;
     assert_eq!(second.names(), ["c", "d"]);
     assert_eq!(second.json["items"][1]["metadata"]["resourceVersion"], "4");
     let last = get(&server, &next(&second, 2)).await;
     assert_eq!(last.names(), ["e"]);
-    assert_eq!([first.revision(), second.revision(), last.revision()], ["5", "5", "5"]);
-    assert_eq!(last.json["metadata"], json!({"resourceVersion": "5"}), "nothing remains");
+    assert_eq!(
+        [first.revision(), second.revision(), last.revision()],
+        ["5", "5", "5"]
+    );
+    assert_eq!(
+        last.json["metadata"],
+        json!({"resourceVersion": "5"}),
+        "nothing remains"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_has_kubernetes_format_relative_to_what_is_listed() {
     let server = pods(&["a", "b"]);
     let decoded = |page: &Reply| -> Value {
-        let json = BASE64_URL_SAFE_NO_PAD.decode(page.continue_token().unwrap()).unwrap();
+        let json = BASE64_URL_SAFE_NO_PAD
+            .decode(page.continue_token().unwrap())
+            .unwrap();
         serde_json::from_slice(&json).unwrap()
     };
     let everywhere = get(&server, &format!("{PODS}?limit=1")).await;
-    assert_eq!(decoded(&everywhere), json!({"v": "meta.k8s.io/v1", "rv": 2, "start": "default/a\0"}));
+    assert_eq!(
+        decoded(&everywhere),
+        json!({"v": "meta.k8s.io/v1", "rv": 2, "start": "default/a\0"})
+    );
     let within = get(&server, "/api/v1/namespaces/default/pods?limit=1").await;
-    assert_eq!(decoded(&within), json!({"v": "meta.k8s.io/v1", "rv": 2, "start": "a\0"}));
+    assert_eq!(
+        decoded(&within),
+        json!({"v": "meta.k8s.io/v1", "rv": 2, "start": "a\0"})
+    );
     let token = within.continue_token().unwrap();
-    let rest = get(&server, &format!("/api/v1/namespaces/default/pods?continue={token}")).await;
+    let rest = get(
+        &server,
+        &format!("/api/v1/namespaces/default/pods?continue={token}"),
+    )
+    .await;
     assert_eq!(rest.names(), ["b"]);
 }
 
@@ -54,7 +78,10 @@ async fn a_continued_list_may_not_name_a_revision() {
     let first = get(&server, &format!("{PODS}?limit=1")).await;
     let with = |revision: &str| format!("{}&resourceVersion={revision}", next(&first, 1));
     let refused = get(&server, &with("2")).await;
-    assert_eq!(refused.refusal(), "400 BadRequest: specifying resource version is not allowed when using continue");
+    assert_eq!(
+        refused.refusal(),
+        "400 BadRequest: specifying resource version is not allowed when using continue"
+    );
     assert_eq!(get(&server, &with("0")).await.names(), ["b"]);
 }
 
@@ -67,15 +94,24 @@ async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
     server.faults().expire_history();
 
     let expired = get(&server, &next(&first, 1)).await;
-    assert_eq!((expired.code, expired.json["reason"].as_str()), (410, Some("Expired")));
-    assert!(expired.message().starts_with("The provided continue parameter is too old to display a consistent list result."));
+    assert_eq!(
+        (expired.code, expired.json["reason"].as_str()),
+        (410, Some("Expired"))
+    );
+    assert!(expired.message().starts_with(
+        "The provided continue parameter is too old to display a consistent list result."
+    ));
 
     let second = get(&server, &next(&expired, 2)).await;
     assert_eq!(second.names(), ["b", "bb"]);
     assert_eq!(second.revision(), "5");
     server.delete("v1", "pods", "default/c").unwrap();
     let third = get(&server, &next(&second, 2)).await;
-    assert_eq!(third.names(), ["c", "d"], "the next token is pinned to the new moment");
+    assert_eq!(
+        third.names(),
+        ["c", "d"],
+        "the next token is pinned to the new moment"
+    );
     assert_eq!((third.revision(), third.continue_token()), ("5", None));
 }
 
@@ -83,11 +119,17 @@ async fn an_expired_token_offers_an_inconsistent_one_that_shows_the_present() {
 async fn with_a_selector_pages_are_full_and_nothing_is_counted() {
     let names = ["a", "b", "c", "d", "e"];
     let app = |name: &str| if name == "b" { "db" } else { "web" };
-    let server = crate::ask::builder().seed(names.map(|name| labelled(name, "app", app(name)))).build();
+    let server = crate::ask::builder()
+        .seed(names.map(|name| labelled(name, "app", app(name))))
+        .build();
     let first = get(&server, &format!("{PODS}?limit=2&labelSelector=app%3Dweb")).await;
     assert_eq!(first.names(), ["a", "c"]);
     assert!(first.json["metadata"].get("remainingItemCount").is_none());
-    let second = get(&server, &format!("{}&labelSelector=app%3Dweb", next(&first, 2))).await;
+    let second = get(
+        &server,
+        &format!("{}&labelSelector=app%3Dweb", next(&first, 2)),
+    )
+    .await;
     assert_eq!(second.names(), ["d", "e"]);
     assert_eq!(second.continue_token(), None);
 }

@@ -47,8 +47,10 @@ pub(crate) struct Buffer<K> {
 
 struct State<K> {
     waiting: VecDeque<Notification<K>>,
-    /// Whether the listener is telling one.
-    telling: bool,
+    /// What the listener is telling.
+    telling: Telling,
+    /// Notifications of a resync that wait or are being told.
+    resyncs: usize,
     closing: Option<Closing>,
     /// Whether the listener has ended.
     ended: bool,
@@ -56,12 +58,29 @@ struct State<K> {
     warned: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    Nothing,
+    News,
+    Resync,
+}
+
+impl<K> State<K> {
+    /// The listener has told what it took.
+    fn told(&mut self) {
+        if std::mem::replace(&mut self.telling, Telling::Nothing) == Telling::Resync {
+            self.resyncs -= 1;
+        }
+    }
+}
+
 impl<K> Buffer<K> {
     pub(crate) fn new(policy: ListenerBuffer, name: Arc<str>, room: Arc<Notify>) -> Self {
         Self {
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
-                telling: false,
+                telling: Telling::Nothing,
+                resyncs: 0,
                 closing: None,
                 ended: false,
                 discarded: 0,
@@ -80,6 +99,7 @@ impl<K> Buffer<K> {
         if state.closing.is_some() || state.ended {
             return;
         }
+        state.resyncs += usize::from(notification.is_resync());
         state.waiting.push_back(notification);
         let depth = state.waiting.len();
         let warn = depth > WARN_DEPTH && !std::mem::replace(&mut state.warned, depth > WARN_DEPTH);
@@ -113,12 +133,16 @@ impl<K> Buffer<K> {
             let ready = self.ready.notified();
             {
                 let mut state = self.state.lock();
-                state.telling = false;
+                state.told();
                 if state.closing == Some(Closing::Discard) {
                     return None;
                 }
                 if let Some(notification) = state.waiting.pop_front() {
-                    state.telling = true;
+                    state.telling = if notification.is_resync() {
+                        Telling::Resync
+                    } else {
+                        Telling::News
+                    };
                     state.warned &= state.waiting.len() > WARN_DEPTH / 2;
                     drop(state);
                     if matches!(self.policy, ListenerBuffer::Block(_)) {
@@ -175,7 +199,7 @@ impl<K> Buffer<K> {
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
-        state.telling = false;
+        state.told();
         drop(state);
         self.idle.notify_waiters();
         self.room.notify_one();
@@ -188,7 +212,12 @@ impl<K> Buffer<K> {
     /// How many notifications wait or are being told.
     pub(crate) fn depth(&self) -> usize {
         let state = self.state.lock();
-        state.waiting.len() + usize::from(state.telling)
+        state.waiting.len() + usize::from(state.telling != Telling::Nothing)
+    }
+
+    /// Whether the handler has not heard all of its last resync.
+    pub(crate) fn is_resyncing(&self) -> bool {
+        self.state.lock().resyncs > 0
     }
 
     /// Waits until all that was pushed has been handled, or the listener has ended.
@@ -197,7 +226,7 @@ impl<K> Buffer<K> {
             let idle = self.idle.notified();
             {
                 let state = self.state.lock();
-                if state.ended || (!state.telling && state.waiting.is_empty()) {
+                if state.ended || (state.telling == Telling::Nothing && state.waiting.is_empty()) {
                     return;
                 }
             }

@@ -27,6 +27,20 @@ pub(crate) enum Notification<K> {
     Resync(Snapshot<K>),
 }
 
+impl<K> Notification<K> {
+    /// Whether it tells nothing new.
+    pub(super) fn is_resync(&self) -> bool {
+        matches!(
+            self,
+            Self::Resync(_)
+                | Self::One(Event::Updated {
+                    cause: Cause::Resync,
+                    ..
+                })
+        )
+    }
+}
+
 /// A notification that is being told, event by event.
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,

@@ -7,6 +7,7 @@
 //! | first list | `"0"`: whatever the server's cache has |
 //! | relist | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | a list said Expired or TooLarge (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | a watch expired at the revision at which one expired before | `""` |
 //! | watch | the last revision seen |
 //!
 //! | a watch | is followed by |
@@ -97,6 +98,9 @@ pub(crate) struct Machine {
     last_unavailable: bool,
     /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
     pages_at_zero: bool,
+    /// Where a watch expired last. A paged list at a revision is answered with exactly that state,
+    /// however old, so it may lead back here for ever.
+    expired_at: Option<ResourceVersion>,
     pager: Option<Pager>,
     /// The one immediate retry at `""` of this attempt has been used.
     retried_unset: bool,
@@ -115,6 +119,7 @@ impl Machine {
             last: ResourceVersion::UNSET,
             last_unavailable: false,
             pages_at_zero: false,
+            expired_at: None,
             pager: None,
             retried_unset: false,
             after_sleep: Next::List,
@@ -255,6 +260,8 @@ impl Machine {
     }
 
     fn relist_expired(&mut self, now: Instant) -> Action {
+        self.last_unavailable |= self.expired_at.as_ref() == Some(&self.last);
+        self.expired_at = Some(self.last.clone());
         let pause = self.backoff.expired(now, &mut self.rng);
         self.after_sleep = Next::List;
         if pause.is_zero() {

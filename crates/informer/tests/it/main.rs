@@ -12,5 +12,6 @@ mod queues;
 mod relist;
 mod resync;
 mod setting;
+mod simulation;
 mod types;
 mod wire;

@@ -1,0 +1,120 @@
+//! The `scale` subresource: an object's replicas behind one shape for all kinds.
+//!
+//! Guarantees: a `Scale` shows the revision of its object, so a write through it conflicts like a write of the object; only `spec.replicas` is written.
+
+use serde_json::{Value, json};
+
+use super::How;
+use super::patch::PatchBody;
+use super::update::{Subject, change};
+use crate::object::Object;
+use crate::shared::Shared;
+use crate::status::{ApiError, FieldError};
+
+/// The `Scale` of an object.
+pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiError> {
+    let (_, object) = subject.read(shared)?;
+    Ok(scale_of(&object))
+}
+
+/// PUT of a `Scale`.
+pub(crate) fn update(
+    shared: &Shared,
+    subject: Subject<'_>,
+    scale: &Value,
+    how: How,
+) -> Result<Value, ApiError> {
+    write(shared, subject, how, |_| Ok(scale.clone()))
+}
+
+/// PATCH of a `Scale`.
+pub(crate) fn patch(
+    shared: &Shared,
+    subject: Subject<'_>,
+    patch: &PatchBody,
+    how: How,
+) -> Result<Value, ApiError> {
+    write(shared, subject, how, |object| {
+        let mut scale = scale_of(object);
+        patch.apply(subject, &mut scale)?;
+        Ok(scale)
+    })
+}
+
+fn write(
+    shared: &Shared,
+    subject: Subject<'_>,
+    how: How,
+    compute: impl Fn(&Object) -> Result<Value, ApiError>,
+) -> Result<Value, ApiError> {
+    let kind = &subject.resource.kind;
+    let entry = change(shared, subject, how, |object| {
+        let scale = compute(object)?;
+        let replicas = match &scale["spec"]["replicas"] {
+            Value::Null => 0,
+            replicas => replicas
+                .as_i64()
+                .filter(|replicas| *replicas >= 0)
+                .ok_or_else(|| {
+                    let error = FieldError::invalid(
+                        "spec.replicas",
+                        replicas,
+                        "must be greater than or equal to 0",
+                    );
+                    ApiError::invalid(kind, subject.name, &[error])
+                })?,
+        };
+        let mut scaled = object.clone();
+        let mut spec = object
+            .get("spec")
+            .filter(|spec| spec.is_object())
+            .cloned()
+            .unwrap_or(json!({}));
+        spec["replicas"] = json!(replicas);
+        scaled.set("spec", Some(spec));
+        let revision = scale["metadata"]["resourceVersion"]
+            .as_str()
+            .filter(|text| !text.is_empty());
+        if let Some(revision) = revision {
+            scaled.set_meta("resourceVersion", Some(json!(revision)));
+        }
+        Ok(scaled)
+    })?;
+    Ok(scale_of(&Object::stored(entry.object(subject.resource))))
+}
+
+fn scale_of(object: &Object) -> Value {
+    let metadata: serde_json::Map<String, Value> = [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ]
+    .into_iter()
+    .filter_map(|member| Some((member.to_owned(), object.meta(member)?.clone())))
+    .collect();
+    let number = |part: &str| object.get(part).and_then(|part| part["replicas"].as_i64());
+    json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": metadata,
+        // One replica is what an object means that says nothing.
+        "spec": {"replicas": number("spec").unwrap_or(1)},
+        "status": {"replicas": number("status").unwrap_or(0), "selector": selector_of(object)},
+    })
+}
+
+/// The equality part of `spec.selector`, in the words of a query.
+fn selector_of(object: &Object) -> String {
+    let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
+        return String::new();
+    };
+    let labels = selector["matchLabels"].as_object().or(selector.as_object());
+    let terms: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(label, value)| Some(format!("{label}={}", value.as_str()?)))
+        .collect();
+    terms.join(",")
+}

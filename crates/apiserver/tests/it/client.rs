@@ -1,0 +1,50 @@
+//! A `kube_client::Client` without a socket.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::api::{DeleteParams, ListParams, PostParams};
+use kube_client::{Api, ResourceExt};
+
+use kube_informer_apiserver::Match;
+
+use crate::ask::pods;
+
+#[tokio::test(start_paused = true)]
+async fn typed_objects_go_in_and_come_out() {
+    let server = pods(&["a"]);
+    let api: Api<Pod> = Api::default_namespaced(server.client());
+    let list = api.list(&ListParams::default()).await.unwrap();
+    assert_eq!(list.items[0].name_any(), "a");
+    let mut pod = list.items[0].clone();
+    pod.metadata = kube_client::api::ObjectMeta {
+        name: Some("b".into()),
+        ..Default::default()
+    };
+    let created = api.create(&PostParams::default(), &pod).await.unwrap();
+    assert_eq!(created.resource_version().as_deref(), Some("2"));
+    let deleted = api.delete("b", &DeleteParams::default()).await.unwrap();
+    assert!(
+        deleted
+            .right()
+            .expect("a status, for it is gone")
+            .is_success()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_arrive_once_and_as_they_are() {
+    let server = pods(&["a"]);
+    server
+        .faults()
+        .answer(Match::list("pods"), 429)
+        .retry_after(1);
+    let api: Api<Pod> = Api::default_namespaced(server.client());
+    let error = api.list(&ListParams::default()).await.unwrap_err();
+    let kube_client::Error::Api(status) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (429, "TooManyRequests")
+    );
+    assert_eq!(server.requests().len(), 1, "nobody tried again unseen");
+}

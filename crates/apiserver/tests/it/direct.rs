@@ -1,0 +1,51 @@
+//! What the owner of a server does with it: seeds and direct calls.
+
+use serde_json::json;
+
+use crate::ask::{builder, pod};
+
+#[tokio::test(start_paused = true)]
+async fn direct_calls_return_what_was_stored_or_the_status() {
+    let server = builder().build();
+    let created = server.create(pod("a")).unwrap();
+    assert_eq!(created, server.get("v1", "pods", "default/a").unwrap());
+    let error = server.create(pod("a")).unwrap_err();
+    assert_eq!(error.to_string(), "pods \"a\" already exists");
+    assert_eq!((error.code(), error.reason()), (409, "AlreadyExists"));
+    let mut running = created.clone();
+    running["status"] = json!({"phase": "Running"});
+    assert_eq!(
+        server.update(running).unwrap()["status"]["phase"],
+        "Running"
+    );
+    assert_eq!(server.update(created).unwrap_err().reason(), "Conflict");
+    assert_eq!(
+        server.delete("v1", "pods", "default/b").unwrap_err().code(),
+        404
+    );
+    let unknown = server
+        .create(json!({"apiVersion": "v9", "kind": "Thing"}))
+        .unwrap_err();
+    assert_eq!(
+        unknown.to_string(),
+        "no kind \"Thing\" of apiVersion \"v9\" is served"
+    );
+}
+
+#[test]
+#[should_panic(expected = "seed 1 can't be stored: pods \"a\" already exists")]
+fn a_seed_that_cannot_be_stored_is_named() {
+    builder().seed([pod("a"), pod("a")]).build();
+}
+
+#[test]
+fn seeds_count_from_revision_1() {
+    let server = builder().seed([pod("b"), pod("a")]).build();
+    let revisions: Vec<_> = server
+        .list("v1", "pods")
+        .iter()
+        .map(|pod| pod["metadata"]["resourceVersion"].clone())
+        .collect();
+    assert_eq!(revisions, ["2", "1"]);
+    assert_eq!((server.revision(), builder().build().revision()), (2, 1));
+}

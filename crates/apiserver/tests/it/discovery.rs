@@ -1,0 +1,145 @@
+//! Discovery, version, health, and paths that lead nowhere.
+
+use serde_json::Value;
+
+use kube_informer_apiserver::{Kind, Scope};
+
+use crate::ask::{builder, get, get_as};
+
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+fn named<'a>(list: &'a Value, member: &str, name: &str) -> &'a Value {
+    let found = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item[member] == name);
+    found.unwrap_or_else(|| panic!("{name} among {list}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn plain_discovery_lists_groups_versions_and_resources() {
+    let server = builder()
+        .kind(Kind::custom(
+            "example.com",
+            "v1",
+            "Widget",
+            "widgets",
+            Scope::Namespaced,
+        ))
+        .build();
+    assert_eq!(
+        get(&server, "/api").await.json["versions"],
+        serde_json::json!(["v1"])
+    );
+    let core = get(&server, "/api/v1").await.json;
+    let pods = named(&core["resources"], "name", "pods");
+    assert_eq!(
+        (&pods["kind"], &pods["namespaced"]),
+        (&"Pod".into(), &true.into())
+    );
+    assert_eq!(
+        named(&core["resources"], "name", "pods/binding")["kind"],
+        "Binding"
+    );
+    let groups = get(&server, "/apis").await.json;
+    let apps = named(&groups["groups"], "name", "apps");
+    assert_eq!(apps["preferredVersion"]["groupVersion"], "apps/v1");
+    let widgets = get(&server, "/apis/example.com/v1").await.json;
+    assert_eq!(
+        named(&widgets["resources"], "name", "widgets")["kind"],
+        "Widget"
+    );
+    assert_eq!(
+        get(&server, "/apis/example.com").await.json["kind"],
+        "APIGroup"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn aggregated_discovery_is_given_to_those_that_put_it_first() {
+    let server = builder().build();
+    let core = get_as(&server, "/api", AGGREGATED).await;
+    assert_eq!(
+        core.headers["content-type"],
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    assert_eq!(core.json["kind"], "APIGroupDiscoveryList");
+    let pods = named(
+        &core.json["items"][0]["versions"][0]["resources"],
+        "resource",
+        "pods",
+    );
+    assert_eq!(pods["scope"], "Namespaced");
+    assert_eq!(
+        named(&pods["subresources"], "subresource", "status")["responseKind"]["kind"],
+        "Pod"
+    );
+    let rest = get_as(&server, "/apis", AGGREGATED).await.json;
+    let names: Vec<_> = rest["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| group["metadata"]["name"].clone())
+        .collect();
+    assert!(
+        names.contains(&"apps".into()) && !names.contains(&"".into()),
+        "{names:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_and_health_are_there_and_openapi_is_not() {
+    let server = builder().build();
+    assert_eq!(get(&server, "/version").await.json["gitVersion"], "v1.36.3");
+    for path in ["/healthz", "/livez", "/readyz", "/readyz/ping"] {
+        assert_eq!(get(&server, path).await.text, "ok", "{path}");
+    }
+    for path in [
+        "/openapi/v2",
+        "/openapi/v3",
+        "/",
+        "/api/v2/pods",
+        "/apis/none",
+        "/apis/apps/v1/none",
+        "/api/v1/pods/a",
+    ] {
+        let reply = get(&server, path).await;
+        assert_eq!(
+            (reply.code, &reply.json["kind"]),
+            (404, &"Status".into()),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn verbs_that_a_kind_does_not_serve_are_405() {
+    let server = builder().build();
+    let reply = crate::ask::with(
+        &server,
+        "PUT",
+        "/api/v1/componentstatuses/x",
+        &serde_json::json!({}),
+    )
+    .await;
+    assert_eq!(
+        reply.refusal(),
+        "405 MethodNotAllowed: update is not supported on resources of kind \"componentstatuses\""
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_are_answered_and_not_stored() {
+    let server = builder().build();
+    let review =
+        serde_json::json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let reply = crate::ask::with(&server, "POST", path, &review).await;
+    assert_eq!(
+        (reply.code, &reply.json["status"]["allowed"]),
+        (201, &true.into())
+    );
+    assert_eq!(server.revision(), 1);
+}

@@ -1,0 +1,231 @@
+//! Each fault does what it says, and nothing more.
+
+use std::io;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use serde_json::json;
+use tower_service::Service;
+
+use kube_informer_apiserver::{Match, Verb};
+
+use crate::ask::{Watch, builder, get, pod, pods, request, send, with};
+
+const PODS: &str = "/api/v1/pods";
+const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_ends_watches_cleanly_and_loses_what_was_pending() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.create(pod("b")).unwrap();
+    server.faults().cut_watches();
+    server.create(pod("c")).unwrap();
+    assert_eq!(watch.trace().await, "end\n");
+    let mut next = Watch::open(&server, WATCH).await;
+    assert_eq!(
+        next.trace().await,
+        "ADDED b 2\nADDED c 3\n",
+        "later watches are not cut"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_also_ends_what_is_still_telling_its_start() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1")).await;
+    server.faults().cut_watches();
+    assert_eq!(watch.trace().await, "end\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_break_is_a_reset_connection() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.faults().break_watches();
+    assert_eq!(
+        watch.trace().await,
+        "broken: the watch was broken by a fault\nend\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_watch_is_silent_and_tells_everything_at_the_thaw() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, &format!("{WATCH}&timeoutSeconds=5")).await;
+    server.faults().freeze_watches();
+    server.create(pod("b")).unwrap();
+    let mut frozen_from_the_start = Watch::open(&server, WATCH).await;
+    let long = std::time::Duration::from_secs(30);
+    assert_eq!(
+        watch.trace_for(long).await,
+        "",
+        "not even the deadline ends it"
+    );
+    assert_eq!(frozen_from_the_start.trace().await, "");
+    server.faults().thaw_watches();
+    assert_eq!(frozen_from_the_start.trace().await, "ADDED b 2\n");
+    assert_eq!(watch.trace().await, "end\n", "its deadline has passed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_watch_can_be_cut() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.faults().freeze_watches();
+    assert_eq!(watch.trace().await, "");
+    server.faults().cut_watches();
+    assert_eq!(watch.trace().await, "end\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_history_leaves_open_watches_alone() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.create(pod("b")).unwrap();
+    server.faults().expire_history();
+    server.create(pod("c")).unwrap();
+    assert_eq!(watch.trace().await, "ADDED b 2\nADDED c 3\n");
+    let mut late = Watch::open(&server, WATCH).await;
+    assert_eq!(
+        late.trace().await,
+        "ERROR 410 Expired: too old resource version: 1 (2)\nend\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_given_as_often_as_asked_to_matching_requests_only() {
+    let server = pods(&["a"]);
+    server.faults().answer(Match::list("pods"), 500).times(2);
+    assert_eq!(get(&server, "/api/v1/nodes").await.code, 200);
+    assert_eq!(
+        get(&server, PODS).await.refusal(),
+        "500 InternalError: Internal error occurred: asked for by a fault"
+    );
+    assert_eq!(get(&server, PODS).await.code, 500);
+    assert_eq!(get(&server, PODS).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_carry_their_reason_and_the_time_to_wait() {
+    let server = pods(&["a"]);
+    for (code, reason) in [
+        (401, "Unauthorized"),
+        (403, "Forbidden"),
+        (410, "Expired"),
+        (429, "TooManyRequests"),
+        (503, "ServiceUnavailable"),
+    ] {
+        server.faults().answer(Match::any(), code).retry_after(7);
+        let reply = get(&server, PODS).await;
+        assert_eq!(
+            (reply.code, reply.json["reason"].as_str()),
+            (code, Some(reason))
+        );
+        assert_eq!(reply.headers["retry-after"], "7");
+        assert_eq!(reply.json["details"]["retryAfterSeconds"], 7);
+        assert_eq!(reply.json["kind"], "Status");
+    }
+    server
+        .faults()
+        .answer(Match::watch("pods"), 504)
+        .too_large_revision();
+    let reply = get(&server, WATCH).await;
+    assert_eq!(
+        reply.refusal(),
+        "504 Timeout: Timeout: Too large resource version: 2, current: 1"
+    );
+    assert_eq!(
+        reply.json["details"]["causes"][0]["reason"],
+        "ResourceVersionTooLarge"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn matches_tell_verbs_names_and_clients_apart() {
+    let server = pods(&["a", "b"]);
+    let faults = server.faults();
+    faults.answer(Match::verb(Verb::Get, "pods").named("b"), 500);
+    faults.answer(Match::any().from_user_agent("agent/"), 503);
+    let object = "/api/v1/namespaces/default/pods";
+    assert_eq!(get(&server, &format!("{object}/a")).await.code, 200);
+    assert_eq!(get(&server, &format!("{object}/b")).await.code, 500);
+    let agent = request("GET", PODS).header("user-agent", "node-agent/1");
+    assert_eq!(
+        send(&server, agent.body(Full::default()).unwrap())
+            .await
+            .code,
+        503
+    );
+    faults.answer(Match::any(), 500).times(9);
+    faults.clear_answers();
+    assert_eq!(get(&server, PODS).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_changes_nothing() {
+    let server = pods(&["a"]);
+    server
+        .faults()
+        .answer(Match::verb(Verb::Create, "pods"), 503);
+    let reply = with(
+        &server,
+        "POST",
+        "/api/v1/namespaces/default/pods",
+        &pod("b"),
+    )
+    .await;
+    assert_eq!((reply.code, server.revision()), (503, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_connections_are_errors_and_not_requests() {
+    let mut server = pods(&["a"]);
+    server.faults().refuse_connections(true);
+    let request = request("GET", PODS).body(Full::<Bytes>::default()).unwrap();
+    let error = server
+        .call(request)
+        .await
+        .expect_err("no connection, no answer");
+    let error = error.downcast_ref::<io::Error>().expect("an io error");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    assert!(server.requests().is_empty());
+    server.faults().refuse_connections(false);
+    assert_eq!(get(&server, PODS).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anything_can_be_put_into_a_watch() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.create(pod("b")).unwrap();
+    server
+        .faults()
+        .send_raw_to_watches("{\"type\":\"MOVED\",\"object\":{\"metadata\":{\"name\":\"x\"}}}\n");
+    server.faults().send_raw_to_watches("garbage\n");
+    server.create(pod("c")).unwrap();
+    assert_eq!(
+        watch.trace().await,
+        "ADDED b 2\nMOVED x \nundecodable garbage\nADDED c 3\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn direct_calls_are_not_touched_by_faults() {
+    let server = builder().build();
+    server.faults().refuse_connections(true);
+    server.faults().answer(Match::any(), 500).times(100);
+    server.create(pod("a")).unwrap();
+    server
+        .patch(
+            "v1",
+            "pods",
+            "default/a",
+            json!({"status": {"phase": "Running"}}),
+        )
+        .unwrap();
+    assert_eq!(
+        server.get("v1", "pods", "default/a").unwrap()["status"]["phase"],
+        "Running"
+    );
+}

@@ -1,0 +1,134 @@
+//! The request log tells what was asked and answered.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use serde_json::json;
+
+use kube_informer_apiserver::Verb;
+
+use crate::ask::{Watch, get, pod, pods, request, send, with};
+
+#[tokio::test(start_paused = true)]
+async fn every_request_is_told_with_its_options_and_its_answer() {
+    let server = pods(&["a"]);
+    let uri = "/api/v1/pods?limit=5&labelSelector=app%3Dweb&resourceVersion=0";
+    let agent = request("GET", uri).header("user-agent", "scheduler");
+    send(&server, agent.body(Full::<Bytes>::default()).unwrap()).await;
+    let _watch = Watch::open(&server, "/api/v1/namespaces/default/pods?watch=1&resourceVersion=1&timeoutSeconds=9&allowWatchBookmarks=true").await;
+    with(
+        &server,
+        "POST",
+        "/api/v1/namespaces/default/pods",
+        &pod("b"),
+    )
+    .await;
+    with(
+        &server,
+        "PATCH",
+        "/api/v1/namespaces/default/pods/b/status",
+        &json!({"status": {"phase": "Running"}}),
+    )
+    .await;
+    get(&server, "/api/v1/namespaces/default/pods/none").await;
+    get(&server, "/nowhere").await;
+
+    let log = server.requests();
+    let lines: Vec<String> = log
+        .iter()
+        .map(|it| {
+            let place = [
+                it.namespace.as_deref(),
+                it.name.as_deref(),
+                it.subresource.as_deref(),
+            ];
+            let place: Vec<&str> = place.into_iter().flatten().collect();
+            format!(
+                "{} {} {} {} -> {:?} {:?}",
+                it.sequence,
+                it.verb,
+                it.resource,
+                place.join("/"),
+                it.status.unwrap(),
+                it.revision
+            )
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "1 list pods  -> 200 Some(1)",
+            "2 watch pods default -> 200 None",
+            "3 create pods default -> 201 Some(2)",
+            "4 patch pods default/b/status -> 200 Some(3)",
+            "5 get pods default/none -> 404 None",
+            "6 other   -> 404 None",
+        ]
+    );
+    let list = log.lists("pods").into_iter().next().unwrap();
+    assert_eq!(list.user_agent, "scheduler");
+    assert_eq!(list.path, "/api/v1/pods");
+    assert_eq!(
+        (list.options.limit, list.options.resource_version.as_deref()),
+        (Some(5), Some("0"))
+    );
+    assert_eq!(list.options.label_selector.as_deref(), Some("app=web"));
+    let watch = log.watches("pods").into_iter().next().unwrap();
+    assert!(watch.options.allow_watch_bookmarks);
+    assert_eq!(watch.options.timeout_seconds, Some(9));
+    assert_eq!(log.writes().len(), 2);
+    assert_eq!(log.verb(Verb::Get).len(), 1);
+    assert_eq!(log.by_user_agent("scheduler").len(), 1);
+    assert!(log.lists("nodes").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clearing_starts_an_empty_log_with_growing_numbers() {
+    let server = pods(&["a"]);
+    get(&server, "/api/v1/pods").await;
+    let before = server.requests();
+    before.clear();
+    assert!(server.requests().is_empty());
+    get(&server, "/api/v1/pods").await;
+    assert_eq!(
+        server
+            .requests()
+            .iter()
+            .map(|it| it.sequence)
+            .collect::<Vec<_>>(),
+        [2]
+    );
+    assert_eq!(before.len(), 1, "a copy stays as it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_waits_for_its_answer_is_there_without_a_status() {
+    let server = pods(&["a"]);
+    let asking = get(&server, "/api/v1/pods?resourceVersion=2");
+    let looking = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let waiting = server.requests();
+        server.create(pod("b")).unwrap();
+        waiting
+    };
+    let (_, waiting) = tokio::join!(asking, looking);
+    assert_eq!(
+        waiting.iter().map(|it| it.status).collect::<Vec<_>>(),
+        [None]
+    );
+    assert_eq!(
+        server
+            .requests()
+            .iter()
+            .map(|it| it.status)
+            .collect::<Vec<_>>(),
+        [Some(200)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn direct_calls_are_not_requests() {
+    let server = pods(&["a"]);
+    server.create(pod("b")).unwrap();
+    server.list("v1", "pods");
+    assert!(server.requests().is_empty());
+}

@@ -1,0 +1,471 @@
+//! Create, update, patch, status and binding.
+
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use kube_informer_apiserver::{Kind, Scope};
+
+use crate::ask::{Watch, builder, get, pod, pods, request, send, with};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const A: &str = "/api/v1/namespaces/default/pods/a";
+
+fn deployment() -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_object_gets_what_the_server_sets() {
+    let server = builder().build();
+    let mut body = pod("a");
+    body["metadata"]["uid"] = json!("mine");
+    body["metadata"]["creationTimestamp"] = json!("2000-01-01T00:00:00Z");
+    body["status"] = json!({"phase": "Running"});
+    let created = with(&server, "POST", PODS, &body).await;
+    assert_eq!(created.code, 201);
+    let metadata = &created.json["metadata"];
+    assert_eq!(metadata["creationTimestamp"], "2027-01-15T08:00:00Z");
+    assert_eq!(
+        (&metadata["generation"], &metadata["resourceVersion"]),
+        (&json!(1), &json!("2"))
+    );
+    let uid = metadata["uid"].as_str().unwrap();
+    assert_eq!((uid.len(), &uid[14..15]), (36, "4"), "{uid}");
+    assert_eq!(
+        created.json["status"],
+        json!({"phase": "Pending"}),
+        "status has its own door"
+    );
+    assert_eq!(get(&server, A).await.json, created.json);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_and_calls_give_the_same_bytes() {
+    let list = async |seed: u64| {
+        let server = builder().rng_seed(seed).seed([pod("a")]).build();
+        with(
+            &server,
+            "POST",
+            PODS,
+            &json!({"metadata": {"generateName": "g-"}}),
+        )
+        .await;
+        get(&server, PODS).await.text
+    };
+    assert_eq!(list(7).await, list(7).await);
+    assert_ne!(list(7).await, list(8).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_generated_from_58_characters_and_5_random_ones() {
+    let server = builder().build();
+    let body = json!({"metadata": {"generateName": "x".repeat(70)}});
+    let created = with(&server, "POST", PODS, &body).await;
+    let name = created.json["metadata"]["name"].as_str().unwrap();
+    let (base, suffix) = name.split_at(58);
+    assert_eq!(base, "x".repeat(58));
+    assert_eq!(suffix.len(), 5);
+    assert!(
+        suffix
+            .chars()
+            .all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)),
+        "{suffix}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_created_is_refused_with_kubernetes_words() {
+    let server = pods(&["a"]);
+    let named = |name: &str| json!({"metadata": {"name": name}});
+    for (body, expected) in [
+        (named("a"), "409 AlreadyExists: pods \"a\" already exists"),
+        (
+            json!({"metadata": {"name": "b", "resourceVersion": "3"}}),
+            "500 -: resourceVersion should not be set on objects to be created",
+        ),
+        (
+            json!({"metadata": {"name": "b", "namespace": "other"}}),
+            "400 BadRequest: the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            json!({"metadata": {}}),
+            "422 Invalid: Pod \"\" is invalid: metadata.name: Required value: name or generateName is required",
+        ),
+        (
+            json!({"apiVersion": "v2", "metadata": {"name": "b"}}),
+            "400 BadRequest: the API version in the data (v2) does not match the expected API version (v1)",
+        ),
+        (
+            json!([]),
+            "400 BadRequest: the object provided is unrecognized (must be of type Object)",
+        ),
+    ] {
+        assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), expected);
+    }
+    for body in [
+        named("A"),
+        named("a/b"),
+        named("-a"),
+        named(".."),
+        json!({"metadata": {"name": "b", "labels": {"x": 1}}}),
+    ] {
+        let code = with(&server, "POST", PODS, &body).await.code;
+        assert!(code == 422 || code == 400, "{body}: {code}");
+    }
+    assert_eq!(
+        with(&server, "POST", "/api/v1/pods", &named("b"))
+            .await
+            .code,
+        405
+    );
+    assert_eq!(server.revision(), 1, "nothing was stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_are_too_large_or_not_json_are_refused() {
+    let server = builder().build();
+    let post = async |content_type: &str, body: Vec<u8>| {
+        let request = request("POST", PODS).header("content-type", content_type);
+        send(&server, request.body(Full::from(body)).unwrap()).await
+    };
+    let large = post("application/json", vec![b' '; 3 * 1024 * 1024 + 1]).await;
+    assert_eq!(
+        (large.code, large.json["reason"].as_str()),
+        (413, Some("RequestEntityTooLarge"))
+    );
+    let yaml = post("application/yaml", b"kind: Pod".to_vec()).await;
+    assert_eq!(
+        yaml.refusal(),
+        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json"
+    );
+    assert_eq!(post("application/json", b"{".to_vec()).await.code, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_demanded_only_where_the_builder_says_so() {
+    let lenient = builder().build();
+    let path = "/api/v1/namespaces/new/pods";
+    let body = json!({"metadata": {"name": "a"}});
+    assert_eq!(with(&lenient, "POST", path, &body).await.code, 201);
+    let strict = builder().enforce_namespaces(true).build();
+    assert_eq!(
+        with(&strict, "POST", path, &body).await.refusal(),
+        "404 NotFound: namespaces \"new\" not found"
+    );
+    let namespace = json!({"metadata": {"name": "new"}});
+    let created = with(&strict, "POST", "/api/v1/namespaces", &namespace).await;
+    assert_eq!(created.json["status"]["phase"], "Active");
+    assert_eq!(with(&strict, "POST", path, &body).await.code, 201);
+    for always in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        assert!(strict.get("v1", "namespaces", always).is_some(), "{always}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_with_a_stale_revision_is_a_conflict() {
+    let server = pods(&["a"]);
+    let stale = get(&server, A).await.json;
+    server
+        .patch("v1", "pods", "default/a", json!({"spec": {"x": 1}}))
+        .unwrap();
+    assert_eq!(
+        with(&server, "PUT", A, &stale).await.refusal(),
+        "409 Conflict: Operation cannot be fulfilled on pods \"a\": the object has been modified; please apply your changes to the latest version and try again"
+    );
+    let mut unconditional = stale;
+    unconditional["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("resourceVersion");
+    assert_eq!(
+        with(&server, "PUT", A, &unconditional).await.revision(),
+        "3"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_kinds_and_leases_cannot_be_updated_without_a_revision() {
+    let server = builder()
+        .kind(Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced))
+        .seed([
+            json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}),
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "w"}}),
+        ])
+        .build();
+    for path in [
+        "example.com/v1/namespaces/default/widgets",
+        "coordination.k8s.io/v1/namespaces/default/leases",
+    ] {
+        let reply = with(
+            &server,
+            "PUT",
+            &format!("/apis/{path}/w"),
+            &json!({"metadata": {"name": "w"}}),
+        )
+        .await;
+        assert_eq!(reply.code, 422);
+        assert!(
+            reply.message().ends_with(
+                "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+            ),
+            "{}",
+            reply.message()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_of_nothing_is_no_revision_and_no_event() {
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(&server, "/api/v1/pods?watch=1&resourceVersion=1").await;
+    let same = get(&server, A).await.json;
+    let updated = with(&server, "PUT", A, &same).await;
+    assert_eq!((updated.code, updated.json), (200, same));
+    assert_eq!(with(&server, "PATCH", A, &json!({})).await.revision(), "1");
+    assert_eq!((watch.trace().await.as_str(), server.revision()), ("", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_may_change_stays() {
+    let server = pods(&["a"]);
+    let before = get(&server, A).await.json;
+    let protected = json!({"metadata": {
+        "creationTimestamp": "2000-01-01T00:00:00Z",
+        "deletionTimestamp": "2000-01-01T00:00:00Z",
+        "generation": 99,
+        "annotations": {"a": "b"},
+    }});
+    let after = with(&server, "PATCH", A, &protected).await.json;
+    for member in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "generation",
+        "uid",
+    ] {
+        assert_eq!(
+            after["metadata"][member], before["metadata"][member],
+            "{member}"
+        );
+    }
+    let other_uid = json!({"metadata": {"uid": "other"}});
+    assert_eq!(
+        with(&server, "PATCH", A, &other_uid).await.json["reason"],
+        "Conflict"
+    );
+    let mut renamed = after;
+    renamed["metadata"]["name"] = json!("b");
+    assert_eq!(
+        with(&server, "PUT", A, &renamed).await.refusal(),
+        "400 BadRequest: the name of the object (b) does not match the name on the URL (a)"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_generation_counts_changes_of_what_is_desired() {
+    let server = builder().seed([deployment()]).build();
+    let path = "/apis/apps/v1/namespaces/default/deployments/d";
+    let mut generations = Vec::new();
+    for (path, patch) in [
+        (path.to_owned(), json!({"metadata": {"labels": {"a": "b"}}})),
+        (path.to_owned(), json!({"spec": {"replicas": 2}})),
+        (format!("{path}/status"), json!({"status": {"replicas": 2}})),
+        (
+            path.to_owned(),
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+        ),
+    ] {
+        generations.push(
+            with(&server, "PATCH", &path, &patch).await.json["metadata"]["generation"].clone(),
+        );
+    }
+    assert_eq!(generations, [1, 2, 2, 3]);
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    assert!(
+        server.create(config).unwrap()["metadata"]
+            .get("generation")
+            .is_none()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_and_the_rest_are_written_through_different_doors() {
+    let server = builder().seed([deployment()]).build();
+    let path = "/apis/apps/v1/namespaces/default/deployments/d";
+    let mut both = get(&server, path).await.json;
+    both["spec"]["replicas"] = json!(5);
+    both["status"] = json!({"replicas": 5});
+    let status = with(&server, "PUT", &format!("{path}/status"), &both)
+        .await
+        .json;
+    assert_eq!(
+        (&status["spec"]["replicas"], &status["status"]["replicas"]),
+        (&json!(1), &json!(5))
+    );
+    both["metadata"]["resourceVersion"] = status["metadata"]["resourceVersion"].clone();
+    both["status"]["replicas"] = json!(9);
+    let main = with(&server, "PUT", path, &both).await.json;
+    assert_eq!(
+        (&main["spec"]["replicas"], &main["status"]["replicas"]),
+        (&json!(5), &json!(5))
+    );
+    assert_eq!(get(&server, &format!("{path}/status")).await.json, main);
+    assert_eq!(
+        with(&server, "PUT", &format!("{path}/nothing"), &both)
+            .await
+            .code,
+        404
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_can_be_written_through_a_scale() {
+    let mut seed = deployment();
+    seed["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+    let server = builder().seed([seed]).build();
+    let path = "/apis/apps/v1/namespaces/default/deployments/d";
+    let scale = get(&server, &format!("{path}/scale")).await.json;
+    assert_eq!(scale["spec"], json!({"replicas": 1}));
+    assert_eq!(
+        scale["status"],
+        json!({"replicas": 0, "selector": "app=web"})
+    );
+    let three = json!({"spec": {"replicas": 3}});
+    let patched = with(&server, "PATCH", &format!("{path}/scale"), &three).await;
+    assert_eq!(
+        (patched.revision(), &patched.json["kind"]),
+        ("2", &json!("Scale"))
+    );
+    let stored = get(&server, path).await.json;
+    assert_eq!(
+        (
+            &stored["spec"]["replicas"],
+            &stored["metadata"]["generation"]
+        ),
+        (&json!(3), &json!(2))
+    );
+    assert_eq!(
+        with(&server, "PUT", &format!("{path}/scale"), &scale)
+            .await
+            .code,
+        409,
+        "it is stale"
+    );
+    let negative = json!({"spec": {"replicas": -1}});
+    assert_eq!(
+        with(&server, "PATCH", &format!("{path}/scale"), &negative)
+            .await
+            .code,
+        422
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn json_patches_are_applied_in_order_or_not_at_all() {
+    let server = pods(&["a"]);
+    let patch = json!([
+        {"op": "test", "path": "/metadata/name", "value": "a"},
+        {"op": "add", "path": "/metadata/labels", "value": {"x": "1"}},
+        {"op": "replace", "path": "/metadata/labels/x", "value": "2"},
+    ]);
+    assert_eq!(
+        with(&server, "PATCH", A, &patch).await.json["metadata"]["labels"],
+        json!({"x": "2"})
+    );
+    let failing = json!([
+        {"op": "add", "path": "/metadata/labels/y", "value": "3"},
+        {"op": "test", "path": "/metadata/name", "value": "b"},
+    ]);
+    let refused = with(&server, "PATCH", A, &failing).await;
+    assert_eq!(
+        (refused.code, refused.json["reason"].as_str()),
+        (422, Some("Invalid"))
+    );
+    assert_eq!(
+        get(&server, A).await.json["metadata"]["labels"],
+        json!({"x": "2"})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_that_would_grow_without_bound_is_refused() {
+    let server = pods(&["a"]);
+    let mut patch = vec![json!({"op": "add", "path": "/spec/x", "value": ["x".repeat(1000)]})];
+    patch.extend((0..30).map(|_| json!({"op": "copy", "from": "/spec/x", "path": "/spec/x/-"})));
+    assert_eq!(
+        with(&server, "PATCH", A, &Value::Array(patch)).await.code,
+        413
+    );
+    let many = vec![json!({"op": "test", "path": "/metadata/name", "value": "a"}); 10_001];
+    assert_eq!(
+        with(&server, "PATCH", A, &Value::Array(many)).await.code,
+        413
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_with_a_revision_is_conditional() {
+    let server = pods(&["a"]);
+    let patch = |revision: &str| json!({"metadata": {"resourceVersion": revision}, "spec": {"x": revision}});
+    assert_eq!(with(&server, "PATCH", A, &patch("9")).await.code, 409);
+    assert_eq!(with(&server, "PATCH", A, &patch("1")).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn patches_of_other_types_say_which_there_are() {
+    let server = pods(&["a"]);
+    let request =
+        request("PATCH", A).header("content-type", "application/strategic-merge-patch+json");
+    let reply = send(&server, request.body(Full::from("{}")).unwrap()).await;
+    assert_eq!(reply.code, 415);
+    assert!(
+        reply
+            .message()
+            .ends_with("application/json-patch+json, application/merge-patch+json")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_once_and_never_moved() {
+    let server = pods(&["a"]);
+    let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}});
+    let path = format!("{A}/binding");
+    let bound = with(&server, "POST", &path, &bind).await;
+    assert_eq!(
+        (bound.code, bound.json["status"].as_str()),
+        (201, Some("Success"))
+    );
+    let pod = server.get("v1", "pods", "default/a").unwrap();
+    assert_eq!(pod["spec"]["nodeName"], "n1");
+    assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
+    assert_eq!(
+        with(&server, "POST", &path, &bind).await.refusal(),
+        "409 Conflict: Operation cannot be fulfilled on pods \"a\": pod a is already assigned to node \"n1\""
+    );
+    let moved = with(&server, "PATCH", A, &json!({"spec": {"nodeName": "n2"}})).await;
+    assert_eq!(
+        (moved.code, moved.json["reason"].as_str()),
+        (422, Some("Invalid"))
+    );
+    let nowhere = with(&server, "POST", &path, &json!({"target": {}})).await;
+    assert_eq!(nowhere.code, 422);
+    let missing = with(&server, "POST", &format!("{PODS}/b/binding"), &bind).await;
+    assert_eq!(missing.refusal(), "404 NotFound: pods \"b\" not found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_answers_and_stores_nothing() {
+    let server = pods(&["a"]);
+    let created = with(&server, "POST", &format!("{PODS}?dryRun=All"), &pod("b")).await;
+    assert_eq!((created.code, created.revision()), (201, ""));
+    let patched = with(
+        &server,
+        "PATCH",
+        &format!("{A}?dryRun=All"),
+        &json!({"spec": {"x": 1}}),
+    )
+    .await;
+    assert_eq!(patched.json["spec"]["x"], 1);
+    let deleted = crate::ask::delete(&server, &format!("{A}?dryRun=All")).await;
+    assert_eq!(deleted.code, 200);
+    assert_eq!((server.revision(), server.list("v1", "pods").len()), (1, 1));
+}

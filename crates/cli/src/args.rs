@@ -1,0 +1,313 @@
+//! From what the user typed to what we need; the only file that reads the environment.
+//!
+//! Guarantees: whatever is typed becomes a [`Wanted`] that makes sense, the text that was asked for, or one line that says what to type instead.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{
+    ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, error::ErrorKind,
+};
+use tracing::level_filters::LevelFilter;
+
+use crate::{
+    command::{
+        Command,
+        demo::{self, Target},
+        serve,
+    },
+    control_plane::{room, step::Loop},
+};
+
+/// The largest `--replicas`: all pods pass through five processes on one machine.
+const REPLICAS_MAX: u32 = 5_000;
+
+/// How long a step of the demo may take altogether, and how much more for each pod.
+const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE_PER_POD: Duration = Duration::from_millis(20);
+
+/// A cluster's own control plane pulls images.
+const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
+
+/// What the program is to do, and how much of its log it shows.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) verbosity: LevelFilter,
+    pub(crate) command: Command,
+}
+
+/// What came of the arguments.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    For(Wanted),
+    /// To be printed: the help or the version.
+    Help(String),
+    /// One line: what is wrong, and what would be right.
+    Wrongly(String),
+}
+
+/// See what an informer sees; an embedded Kubernetes API server, and a control plane that works only through informers.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-informer", version)]
+struct Typed {
+    /// Show the log on standard error: -v what goes wrong, -vv what is done, -vvv everything.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: TypedCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TypedCommand {
+    Demo(TypedDemo),
+    Serve(TypedServe),
+}
+
+/// Watch a control plane at work: a Deployment becomes a ReplicaSet, becomes pods, which are scheduled, run, fail and are replaced, by loops that talk only through objects on an API server.
+#[derive(Args, Debug)]
+struct TypedDemo {
+    /// How many pods the Deployment asks for.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
+    replicas: u32,
+    /// How many pods fail after a short while, and are replaced; 1 if our own loops run any pod.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
+    pods_fail: Option<u32>,
+    /// Leave out one of the loops, and see where everything stops.
+    #[arg(long, value_name = "LOOP")]
+    without: Option<Loop>,
+    /// The cores that each pod asks for; a node of the demo has 32.
+    #[arg(long, value_name = "QUANTITY", default_value = "100m", value_parser = quantity)]
+    cpu: String,
+    /// Give up after so long; 15 s and 20 ms per pod, or 2 min in a cluster with its own control plane.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    deadline: Option<u64>,
+    /// Use a real API server instead of the embedded one.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; its current one if not given.
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    context: Option<String>,
+    /// The namespace of the real server; the context's if not given.
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    namespace: Option<String>,
+    /// Let our loops act on the real server, for one that has no control plane of its own; without it they only observe.
+    #[arg(long, requires = "kubeconfig")]
+    act: bool,
+    /// Write the embedded server's request log, one JSON object per line.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "kubeconfig")]
+    request_log: Option<PathBuf>,
+}
+
+/// Run an embedded Kubernetes API server until Ctrl-C, and write a kubeconfig for it.
+#[derive(Args, Debug)]
+struct TypedServe {
+    /// The address to listen on: a loopback address, as there is no authentication; port 0 is any free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
+    listen: SocketAddr,
+    /// Where to write the kubeconfig; a file in the folder for temporary files if not given.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig_out: Option<PathBuf>,
+}
+
+impl ValueEnum for Loop {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Loop::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.as_str()))
+    }
+}
+
+/// Reads the program's arguments.
+pub(crate) fn read() -> Asked {
+    read_from(std::env::args_os())
+}
+
+fn read_from<T: Into<std::ffi::OsString> + Clone>(typed: impl IntoIterator<Item = T>) -> Asked {
+    let typed = match Typed::try_parse_from(typed) {
+        Ok(typed) => typed,
+        Err(error) => return refuse(&error),
+    };
+    let verbosity = match typed.verbose {
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::WARN,
+        2 => LevelFilter::INFO,
+        _ => LevelFilter::TRACE,
+    };
+    let command = match typed.command {
+        TypedCommand::Demo(demo) => demo.raise().map(Command::Demo),
+        TypedCommand::Serve(serve) => Ok(Command::Serve(serve.raise())),
+    };
+    match command {
+        Ok(command) => Asked::For(Wanted { verbosity, command }),
+        Err(what) => Asked::Wrongly(what),
+    }
+}
+
+impl TypedDemo {
+    fn raise(self) -> Result<demo::Options, String> {
+        let observes = self.kubeconfig.is_some() && !self.act;
+        let flag = match (&self.without, &self.pods_fail) {
+            (Some(_), _) => Some("--without"),
+            (None, Some(_)) => Some("--pods-fail"),
+            (None, None) => None,
+        };
+        if let Some(flag) = flag.filter(|_| observes) {
+            return Err(format!(
+                "{flag} needs loops that act: add --act if the server has no control plane of its own, or leave out --kubeconfig"
+            ));
+        }
+        if self.replicas == 0 && self.pods_fail.is_some_and(|fail| fail > 0) {
+            return Err(
+                "--pods-fail needs a pod that can fail: ask for --replicas 1 or more".to_owned(),
+            );
+        }
+        let runs_pods = !observes && self.replicas > 0;
+        let pods_fail = self.pods_fail.unwrap_or(u32::from(runs_pods));
+        let patience = match observes {
+            true => PATIENCE_IN_CLUSTER,
+            false => PATIENCE + PATIENCE_PER_POD * (self.replicas + pods_fail),
+        };
+        let target = match self.kubeconfig {
+            None => Target::Embedded,
+            Some(kubeconfig) => Target::Cluster {
+                kubeconfig,
+                context: self.context,
+                namespace: self.namespace,
+                act: self.act,
+            },
+        };
+        Ok(demo::Options {
+            replicas: self.replicas,
+            pods_fail,
+            without: self.without,
+            cpu: self.cpu,
+            deadline: self.deadline.map_or(patience, Duration::from_secs),
+            target,
+            request_log: self.request_log,
+        })
+    }
+}
+
+impl TypedServe {
+    fn raise(self) -> serve::Options {
+        let kubeconfig = match self.kubeconfig_out {
+            Some(path) => path,
+            None => {
+                let name = format!("kubectl-informer-{}.kubeconfig", std::process::id());
+                std::env::temp_dir().join(name)
+            }
+        };
+        serve::Options {
+            listen: self.listen,
+            kubeconfig,
+        }
+    }
+}
+
+/// One line of clap's several: what is wrong, without the usage.
+fn refuse(error: &clap::Error) -> Asked {
+    let asked_for = [
+        ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    let text = error.to_string();
+    if asked_for.contains(&error.kind()) {
+        return match error.use_stderr() {
+            false => Asked::Help(text),
+            true => Asked::Wrongly("say what to do: demo or serve (see --help)".to_owned()),
+        };
+    }
+    let first: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let what = first.join(" ");
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    Asked::Wrongly(format!("{what} (see --help)"))
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8001".to_owned())
+}
+
+fn quantity(text: &str) -> Result<String, room::NotAQuantity> {
+    room::thousandths(text).map(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Asked {
+        read_from(std::iter::once("kubectl-informer").chain(line.split_whitespace()))
+    }
+
+    fn demo(line: &str) -> demo::Options {
+        match typed(line) {
+            Asked::For(Wanted {
+                command: Command::Demo(options),
+                ..
+            }) => options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn refusal(line: &str) -> String {
+        match typed(line) {
+            Asked::Wrongly(what) => what,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_pod_fails_unless_there_is_none_or_it_is_not_ours() {
+        assert_eq!(demo("demo").pods_fail, 1);
+        assert_eq!(demo("demo --pods-fail 0").pods_fail, 0);
+        assert_eq!(demo("demo --replicas 0").pods_fail, 0);
+        assert_eq!(demo("demo --kubeconfig f").pods_fail, 0);
+        assert_eq!(demo("demo --kubeconfig f --act").pods_fail, 1);
+    }
+
+    #[test]
+    fn more_pods_have_more_time() {
+        assert_eq!(demo("demo --replicas 0").deadline, PATIENCE);
+        assert!(demo("demo --replicas 500").deadline > PATIENCE);
+        assert_eq!(demo("demo --deadline 3").deadline, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_in_one_line_that_says_what_does() {
+        let rows = [
+            ("", "demo or serve"),
+            ("demo --replicas many", "--replicas"),
+            ("demo --replicas 5001", "5000"),
+            ("demo --without kubelet", "node-agent"),
+            ("demo --namespace a", "--kubeconfig"),
+            ("demo --act", "--kubeconfig"),
+            ("demo --kubeconfig f --without scheduler", "--act"),
+            ("demo --kubeconfig f --pods-fail 2", "--act"),
+            ("demo --replicas 0 --pods-fail 1", "--replicas 1"),
+            ("demo --cpu lots", "100m"),
+            ("serve --listen 8080", "127.0.0.1:8001"),
+            ("serve --port 8080", "--port"),
+            ("watch pods", "watch"),
+        ];
+        for (line, says) in rows {
+            let what = refusal(line);
+            assert!(what.contains(says), "{line}: {what}");
+            assert!(!what.contains('\n'), "{line}: {what}");
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_no_mistakes() {
+        for line in ["--help", "demo --help", "--version"] {
+            assert!(matches!(typed(line), Asked::Help(_)), "{line}");
+        }
+    }
+}

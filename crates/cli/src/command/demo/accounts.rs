@@ -1,0 +1,80 @@
+//! What the loops asked the server for, as the server counted it, beside what their caches answered.
+//!
+//! Guarantees: a request counts for the process whose User-Agent it carries, whatever came of it; a watch that streams a list counts as a list.
+
+use std::sync::Arc;
+
+use kube_informer_apiserver::{LoggedRequest, RequestLog, Verb};
+use serde_json::{Value, json};
+
+use crate::output::Row;
+
+/// The verbs that the loops use, as columns.
+const VERBS: [(Verb, &str); 6] = [
+    (Verb::List, "list"),
+    (Verb::Watch, "watch"),
+    (Verb::Get, "get"),
+    (Verb::Create, "create"),
+    (Verb::Patch, "patch"),
+    (Verb::Delete, "delete"),
+];
+
+/// The columns of [`rows`].
+pub(super) fn columns() -> Vec<&'static str> {
+    let verbs = VERBS.iter().map(|(_, name)| *name);
+    verbs.chain(["cache reads"]).collect()
+}
+
+/// A row per process; without a log its requests are unknown.
+pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
+    let row = |(user_agent, reads): &(Arc<str>, u64)| {
+        let own = log.map(|log| log.by_user_agent(user_agent));
+        let count = |verb| own.as_ref().map(|own| own.verb(verb).len() as u64);
+        let numbers = VERBS.iter().map(|(verb, _)| count(*verb));
+        Row {
+            name: user_agent.to_string(),
+            numbers: numbers.chain([Some(*reads)]).collect(),
+        }
+    };
+    reads.iter().map(row).collect()
+}
+
+/// The number of the last request so far.
+pub(super) fn last_sequence(log: &RequestLog) -> u64 {
+    log.iter().last().map_or(0, |request| request.sequence)
+}
+
+/// How many lists these processes have sent since a request.
+pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
+    let theirs = |request: &LoggedRequest| {
+        reads
+            .iter()
+            .any(|(user_agent, _)| **user_agent == *request.user_agent)
+    };
+    let is_list = |request: &LoggedRequest| {
+        request.verb == Verb::List || request.options.send_initial_events == Some(true)
+    };
+    log.iter()
+        .filter(|request| request.sequence > sequence && theirs(request) && is_list(request))
+        .count()
+}
+
+/// The log as JSON, a line per request.
+pub(super) fn json_lines(log: &RequestLog) -> String {
+    let line = |request: &LoggedRequest| -> Value {
+        json!({
+            "sequence": request.sequence,
+            "userAgent": request.user_agent,
+            "verb": request.verb.as_str(),
+            "resource": request.resource,
+            "namespace": request.namespace,
+            "name": request.name,
+            "subresource": request.subresource,
+            "status": request.status,
+            "revision": request.revision,
+        })
+    };
+    log.iter()
+        .map(|request| format!("{}\n", line(request)))
+        .collect()
+}

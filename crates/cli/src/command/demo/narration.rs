@@ -1,0 +1,178 @@
+//! From steps to lines that people can follow.
+//!
+//! Guarantees:
+//! - steps are told in the order of their revisions as far as they come within [`HOLD`]: the loops hear of a change each on its own connection, and a cause should stand before its effect;
+//! - every step is a line of its own while there are few; where there are many, the first [`FIRST`] of a kind and then one in so many, with the count so far.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    control_plane::step::{Kind, Step},
+    output::Line,
+};
+
+/// How long a step waits for one with an earlier revision; below what a reader notices.
+pub(super) const HOLD: Duration = Duration::from_millis(30);
+
+/// Up to so many pods, every step has its line: about a screen and a half.
+const FEW: u32 = 12;
+
+/// Lines of a kind and a loop before they are summed up.
+const FIRST: u64 = 3;
+
+/// Lines of a kind and a loop that sum up, roughly.
+const SUMS: u64 = 10;
+
+/// Steps on their way to being lines.
+pub(super) struct Narration {
+    began: Instant,
+    /// One line stands for so many steps of a kind and a loop.
+    every: u64,
+    arrived: u64,
+    /// By revision, then by arrival.
+    held: BTreeMap<(u64, u64), Step>,
+    told: BTreeMap<(Arc<str>, Kind), u64>,
+}
+
+impl Narration {
+    /// For a story of so many pods.
+    pub(super) fn new(began: Instant, pods: u32) -> Self {
+        let every = if pods <= FEW {
+            1
+        } else {
+            (u64::from(pods) / SUMS).max(2)
+        };
+        Self {
+            began,
+            every,
+            arrived: 0,
+            held: BTreeMap::new(),
+            told: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a step.
+    pub(super) fn take(&mut self, step: Step) {
+        // A revision that is no number has no place in the order; it is told as it comes.
+        let revision = step.revision.to_string().parse().unwrap_or(0);
+        self.arrived += 1;
+        self.held.insert((revision, self.arrived), step);
+    }
+
+    /// When the next lines are due.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.held.values().map(|step| step.at + HOLD).min()
+    }
+
+    /// The lines that are due, and those that belong before them.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
+        let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
+        let Some(last) = due.map(|(place, _)| *place).max() else {
+            return Vec::new();
+        };
+        let rest = self.held.split_off(&(last.0, last.1 + 1));
+        let due = std::mem::replace(&mut self.held, rest);
+        due.into_values()
+            .filter_map(|step| self.line(step))
+            .collect()
+    }
+
+    /// All lines that are left, due or not.
+    pub(super) fn rest(&mut self) -> Vec<Line> {
+        let held = std::mem::take(&mut self.held);
+        held.into_values()
+            .filter_map(|step| self.line(step))
+            .collect()
+    }
+
+    fn line(&mut self, step: Step) -> Option<Line> {
+        let told = self
+            .told
+            .entry((Arc::clone(&step.who), step.kind))
+            .or_default();
+        *told += 1;
+        // Every agent sees every pod that is not its own: one is enough to understand it.
+        let first = if step.kind == Kind::NotMine { 1 } else { FIRST };
+        let text = match *told {
+            number if step.kind == Kind::NotMine && number > first => return None,
+            number if self.every == 1 || number <= first => step.text,
+            number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
+            _ => return None,
+        };
+        Some(Line {
+            at: step.at.saturating_duration_since(self.began),
+            who: step.who.to_string(),
+            text,
+            object: step.object,
+            revision: step.revision.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(at: Instant, kind: Kind, revision: u64) -> Step {
+        Step {
+            at,
+            who: "scheduler".into(),
+            kind,
+            object: format!("pod/{revision}"),
+            revision: revision.into(),
+            text: "bound".to_owned(),
+        }
+    }
+
+    fn revisions(lines: &[Line]) -> Vec<&str> {
+        lines.iter().map(|line| line.revision.as_str()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cause_that_is_heard_of_a_little_later_stands_before_its_effect() {
+        let began = Instant::now();
+        let mut narration = Narration::new(began, 3);
+        narration.take(step(began, Kind::PodRuns, 9));
+        let later = began + Duration::from_millis(5);
+        narration.take(step(later, Kind::PodBound, 8));
+        narration.take(step(later, Kind::PodBound, 12));
+        assert!(narration.due(began + HOLD / 2).is_empty());
+        assert_eq!(narration.next_due(), Some(began + HOLD));
+        assert_eq!(revisions(&narration.due(began + HOLD)), ["8", "9"]);
+        assert_eq!(revisions(&narration.due(later + HOLD)), ["12"]);
+        assert_eq!(narration.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_steps_of_a_kind_become_few_lines_that_count() {
+        let began = Instant::now();
+        let mut narration = Narration::new(began, 500);
+        for revision in 1..=500 {
+            narration.take(step(began, Kind::PodBound, revision));
+        }
+        let lines = narration.rest();
+        assert_eq!(lines.len(), 13);
+        let last = lines.last().unwrap();
+        assert_eq!(
+            (last.text.as_str(), last.revision.as_str()),
+            ("… 500 so far: bound", "500")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_steps_are_a_line_each() {
+        let began = Instant::now();
+        let mut narration = Narration::new(began, 12);
+        for revision in 1..=12 {
+            narration.take(step(began, Kind::PodBound, revision));
+            narration.take(step(began, Kind::NotMine, revision));
+        }
+        assert_eq!(
+            narration.rest().len(),
+            13,
+            "what is not an agent's own is told once"
+        );
+    }
+}

@@ -1,0 +1,318 @@
+//! How far the demo has come, judged by what the loops have told.
+//!
+//! Guarantees: an object counts once per kind of step, however often it is told; without a loop, everything before that loop's first step is still asked for, and nothing after it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use crate::control_plane::step::{Kind, Loop, Step};
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Goal {
+    pub(super) replicas: u32,
+    pub(super) failures: u32,
+    /// The loop that is left out.
+    pub(super) without: Option<Loop>,
+}
+
+/// One thing that must have happened so often before the next one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Milestone {
+    /// The loop that owns the step.
+    owner: Loop,
+    kind: Kind,
+    what: &'static str,
+    wanted: usize,
+}
+
+/// A milestone that is not reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    milestone: Milestone,
+    has: usize,
+}
+
+/// What has been told so far.
+#[derive(Debug)]
+pub(super) struct Progress {
+    goal: Goal,
+    seen: BTreeMap<Kind, BTreeSet<String>>,
+    /// Whether the Deployment's status says that all replicas are ready.
+    ready: bool,
+    /// The last reason for which a pod was left Pending.
+    pending: Option<String>,
+}
+
+// === impl Goal ===
+
+impl Goal {
+    /// In the order in which they are reached.
+    fn milestones(self) -> Vec<Milestone> {
+        let milestone = |owner, kind, what, wanted: u32| Milestone {
+            owner,
+            kind,
+            what,
+            wanted: wanted as usize,
+        };
+        let Goal {
+            replicas, failures, ..
+        } = self;
+        let all = replicas + failures;
+        vec![
+            milestone(
+                Loop::Deployment,
+                Kind::DeploymentSeen,
+                "the Deployment is seen",
+                1,
+            ),
+            milestone(
+                Loop::Deployment,
+                Kind::ReplicaSetCreated,
+                "a ReplicaSet is made",
+                1,
+            ),
+            milestone(
+                Loop::ReplicaSet,
+                Kind::ReplicaSetSeen,
+                "the ReplicaSet is seen",
+                1,
+            ),
+            milestone(
+                Loop::ReplicaSet,
+                Kind::PodCreated,
+                "pods are made",
+                replicas,
+            ),
+            milestone(
+                Loop::Scheduler,
+                Kind::PodQueued,
+                "pods are queued",
+                replicas,
+            ),
+            milestone(
+                Loop::Scheduler,
+                Kind::PodBound,
+                "pods are bound to a node",
+                replicas,
+            ),
+            milestone(
+                Loop::NodeAgent,
+                Kind::PodStarts,
+                "pods are started",
+                replicas,
+            ),
+            milestone(Loop::NodeAgent, Kind::PodRuns, "pods run", replicas),
+            milestone(Loop::NodeAgent, Kind::PodFailed, "pods fail", failures),
+            milestone(
+                Loop::ReplicaSet,
+                Kind::PodDeleted,
+                "failed pods are deleted",
+                failures,
+            ),
+            milestone(
+                Loop::ReplicaSet,
+                Kind::PodCreated,
+                "failed pods are replaced",
+                all,
+            ),
+            milestone(Loop::NodeAgent, Kind::PodRuns, "replacements run", all),
+            milestone(
+                Loop::Deployment,
+                Kind::AllReady,
+                "the Deployment's status says that all replicas are ready",
+                1,
+            ),
+        ]
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    pub(super) fn new(goal: Goal) -> Self {
+        Self {
+            goal,
+            seen: BTreeMap::new(),
+            ready: false,
+            pending: None,
+        }
+    }
+
+    pub(super) fn take(&mut self, step: &Step) {
+        match step.kind {
+            Kind::AllReady => self.ready = true,
+            Kind::NotAllReady => self.ready = false,
+            Kind::NoNodeFits => self.pending = Some(step.text.clone()),
+            _ => {}
+        }
+        let objects = self.seen.entry(step.kind).or_default();
+        objects.insert(step.object.clone());
+    }
+
+    /// How many objects have come to a step.
+    pub(super) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::AllReady => usize::from(self.ready),
+            kind => self.seen.get(&kind).map_or(0, BTreeSet::len),
+        }
+    }
+
+    /// The first milestone that is not reached; none when the goal is, or when the loop that is left out would be next.
+    pub(super) fn missing(&self) -> Option<Missing> {
+        for milestone in self.goal.milestones() {
+            if Some(milestone.owner) == self.goal.without {
+                return None;
+            }
+            let has = self.count(milestone.kind);
+            if has < milestone.wanted {
+                return Some(Missing { milestone, has });
+            }
+        }
+        None
+    }
+
+    /// Why a pod has been left Pending, if one is the reason for what is missing.
+    pub(super) fn pending(&self) -> Option<&str> {
+        let missing = self.missing()?;
+        let waits =
+            missing.milestone.owner != Loop::Deployment || missing.milestone.kind == Kind::AllReady;
+        self.pending.as_deref().filter(|_| waits)
+    }
+
+    /// Where everything has stopped for want of the loop that is left out.
+    pub(super) fn standstill(&self) -> Option<String> {
+        let count = |kind| self.count(kind);
+        Some(match self.goal.without? {
+            Loop::Deployment => "nobody makes a ReplicaSet: the Deployment stays alone".to_owned(),
+            Loop::ReplicaSet => "nobody makes pods: the ReplicaSet stays without".to_owned(),
+            Loop::Scheduler => {
+                let pods = count(Kind::PodCreated);
+                format!("nobody schedules: {pods} pods stay without a node")
+            }
+            Loop::NodeAgent => {
+                let pods = count(Kind::PodBound);
+                format!("nobody starts containers: {pods} pods have a node and stay Pending")
+            }
+        })
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Missing { milestone, has } = self;
+        let Milestone {
+            owner,
+            what,
+            wanted,
+            ..
+        } = milestone;
+        write!(
+            f,
+            "{what} ({has} of {wanted}), which is up to the {owner} loop"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::Instant;
+
+    fn told(progress: &mut Progress, kind: Kind, objects: &[&str]) {
+        for object in objects {
+            progress.take(&Step {
+                at: Instant::now(),
+                who: "x".into(),
+                kind,
+                object: (*object).to_owned(),
+                revision: 1.into(),
+                text: "why".to_owned(),
+            });
+        }
+    }
+
+    fn progress(replicas: u32, failures: u32, without: Option<Loop>) -> Progress {
+        Progress::new(Goal {
+            replicas,
+            failures,
+            without,
+        })
+    }
+
+    fn until_running(progress: &mut Progress, pods: &[&str]) {
+        told(progress, Kind::DeploymentSeen, &["d"]);
+        told(progress, Kind::ReplicaSetCreated, &["r"]);
+        told(progress, Kind::ReplicaSetSeen, &["r"]);
+        for kind in [
+            Kind::PodCreated,
+            Kind::PodQueued,
+            Kind::PodBound,
+            Kind::PodStarts,
+            Kind::PodRuns,
+        ] {
+            told(progress, kind, pods);
+        }
+    }
+
+    #[test]
+    fn the_first_thing_that_has_not_happened_is_named_with_its_owner() {
+        let mut progress = progress(2, 0, None);
+        until_running(&mut progress, &["a"]);
+        told(&mut progress, Kind::PodCreated, &["a"]);
+        let missing = progress.missing().unwrap().to_string();
+        assert_eq!(
+            missing,
+            "pods are made (1 of 2), which is up to the replica-set loop"
+        );
+    }
+
+    #[test]
+    fn ready_replicas_do_not_end_it_before_the_failures_have_come_and_been_mended() {
+        let mut progress = progress(1, 1, None);
+        until_running(&mut progress, &["a"]);
+        told(&mut progress, Kind::AllReady, &["d"]);
+        assert!(
+            progress
+                .missing()
+                .unwrap()
+                .to_string()
+                .starts_with("pods fail")
+        );
+        told(&mut progress, Kind::PodFailed, &["a"]);
+        told(&mut progress, Kind::NotAllReady, &["d"]);
+        told(&mut progress, Kind::PodDeleted, &["a"]);
+        until_running(&mut progress, &["b"]);
+        assert!(progress.missing().is_some(), "not ready again yet");
+        told(&mut progress, Kind::AllReady, &["d"]);
+        assert_eq!(progress.missing(), None);
+    }
+
+    #[test]
+    fn without_a_loop_what_comes_before_its_first_step_is_asked_for_and_no_more() {
+        for without in Loop::ALL {
+            let mut progress = progress(1, 1, Some(without));
+            assert_eq!(progress.missing().is_none(), without == Loop::Deployment);
+            until_running(&mut progress, &["a"]);
+            assert_eq!(progress.missing(), None, "{without}");
+            assert!(progress.standstill().unwrap().starts_with("nobody"));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_fits_nowhere_is_the_reason_only_while_something_is_missing() {
+        let mut progress = progress(1, 0, None);
+        told(&mut progress, Kind::DeploymentSeen, &["d"]);
+        told(&mut progress, Kind::ReplicaSetCreated, &["r"]);
+        told(&mut progress, Kind::ReplicaSetSeen, &["r"]);
+        told(&mut progress, Kind::PodCreated, &["a"]);
+        told(&mut progress, Kind::PodQueued, &["a"]);
+        told(&mut progress, Kind::NoNodeFits, &["a"]);
+        assert_eq!(progress.pending(), Some("why"));
+        until_running(&mut progress, &["a"]);
+        told(&mut progress, Kind::AllReady, &["d"]);
+        assert_eq!(progress.pending(), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Watches the steps, prints them as they come, and says when the demo has ended.
+//!
+//! Guarantees: it ends by what was told, or by silence, and only at last by its deadline.
+
+use std::time::Duration;
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{Goal, Options, narration::Narration, progress::Progress};
+use crate::{
+    control_plane::step::{Kind, Step},
+    interrupt::{Interrupt, Signal},
+    output,
+};
+
+/// The last statuses come after the goal is reached; nothing more is expected after so long.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// Nothing moves any more when nothing was told for so long; a doomed container lives a fraction of it.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// What has become of the demo.
+pub(super) enum Verdict {
+    /// The goal.
+    Reached(String),
+    /// A loop is left out, and everything stands still before its part.
+    Stopped(String),
+    /// Neither; says which step is missing.
+    NotReached(String),
+}
+
+/// What is shown and what is known.
+pub(super) struct Show {
+    goal: Goal,
+    progress: Progress,
+    narration: Narration,
+    began: Instant,
+    deadline: Duration,
+    last_step: Instant,
+}
+
+/// Why it looks up.
+enum Woken {
+    Told(Step),
+    LinesDue,
+    Silence,
+    Deadline,
+}
+
+impl Show {
+    pub(super) fn new(options: &Options, began: Instant) -> Self {
+        let goal = Goal {
+            replicas: options.replicas,
+            failures: options.pods_fail,
+            without: options.without,
+        };
+        Self {
+            goal,
+            progress: Progress::new(goal),
+            narration: Narration::new(began, goal.replicas + goal.failures),
+            began,
+            deadline: options.deadline,
+            last_step: began,
+        }
+    }
+
+    /// Follows the steps to the end.
+    ///
+    /// # Errors
+    /// The signal that came first.
+    pub(super) async fn watch(
+        &mut self,
+        steps: &mut mpsc::Receiver<Step>,
+        interrupt: &mut Interrupt,
+    ) -> Result<Verdict, Signal> {
+        self.last_step = Instant::now();
+        let ended = loop {
+            let woken = tokio::select! {
+                biased;
+                signal = interrupt.next() => break Err(signal),
+                Some(step) = steps.recv() => Woken::Told(step),
+                () = until(self.narration.next_due()) => Woken::LinesDue,
+                () = sleep_until(self.last_step + self.patience()) => Woken::Silence,
+                () = sleep_until(self.began + self.deadline) => Woken::Deadline,
+            };
+            match woken {
+                Woken::Told(step) => {
+                    self.last_step = step.at.max(self.last_step);
+                    self.progress.take(&step);
+                    self.narration.take(step);
+                }
+                Woken::LinesDue => {
+                    for line in self.narration.due(Instant::now()) {
+                        output::say(line);
+                    }
+                }
+                Woken::Silence => break Ok(self.verdict()),
+                Woken::Deadline => break Ok(self.overdue()),
+            }
+        };
+        for line in self.narration.rest() {
+            output::say(line);
+        }
+        ended
+    }
+
+    /// How long silence must last to mean something.
+    fn patience(&self) -> Duration {
+        let is_reached = self.progress.missing().is_none();
+        match (is_reached, self.goal.without) {
+            (true, None) => SETTLED,
+            (true, Some(_)) => QUIET,
+            (false, _) if self.progress.pending().is_some() => QUIET,
+            (false, _) => self.deadline,
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        if self.progress.missing().is_some() {
+            return self.overdue();
+        }
+        if let Some(standstill) = self.progress.standstill() {
+            let quiet = QUIET.as_secs();
+            return Verdict::Stopped(format!(
+                "Nothing has moved for {quiet} s, as expected: {standstill}."
+            ));
+        }
+        let failed = self.progress.count(Kind::PodFailed);
+        let replicas = self.goal.replicas;
+        let seconds = self.last_step.duration_since(self.began).as_secs_f64();
+        Verdict::Reached(format!(
+            "Reached after {seconds:.1} s: {replicas} of {replicas} replicas are ready, {failed} failed on the way and were replaced."
+        ))
+    }
+
+    fn overdue(&self) -> Verdict {
+        let Some(missing) = self.progress.missing() else {
+            return self.verdict();
+        };
+        Verdict::NotReached(match self.progress.pending() {
+            Some(why) => {
+                format!("{missing}; the scheduler {why}; ask for less with --cpu or --replicas")
+            }
+            None => {
+                let deadline = self.deadline.as_secs_f64();
+                format!("{missing}, within {deadline:.1} s; give it more time with --deadline")
+            }
+        })
+    }
+}
+
+/// Waits until then, or for ever.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}

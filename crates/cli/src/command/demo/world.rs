@@ -1,0 +1,429 @@
+//! Where the demo takes place: an embedded API server, or a real one.
+//!
+//! Guarantees:
+//! - everything that the demo makes carries its label with a value of its own, and the loops see nothing else;
+//! - on a real server all of it is removed at the end, by that label, whatever the end is; of the embedded server nothing is left anyway.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, path::Path, time::Duration};
+
+use anyhow::{Context as _, anyhow, bail};
+use http::{HeaderValue, header::USER_AGENT};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    core::v1::{Namespace, Node, Pod},
+};
+use kube_client::{
+    Api, Client, Config,
+    api::{DeleteParams, ListParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use kube_informer::{Object, Selector};
+use kube_informer_apiserver::{Listening, RequestLog, Server};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Options, Target};
+use crate::control_plane::Scope;
+
+/// The label of everything that a demo makes; its value is the demo's own.
+const LABEL: &str = "kube-informer-demo";
+
+/// The User-Agent of the demo itself, which makes the Deployment as a user would.
+const USER: &str = "user";
+
+/// The nodes that the demo brings.
+const NODES: [&str; 2] = ["node-1", "node-2"];
+
+/// A server that takes longer over a request is not there, as far as people are concerned.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long the removal of what the demo has made may take.
+const REMOVAL: Duration = Duration::from_secs(20);
+
+/// Where the demo takes place.
+pub(super) struct World {
+    config: Config,
+    namespace: String,
+    /// The label's value.
+    run: String,
+    /// A real server has room for several demos, so their names differ.
+    prefix: String,
+    place: Place,
+}
+
+enum Place {
+    Embedded {
+        server: Server,
+        listening: Listening,
+    },
+    Cluster {
+        act: bool,
+    },
+}
+
+impl World {
+    /// Starts the embedded server, or makes sure that the real one answers.
+    ///
+    /// # Errors
+    /// The server can't be reached, or the kubeconfig does not lead to one.
+    pub(super) async fn open(options: &Options) -> anyhow::Result<World> {
+        let Target::Cluster {
+            kubeconfig,
+            context,
+            namespace,
+            act,
+        } = &options.target
+        else {
+            return World::embedded().await;
+        };
+        let mut config = config_of(kubeconfig, context.as_deref()).await?;
+        if let Some(namespace) = namespace {
+            config.default_namespace.clone_from(namespace);
+        }
+        let run = format!("{:08x}", fastrand::u32(..));
+        let world = World {
+            namespace: config.default_namespace.clone(),
+            config,
+            prefix: format!("informer-demo-{run}-"),
+            run,
+            place: Place::Cluster { act: *act },
+        };
+        world.is_there().await?;
+        Ok(world)
+    }
+
+    async fn embedded() -> anyhow::Result<World> {
+        let mut world = World {
+            config: Config::new(http::Uri::default()),
+            namespace: "default".to_owned(),
+            run: "embedded".to_owned(),
+            prefix: String::new(),
+            place: Place::Cluster { act: true },
+        };
+        let server = Server::builder()
+            .seed(NODES.iter().map(|node| world.node(node)))
+            .build();
+        let listening = server
+            .listen((Ipv4Addr::LOCALHOST, 0).into())
+            .await
+            .context("can't listen on a port of 127.0.0.1: is the loopback interface up?")?;
+        let uri = format!("http://{}", listening.local_addr());
+        world.config = Config::new(uri.parse()?);
+        world.place = Place::Embedded { server, listening };
+        Ok(world)
+    }
+
+    /// Whether the server answers, and has the namespace.
+    async fn is_there(&self) -> anyhow::Result<()> {
+        let client = self.client(USER)?;
+        let url = &self.config.cluster_url;
+        let version = tokio::time::timeout(ANSWER, client.apiserver_version()).await;
+        match version {
+            Ok(Ok(_)) => {}
+            Ok(Err(kube_client::Error::Api(status))) => bail!(
+                "the API server at {url} refuses: {}; check the user of the kubeconfig",
+                status.message
+            ),
+            Ok(Err(error)) => bail!(
+                "can't reach the API server at {url}: {}; check that it runs, and the address in the kubeconfig",
+                root_cause(&error)
+            ),
+            Err(_) => bail!(
+                "no answer from the API server at {url} within {} s; check that it runs, and the address in the kubeconfig",
+                ANSWER.as_secs()
+            ),
+        }
+        let namespaces: Api<Namespace> = Api::all(client);
+        match namespaces.get(&self.namespace).await {
+            Err(kube_client::Error::Api(status)) if status.is_not_found() => bail!(
+                "there is no namespace {:?} on {url}: name another with --namespace, or create it",
+                self.namespace
+            ),
+            // Whoever may not read namespaces may still use one.
+            _ => Ok(()),
+        }
+    }
+
+    /// A line for people about where this is.
+    pub(super) fn description(&self) -> String {
+        let url = &self.config.cluster_url;
+        match &self.place {
+            Place::Embedded { .. } => {
+                format!("An embedded API server listens at {url}, with two nodes.")
+            }
+            Place::Cluster { act: true } => format!(
+                "The API server is {url}; the loops act there, in namespace {} and on two nodes of the demo.",
+                self.namespace
+            ),
+            Place::Cluster { act: false } => format!(
+                "The API server is {url}; the loops only observe, in namespace {}.",
+                self.namespace
+            ),
+        }
+    }
+
+    /// A client of its own for one process, which the server knows by its User-Agent.
+    pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
+        let mut config = self.config.clone();
+        let value = HeaderValue::from_str(user_agent)?;
+        config.headers.push((USER_AGENT, value));
+        kube_informer::client::connect(config)
+            .context("no client can be made of this kubeconfig: check its certificates and proxy")
+    }
+
+    /// What the loops see.
+    pub(super) fn scope(&self) -> anyhow::Result<Scope> {
+        let selector: Selector = self.selector().parse()?;
+        Ok(Scope {
+            namespace: self.namespace.clone(),
+            selector,
+        })
+    }
+
+    /// Whether the loops act.
+    pub(super) fn acts(&self) -> bool {
+        !matches!(self.place, Place::Cluster { act: false })
+    }
+
+    /// The names of the nodes that the demo brings, which are none where it only observes.
+    pub(super) fn nodes(&self) -> Vec<String> {
+        let name = |node: &&str| format!("{}{node}", self.prefix);
+        match self.acts() {
+            true => NODES.iter().map(name).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// What the embedded server was asked; unknown of a real one.
+    pub(super) fn requests(&self) -> Option<RequestLog> {
+        match &self.place {
+            Place::Embedded { server, .. } => Some(server.requests()),
+            Place::Cluster { .. } => None,
+        }
+    }
+
+    /// Makes the nodes where there are none yet.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub(super) async fn create_nodes(&self) -> anyhow::Result<()> {
+        if !matches!(self.place, Place::Cluster { act: true }) {
+            return Ok(());
+        }
+        let nodes: Api<Node> = Api::all(self.client(USER)?);
+        for name in self.nodes() {
+            let node: Node = serde_json::from_value(self.node(&name))?;
+            nodes
+                .create(&PostParams::default(), &node)
+                .await
+                .map_err(|error| refused("create a Node", &error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the Deployment that everything follows from.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub(super) async fn create_deployment(
+        &self,
+        options: &Options,
+    ) -> anyhow::Result<Object<Deployment>> {
+        let deployments: Api<Deployment> = Api::namespaced(self.client(USER)?, &self.namespace);
+        let deployment = serde_json::from_value(self.deployment(options))?;
+        let created = deployments
+            .create(&PostParams::default(), &deployment)
+            .await
+            .map_err(|error| refused("create a Deployment", &error))?;
+        Ok(Object::new(created)?)
+    }
+
+    /// Removes what the demo has made, and says what that was; stops the embedded server.
+    ///
+    /// # Errors
+    /// Something may be left; the message says how to remove it.
+    pub(super) async fn clean_up(self) -> anyhow::Result<String> {
+        let advice = format!(
+            "remove what is left with: kubectl delete deployments,replicasets,pods -n {} -l {}",
+            self.namespace,
+            self.selector()
+        );
+        let act = match self.place {
+            Place::Embedded { listening, .. } => {
+                listening.shutdown().await;
+                return Ok("The embedded server and all that was in it are gone.".to_owned());
+            }
+            Place::Cluster { act } => act,
+        };
+        match tokio::time::timeout(REMOVAL, self.remove_all(act)).await {
+            Ok(Ok(removed)) => Ok(removed),
+            Ok(Err(error)) => Err(error.context(advice)),
+            Err(_) => {
+                Err(anyhow!("the server took longer than {} s", REMOVAL.as_secs()).context(advice))
+            }
+        }
+    }
+
+    /// From the owners down, so that nobody makes anew what is removed.
+    async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
+        let client = self.client(USER)?;
+        let here = &self.namespace;
+        let background = DeleteParams::background();
+        // Without a kubelet nobody else would end a pod's grace period.
+        let pods = match act {
+            true => DeleteParams::default().grace_period(0),
+            false => DeleteParams::default(),
+        };
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), here);
+        let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), here);
+        let in_pods: Api<Pod> = Api::namespaced(client.clone(), here);
+        let mut removed = vec![
+            format!(
+                "{} Deployment(s)",
+                self.remove(&deployments, &background).await?
+            ),
+            format!("{} ReplicaSet(s)", self.remove(&sets, &background).await?),
+            format!("{} pod(s)", self.remove(&in_pods, &pods).await?),
+        ];
+        if act {
+            let nodes: Api<Node> = Api::all(client);
+            removed.push(format!(
+                "{} Node(s)",
+                self.remove(&nodes, &background).await?
+            ));
+        }
+        Ok(format!(
+            "Removed what the demo had made: {}.",
+            removed.join(", ")
+        ))
+    }
+
+    async fn remove<K>(&self, api: &Api<K>, params: &DeleteParams) -> anyhow::Result<usize>
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let ours = ListParams::default().labels(&self.selector());
+        let found = api.list(&ours).await?.items.len();
+        if found > 0 {
+            api.delete_collection(params, &ours).await?;
+        }
+        Ok(found)
+    }
+
+    fn selector(&self) -> String {
+        format!("{LABEL}={}", self.run)
+    }
+
+    fn labels(&self) -> BTreeMap<&str, &str> {
+        BTreeMap::from([(LABEL, self.run.as_str())])
+    }
+
+    /// A node with room for 320 of the demo's pods.
+    fn node(&self, name: &str) -> Value {
+        let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
+        json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": self.labels()},
+            "status": {
+                "capacity": room,
+                "allocatable": room,
+                "conditions": [{"type": "Ready", "status": "True", "reason": "Demo"}],
+            },
+        })
+    }
+
+    fn deployment(&self, options: &Options) -> Value {
+        let name = format!("{}web", self.prefix);
+        let mut labels = self.labels();
+        labels.insert("app", &name);
+        let mut spec = json!({
+            "containers": [{
+                "name": "main",
+                "image": "registry.k8s.io/pause:3.10",
+                "resources": {"requests": {"cpu": options.cpu, "memory": "64Mi"}},
+            }],
+            "automountServiceAccountToken": false,
+        });
+        if self.acts() {
+            // A scheduler that the server may have after all leaves these pods to ours.
+            spec["schedulerName"] = json!("kubectl-informer-demo");
+        }
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+            "spec": {
+                "replicas": options.replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        })
+    }
+}
+
+async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config> {
+    let shown = path.display();
+    if let Err(error) = std::fs::File::open(path) {
+        bail!("can't read the kubeconfig {shown}: {error}; give another with --kubeconfig");
+    }
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
+        let error = one_line(&error.to_string());
+        anyhow!("{shown} is not a kubeconfig: {error}; give another with --kubeconfig")
+    })?;
+    let contexts: Vec<_> = kubeconfig
+        .contexts
+        .iter()
+        .map(|context| &*context.name)
+        .collect();
+    let wanted = context.or(kubeconfig.current_context.as_deref());
+    if !wanted.is_some_and(|wanted| contexts.contains(&wanted)) {
+        let has = match contexts.is_empty() {
+            true => "none".to_owned(),
+            false => contexts.join(", "),
+        };
+        let what = match wanted {
+            Some(wanted) => format!("{shown} has no context {wanted:?}"),
+            None => format!("{shown} has no current context"),
+        };
+        bail!("{what}: give one with --context; it has {has}");
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| {
+            let error = one_line(&error.to_string());
+            anyhow!("the kubeconfig {shown} can't be used: {error}; repair it, or give another")
+        })
+}
+
+fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
+    match error {
+        kube_client::Error::Api(status) => {
+            anyhow!(
+                "the server does not let us {what}: {}; check the user's rights",
+                status.message
+            )
+        }
+        error => anyhow!(
+            "can't {what}: {}; check that the server still runs",
+            root_cause(error)
+        ),
+    }
+}
+
+/// What is at the bottom of an error, in one line.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    one_line(&cause.to_string())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,316 @@
+//! The demo's control plane: independent loops that talk only through objects on an API server.
+//!
+//! Guarantees:
+//! - a loop reads from its informers' caches and writes with requests; none lists, polls, or calls another. The one read that is a request is a node agent's, before it writes a pod's end;
+//! - handlers see, workers act: without workers the loops only observe, and tell the same steps of whoever acts;
+//! - each process has one client and one factory: the Deployment and the ReplicaSet controller share theirs, as in kube-controller-manager;
+//! - after [`ControlPlane::shutdown`] no task, watch or request of a loop is left.
+
+pub(crate) mod deployment;
+pub(crate) mod node_agent;
+pub(crate) mod replica_set;
+pub(crate) mod scheduler;
+pub(crate) mod step;
+
+mod cache;
+mod expectations;
+pub(crate) mod room;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::NamespaceResourceScope;
+use kube_client::{Api, Client};
+use kube_core::Resource;
+use kube_informer::{
+    InformerOptions, ObjectName, Selector, SharedInformer, SharedInformerFactory,
+    factory::{CacheSyncError, wait_for_cache_sync},
+    shared_informer::WaitForSync,
+    status::StatusReader,
+    workqueue::RateLimitingQueue,
+};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::{sync::mpsc, task::JoinSet};
+
+use self::{
+    cache::{Cache, Reads},
+    step::{Step, Teller},
+};
+
+/// How long workers may take over the requests they are in when the control plane stops.
+const LAST_REQUESTS: Duration = Duration::from_secs(2);
+
+/// Brings the cluster one step closer to what one object says.
+pub(crate) trait Reconciler: Send + Sync + 'static {
+    /// Reads what is from the caches, compares it with what is wanted, and sends what is missing.
+    ///
+    /// # Errors
+    /// A request was refused, or something can't be read; it is tried again later.
+    fn reconcile(
+        &self,
+        name: &ObjectName,
+    ) -> impl Future<Output = Result<(), anyhow::Error>> + Send;
+}
+
+/// Which objects the loops see.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) namespace: String,
+    pub(crate) selector: Selector,
+}
+
+/// The loops, their informers and their workers.
+pub(crate) struct ControlPlane {
+    scope: Scope,
+    steps: mpsc::Sender<Step>,
+    processes: Vec<Process>,
+    queues: Vec<RateLimitingQueue<ObjectName>>,
+    /// Not running yet.
+    waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    running: JoinSet<()>,
+    stopping: Arc<AtomicBool>,
+    troubles: Troubles,
+}
+
+/// One process of a real control plane: a client with its own User-Agent, and what it shares.
+pub(crate) struct Process {
+    user_agent: Arc<str>,
+    client: Client,
+    factory: SharedInformerFactory,
+    scope: Scope,
+    steps: mpsc::Sender<Step>,
+    reads: Reads,
+    /// By kind.
+    informers: BTreeMap<String, (StatusReader, WaitForSync)>,
+}
+
+/// The last failure of each loop.
+type Troubles = Arc<Mutex<BTreeMap<Arc<str>, String>>>;
+
+// === impl ControlPlane ===
+
+impl ControlPlane {
+    pub(crate) fn new(scope: Scope, steps: mpsc::Sender<Step>) -> Self {
+        Self {
+            scope,
+            steps,
+            processes: Vec::new(),
+            queues: Vec::new(),
+            waiting: Vec::new(),
+            running: JoinSet::new(),
+            stopping: Arc::default(),
+            troubles: Troubles::default(),
+        }
+    }
+
+    /// A process of its own; to be given back with [`ControlPlane::host`].
+    pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
+        let factory = SharedInformerFactory::builder(client.clone())
+            .namespaces([self.scope.namespace.as_str()])
+            .build();
+        Process {
+            user_agent: Arc::from(user_agent),
+            client,
+            factory,
+            scope: self.scope.clone(),
+            steps: self.steps.clone(),
+            reads: Reads::default(),
+            informers: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a process whose loops have been opened.
+    pub(crate) fn host(&mut self, process: Process) {
+        self.processes.push(process);
+    }
+
+    /// Gives a loop its workers, which begin with [`ControlPlane::act`].
+    pub(crate) fn staff<R: Reconciler>(
+        &mut self,
+        who: &str,
+        queue: RateLimitingQueue<ObjectName>,
+        reconciler: R,
+        workers: usize,
+    ) {
+        let who: Arc<str> = Arc::from(who);
+        let reconciler = Arc::new(reconciler);
+        for _ in 0..workers {
+            let shift = Shift {
+                who: Arc::clone(&who),
+                queue: queue.clone(),
+                stopping: Arc::clone(&self.stopping),
+                troubles: Arc::clone(&self.troubles),
+            };
+            self.waiting
+                .push(Box::pin(shift.work(Arc::clone(&reconciler))));
+        }
+        self.queues.push(queue);
+    }
+
+    /// Starts all informers and waits until every cache is filled.
+    ///
+    /// # Errors
+    /// Some are not within `deadline`, or the server refuses for good.
+    pub(crate) async fn observe(&self, deadline: Duration) -> Result<(), CacheSyncError> {
+        let mut waits = Vec::new();
+        for process in &self.processes {
+            process.factory.start();
+            waits.extend(process.informers.values().map(|(_, wait)| wait.clone()));
+        }
+        wait_for_cache_sync(waits)
+            .deadline(deadline)
+            .fail_fast()
+            .await
+    }
+
+    /// Lets the workers begin.
+    pub(crate) fn act(&mut self) {
+        for worker in self.waiting.drain(..) {
+            self.running.spawn(worker);
+        }
+    }
+
+    /// Each process with the number of reads its caches have answered.
+    pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
+        let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
+        self.processes.iter().map(reads).collect()
+    }
+
+    /// What each informer is doing, and what failed last in each loop; one line each.
+    pub(crate) fn report(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for process in &self.processes {
+            for (kind, (status, _)) in &process.informers {
+                lines.push(format!("{}, {kind}: {}", process.user_agent, status.get()));
+            }
+        }
+        let troubles = self.troubles.lock();
+        lines.extend(
+            troubles
+                .iter()
+                .map(|(who, trouble)| format!("{who}: {trouble}")),
+        );
+        lines
+    }
+
+    /// Stops all: workers after the request they are in, then the informers.
+    pub(crate) async fn shutdown(mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        for queue in &self.queues {
+            queue.shut_down();
+        }
+        let ended = async { while self.running.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_REQUESTS, ended).await.is_err() {
+            self.running.shutdown().await;
+        }
+        for process in &self.processes {
+            process.factory.shutdown().await;
+        }
+    }
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Tells steps under a name, which is the loop's.
+    pub(crate) fn teller(&self, who: &str) -> Teller {
+        Teller::new(who, self.steps.clone())
+    }
+
+    /// The informer of a kind over the demo's objects; one per process, whoever of its loops asks.
+    fn informer<K>(&mut self) -> SharedInformer<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+    {
+        let options = InformerOptions::new().labels(self.scope.selector.clone());
+        let informer = self
+            .factory
+            .informer_with::<K>(options)
+            .expect("all loops of a process ask for the same options");
+        let known = (informer.status(), informer.wait_for_sync());
+        self.informers.insert(K::plural(&()).into_owned(), known);
+        informer
+    }
+
+    fn cache<K>(&self, informer: &SharedInformer<K>) -> Cache<K>
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        Cache::new(informer, self.reads.clone())
+    }
+
+    /// The door for writes in the demo's namespace.
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.scope.namespace)
+    }
+}
+
+/// What one worker has.
+struct Shift {
+    who: Arc<str>,
+    queue: RateLimitingQueue<ObjectName>,
+    stopping: Arc<AtomicBool>,
+    troubles: Troubles,
+}
+
+impl Shift {
+    async fn work<R: Reconciler>(self, reconciler: Arc<R>) {
+        while let Some(item) = self.queue.get().await {
+            if self.stopping.load(Ordering::Relaxed) {
+                item.done();
+                continue;
+            }
+            match reconciler.reconcile(item.key()).await {
+                Ok(()) => item.forget(),
+                Err(error) => {
+                    let who = &*self.who;
+                    tracing::info!(who, name = %item.key(), "tries again: {error:#}");
+                    let trouble = format!("{}: {error:#}", item.key());
+                    self.troubles.lock().insert(Arc::clone(&self.who), trouble);
+                    item.retry();
+                }
+            }
+        }
+    }
+}
+
+/// The uid of the object that controls this one, if it is of that kind.
+fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
+    let owners = object.meta().owner_references.iter().flatten();
+    owners
+        .filter(|owner| owner.controller == Some(true) && owner.kind == kind)
+        .map(|owner| owner.uid.clone())
+        .next()
+}
+
+/// The name of the object that controls this one, if it is of that kind.
+fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
+    let meta = object.meta();
+    let owners = meta.owner_references.iter().flatten();
+    owners
+        .filter(|owner| owner.controller == Some(true) && owner.kind == kind)
+        .map(|owner| ObjectName::new(meta.namespace.as_deref(), &owner.name))
+        .next()
+}
+
+/// Whether an object is about to go.
+fn is_leaving<K: Resource>(object: &K) -> bool {
+    object.meta().deletion_timestamp.is_some()
+}
+
+/// Whether a refusal says that the object is gone, which is what a deletion wants.
+fn is_gone(error: &kube_client::Error) -> bool {
+    matches!(error, kube_client::Error::Api(status) if status.is_not_found())
+}

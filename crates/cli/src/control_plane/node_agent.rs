@@ -1,0 +1,412 @@
+//! A node agent: starts the pods that are bound to its node, and writes what becomes of them.
+//!
+//! Its containers are imaginary: they run from the moment they are started, and those that [`Fates`] dooms end after [`LIFETIME`].
+//!
+//! Guarantees:
+//! - it never touches a pod of another node;
+//! - before it writes a pod's end it reads the pod from the server, not from the cache: the last word about a pod must not rest on an old state.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use kube_informer::{
+    Event, EventHandler, Object, ObjectName,
+    workqueue::{RateLimitingQueue, rate_limiter},
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    ControlPlane, Process, Reconciler,
+    cache::Cache,
+    is_gone, is_leaving,
+    step::{Kind, Loop, Teller},
+};
+
+/// How long a doomed container runs: long enough to see its pod ready, short enough to wait for.
+pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
+
+/// Pods started at a time on one node.
+const WORKERS: usize = 2;
+
+/// How many of the next containers to be started will end; shared by all nodes, as bad luck is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fates(Arc<AtomicU32>);
+
+struct Agent {
+    /// The node's name.
+    node: String,
+    pods: Cache<Pod>,
+    containers: Mutex<BTreeMap<ObjectName, Container>>,
+    fates: Fates,
+    queue: RateLimitingQueue<ObjectName>,
+    teller: Teller,
+    write_pods: Api<Pod>,
+}
+
+/// A pod's container on this node.
+#[derive(Clone, Debug)]
+struct Container {
+    /// Of the pod: another pod of that name has another container.
+    pod_uid: String,
+    ends: Option<Instant>,
+}
+
+/// Hears of all pods, and queues those of its node.
+struct Pods {
+    /// Whose pods are told as its own; those of every node if `None`.
+    node: Option<String>,
+    queue: RateLimitingQueue<ObjectName>,
+    teller: Teller,
+}
+
+/// Opens the loop of one node in a process of its own.
+///
+/// # Errors
+/// The process has been shut down.
+pub(crate) fn open(
+    plane: &mut ControlPlane,
+    process: &mut Process,
+    node: &str,
+    fates: &Fates,
+) -> Result<(), anyhow::Error> {
+    let who = format!("{}/{node}", Loop::NodeAgent);
+    let teller = process.teller(&who);
+    let pods = process.informer::<Pod>();
+    let queue = RateLimitingQueue::new(rate_limiter::controller_default());
+    pods.handler(Pods {
+        node: Some(node.to_owned()),
+        queue: queue.clone(),
+        teller: teller.clone(),
+    })
+    .register()?;
+    let agent = Agent {
+        node: node.to_owned(),
+        pods: process.cache(&pods),
+        containers: Mutex::default(),
+        fates: fates.clone(),
+        queue: queue.clone(),
+        teller,
+        write_pods: process.api(),
+    };
+    plane.staff(&who, queue, agent, WORKERS);
+    Ok(())
+}
+
+/// Tells what the agents of all nodes do, without doing anything.
+///
+/// # Errors
+/// The process has been shut down.
+pub(crate) fn observe_all(process: &mut Process) -> Result<(), anyhow::Error> {
+    let pods = process.informer::<Pod>();
+    pods.handler(Pods {
+        node: None,
+        queue: RateLimitingQueue::new(rate_limiter::controller_default()),
+        teller: process.teller(Loop::NodeAgent.as_str()),
+    })
+    .register()?;
+    Ok(())
+}
+
+/// The node that a pod is bound to.
+pub(super) fn node_of(pod: &Pod) -> Option<&str> {
+    let spec = pod.spec.as_ref();
+    spec.and_then(|spec| spec.node_name.as_deref())
+        .filter(|node| !node.is_empty())
+}
+
+fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status
+        .and_then(|status| status.phase.as_deref())
+        .unwrap_or_default()
+}
+
+/// Whether a pod has ended for good, in whatever way.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), "Failed" | "Succeeded")
+}
+
+/// Whether a pod runs and says that it is ready.
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());
+    phase(pod) == "Running" && conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+}
+
+impl Fates {
+    /// So many containers will end.
+    pub(crate) fn new(doomed: u32) -> Self {
+        Self(Arc::new(AtomicU32::new(doomed)))
+    }
+
+    /// Whether the container that is being started will end.
+    fn dooms_next(&self) -> bool {
+        let left = |doomed: u32| doomed.checked_sub(1);
+        let counted = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        counted.is_ok()
+    }
+}
+
+// === what it sees ===
+
+impl EventHandler<Pod> for Pods {
+    async fn handle(&mut self, event: Event<Pod>) {
+        let (old, new) = match &event {
+            Event::Added { object, .. } => (None, object),
+            Event::Updated { old, new, .. } => (old.live(), new),
+            Event::Deleted(deleted) => {
+                self.queue.add(deleted.object_name().clone());
+                return;
+            }
+            Event::Synced => return,
+        };
+        let Some(pod) = new.live() else { return };
+        if node_of(pod).is_none() {
+            if old.is_none() {
+                let text = "sees no node in it: not mine, back to sleep";
+                self.teller.tell(Kind::NotMine, new, text).await;
+            }
+            return;
+        }
+        if !self.is_mine(pod) {
+            return;
+        }
+        self.queue.add(new.object_name().clone());
+        if old.is_none_or(|old| node_of(old).is_none()) {
+            let text = "wakes, for the pod is mine: starts it";
+            self.teller.tell(Kind::PodStarts, new, text).await;
+        }
+        if is_ready(pod) && !old.is_some_and(is_ready) {
+            let text = "wrote its status: Running, ready";
+            self.teller.tell(Kind::PodRuns, new, text).await;
+        }
+        if has_ended(pod) && !old.is_some_and(has_ended) {
+            let text = format!("wrote its status: {}", phase(pod));
+            self.teller.tell(Kind::PodFailed, new, text).await;
+        }
+    }
+}
+
+impl Pods {
+    fn is_mine(&self, pod: &Pod) -> bool {
+        self.node.is_none() || node_of(pod) == self.node.as_deref()
+    }
+}
+
+// === what it does ===
+
+impl Reconciler for Agent {
+    async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
+        let pod = match self.pods.find(name) {
+            Some(handle) => handle.get()?,
+            None => return self.forget(name),
+        };
+        if node_of(&pod) != Some(&self.node) || has_ended(&pod) {
+            return self.forget(name);
+        }
+        if is_leaving(&*pod) {
+            self.forget(name)?;
+            return self.remove(&pod).await;
+        }
+        let container = self.start(name, &pod);
+        match container.ends {
+            Some(at) if Instant::now() >= at => self.end(name, &container).await,
+            _ if is_ready(&pod) => Ok(()),
+            _ => self.write(name, &container, running(&pod)).await,
+        }
+    }
+}
+
+impl Agent {
+    /// The pod's container; started if it is not running yet.
+    fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
+        let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
+        let mut containers = self.containers.lock();
+        if let Some(container) = containers.get(name).filter(|c| c.pod_uid == pod_uid) {
+            return container.clone();
+        }
+        let ends = self.fates.dooms_next().then(|| Instant::now() + LIFETIME);
+        let container = Container { pod_uid, ends };
+        containers.insert(name.clone(), container.clone());
+        if ends.is_some() {
+            self.queue.add_after(name.clone(), LIFETIME);
+        }
+        container
+    }
+
+    /// Tells the server that a container has ended.
+    async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
+        let pod = match self.write_pods.get(name.name()).await {
+            Ok(pod) => pod,
+            Err(error) if is_gone(&error) => return self.forget(name),
+            Err(error) => return Err(error.into()),
+        };
+        if pod.metadata.uid.as_ref() != Some(&container.pod_uid) || has_ended(&pod) {
+            return self.forget(name);
+        }
+        let handle = Object::new(pod)?;
+        let text = "its container has ended: reads it from the server";
+        self.teller.tell(Kind::PodEnds, &handle, text).await;
+        self.write(name, container, failed(&*handle.get()?)).await
+    }
+
+    async fn write(
+        &self,
+        name: &ObjectName,
+        container: &Container,
+        status: Value,
+    ) -> Result<(), anyhow::Error> {
+        let patch = json!({"metadata": {"uid": container.pod_uid}, "status": status});
+        let patched = self
+            .write_pods
+            .patch_status(name.name(), &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        match patched {
+            Err(error) if !is_gone(&error) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the grace period of a pod whose container has been stopped.
+    async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let this_one = Preconditions {
+            uid: pod.metadata.uid.clone(),
+            ..Preconditions::default()
+        };
+        let at_once = DeleteParams::default()
+            .grace_period(0)
+            .preconditions(this_one);
+        match self.write_pods.delete(name, &at_once).await {
+            Err(error) if !is_gone(&error) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn forget(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
+        self.containers.lock().remove(name);
+        Ok(())
+    }
+}
+
+/// The status of a pod whose containers run.
+fn running(pod: &Pod) -> Value {
+    json!({
+        "phase": "Running",
+        "conditions": conditions(pod, "True", None),
+        "containerStatuses": containers(pod, true, &json!({"running": {}})),
+    })
+}
+
+/// The status of a pod whose container has ended by itself.
+fn failed(pod: &Pod) -> Value {
+    let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
+    json!({
+        "phase": "Failed",
+        "reason": "Error",
+        "message": "the container ended by itself",
+        "conditions": conditions(pod, "False", Some("PodFailed")),
+        "containerStatuses": containers(pod, false, &ended),
+    })
+}
+
+/// The pod's conditions with the kubelet's own set: a merge patch replaces the list as a whole.
+fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
+    const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
+    let status = pod.status.as_ref();
+    let others = status.iter().flat_map(|s| s.conditions.iter().flatten());
+    let others = others.filter(|condition| !OWN.contains(&condition.type_.as_str()));
+    let own = OWN.map(|kind| match (kind, reason) {
+        ("Initialized", _) => json!({"type": kind, "status": "True"}),
+        (_, None) => json!({"type": kind, "status": ready}),
+        (_, Some(reason)) => json!({"type": kind, "status": ready, "reason": reason}),
+    });
+    others
+        .map(|condition| json!(condition))
+        .chain(own)
+        .collect()
+}
+
+fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
+    let spec = pod.spec.as_ref();
+    let containers = spec.iter().flat_map(|spec| &spec.containers);
+    let of = |name: &str, image: Option<&str>| {
+        json!({
+            "name": name,
+            "image": image.unwrap_or_default(),
+            "imageID": "",
+            "ready": ready,
+            "started": ready,
+            "restartCount": 0,
+            "state": state,
+        })
+    };
+    containers
+        .map(|container| of(&container.name, container.image.as_deref()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_containers_end_as_are_doomed_however_many_nodes_share_the_fates() {
+        let fates = Fates::new(2);
+        let other_node = fates.clone();
+        assert!(fates.dooms_next());
+        assert!(other_node.dooms_next());
+        assert!(!fates.dooms_next());
+        assert!(!other_node.dooms_next());
+    }
+
+    #[test]
+    fn a_status_keeps_the_conditions_that_others_have_written() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "main", "image": "pause"}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False"},
+            ]},
+        }))
+        .unwrap();
+        let with = |status: Value| {
+            let mut pod = pod.clone();
+            pod.status = serde_json::from_value(status).unwrap();
+            pod
+        };
+        let runs = with(running(&pod));
+        assert!(is_ready(&runs) && !has_ended(&runs));
+        let kinds = |pod: &Pod| -> Vec<String> {
+            let status = pod.status.clone().unwrap();
+            status
+                .conditions
+                .unwrap()
+                .into_iter()
+                .map(|c| c.type_)
+                .collect()
+        };
+        assert_eq!(
+            kinds(&runs),
+            ["PodScheduled", "Initialized", "ContainersReady", "Ready"]
+        );
+        let ended = with(failed(&runs));
+        assert!(has_ended(&ended) && !is_ready(&ended));
+        assert_eq!(kinds(&ended), kinds(&runs));
+    }
+}

@@ -1,0 +1,241 @@
+//! What a pod asks of a node, and whether a node has it.
+//!
+//! Guarantees: quantities are compared as exact integers of thousandths, rounded up as Kubernetes rounds; one that can't be read is an error and never zero.
+
+use std::{collections::BTreeMap, fmt};
+
+use k8s_openapi::{
+    api::core::v1::{Node, Pod},
+    apimachinery::pkg::api::resource::Quantity,
+};
+
+/// Amounts of what nodes offer and pods ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Thousandths of a core.
+    cpu: i128,
+    /// Thousandths of a byte.
+    memory: i128,
+    pods: i128,
+}
+
+/// Why a pod can't go to a node; reads on from "too little" or the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lack {
+    Cpu,
+    Memory,
+    Pods,
+}
+
+/// A text that is no Kubernetes quantity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotAQuantity(String);
+
+// === impl Room ===
+
+impl Room {
+    /// What a node offers altogether.
+    ///
+    /// # Errors
+    /// One of the amounts can't be read.
+    pub(crate) fn of_node(node: &Node) -> Result<Room, NotAQuantity> {
+        let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
+        let mut room = Room::of_amounts(allocatable)?;
+        room.pods = amount(allocatable, "pods")? / 1_000;
+        Ok(room)
+    }
+
+    /// What a pod asks for: the sum of its containers' requests.
+    ///
+    /// # Errors
+    /// One of the amounts can't be read.
+    pub(crate) fn of_pod(pod: &Pod) -> Result<Room, NotAQuantity> {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let mut room = Room {
+            pods: 1,
+            ..Room::default()
+        };
+        for container in containers {
+            let resources = container.resources.as_ref();
+            let asked = Room::of_amounts(resources.and_then(|r| r.requests.as_ref()))?;
+            room.cpu += asked.cpu;
+            room.memory += asked.memory;
+        }
+        Ok(room)
+    }
+
+    fn of_amounts(amounts: Option<&BTreeMap<String, Quantity>>) -> Result<Room, NotAQuantity> {
+        Ok(Room {
+            cpu: amount(amounts, "cpu")?,
+            memory: amount(amounts, "memory")?,
+            pods: 0,
+        })
+    }
+
+    /// What is left once `taken` is taken.
+    pub(crate) fn minus(self, taken: Room) -> Room {
+        Room {
+            cpu: self.cpu - taken.cpu,
+            memory: self.memory - taken.memory,
+            pods: self.pods - taken.pods,
+        }
+    }
+
+    /// What is lacking for `asked`; nothing if it fits.
+    pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
+        if asked.cpu > self.cpu {
+            Some(Lack::Cpu)
+        } else if asked.memory > self.memory {
+            Some(Lack::Memory)
+        } else if asked.pods > self.pods {
+            Some(Lack::Pods)
+        } else {
+            None
+        }
+    }
+
+    /// Which of two nodes is emptier, by what counts first: cores, then memory, then pods.
+    pub(crate) fn rank(self) -> impl Ord {
+        (self.cpu, self.memory, self.pods)
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lack::Cpu => "cpu",
+            Lack::Memory => "memory",
+            Lack::Pods => "room for pods",
+        })
+    }
+}
+
+impl fmt::Display for NotAQuantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not a quantity: write 100m, 2 or 1.5Gi, for example",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NotAQuantity {}
+
+fn amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Result<i128, NotAQuantity> {
+    match amounts.and_then(|amounts| amounts.get(name)) {
+        Some(Quantity(text)) => thousandths(text),
+        None => Ok(0),
+    }
+}
+
+/// Reads a quantity as thousandths; a finer fraction is rounded up.
+///
+/// # Errors
+/// It is not written as Kubernetes writes quantities, is negative, or has more than 20 digits on one side of the point.
+pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
+    let refuse = || NotAQuantity(text.to_owned());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.len() + fraction.len() == 0 || whole.len() > 20 || fraction.len() > 20 {
+        return Err(refuse());
+    }
+    let digits: i128 = format!("{whole}{fraction}").parse().map_err(|_| refuse())?;
+    let places = u32::try_from(fraction.len()).map_err(|_| refuse())?;
+    let (times, per) = scale(suffix).ok_or_else(refuse)?;
+    let times = times.checked_mul(1_000).ok_or_else(refuse)?;
+    let per = 10_i128
+        .checked_pow(places)
+        .and_then(|tens| tens.checked_mul(per))
+        .ok_or_else(refuse)?;
+    let product = digits.checked_mul(times).ok_or_else(refuse)?;
+    Ok(product / per + i128::from(product % per != 0))
+}
+
+/// What a suffix multiplies by, and divides by.
+fn scale(suffix: &str) -> Option<(i128, i128)> {
+    let binary = |n: u32| Some((1_i128 << (10 * n), 1));
+    let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));
+    match suffix {
+        "n" => Some((1, 1_000_000_000)),
+        "u" => Some((1, 1_000_000)),
+        "m" => Some((1, 1_000)),
+        "" => Some((1, 1)),
+        "k" => decimal(1),
+        "M" => decimal(2),
+        "G" => decimal(3),
+        "T" => decimal(4),
+        "P" => decimal(5),
+        "E" => decimal(6),
+        "Ki" => binary(1),
+        "Mi" => binary(2),
+        "Gi" => binary(3),
+        "Ti" => binary(4),
+        "Pi" => binary(5),
+        "Ei" => binary(6),
+        _ => {
+            let power: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+            let tens = 10_i128.checked_pow(power.unsigned_abs())?;
+            Some(if power < 0 { (1, tens) } else { (tens, 1) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_kubernetes_writes_them() {
+        let rows = [
+            ("100m", 100),
+            ("2", 2_000),
+            ("0.5", 500),
+            (".5", 500),
+            ("1.5Gi", 1_610_612_736_000),
+            ("64Mi", 67_108_864_000),
+            ("1k", 1_000_000),
+            ("1e3", 1_000_000),
+            ("1E-3", 1),
+            ("1n", 1),
+            ("1001u", 2),
+            ("0", 0),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(thousandths(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused_and_not_taken_for_zero() {
+        for text in [
+            "",
+            "m",
+            ".",
+            "1.2.3",
+            "-1",
+            "1 Gi",
+            "1gi",
+            "1e",
+            "1e99",
+            "0x1",
+            "999999999999999999999",
+        ] {
+            assert!(thousandths(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_fits_until_one_thing_is_lacking() {
+        let node = |cpu, memory, pods| Room { cpu, memory, pods };
+        let pod = node(100, 10, 1);
+        assert_eq!(node(100, 10, 1).lacks(pod), None);
+        assert_eq!(node(99, 10, 1).lacks(pod), Some(Lack::Cpu));
+        assert_eq!(node(100, 9, 1).lacks(pod), Some(Lack::Memory));
+        assert_eq!(node(100, 10, 0).lacks(pod), Some(Lack::Pods));
+        assert_eq!(node(100, 10, 1).minus(pod), Room::default());
+    }
+}

@@ -1,0 +1,380 @@
+//! The scheduler: gives each pod without a node the emptiest node that has room for it.
+//!
+//! Guarantees:
+//! - what it has bound counts as taken at once, also while the cache does not show it yet, so no node is filled twice over;
+//! - a pod that fits nowhere stays Pending and says so in its `PodScheduled` condition; it is tried again when a pod goes or a node changes, and not before.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::{
+    api::core::v1::{Binding, Node, ObjectReference, Pod},
+    apimachinery::pkg::apis::meta::v1::Status,
+};
+use kube_client::{
+    Api,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+};
+use kube_informer::{
+    Event, EventHandler, Object, ObjectName,
+    indexer::IndexToken,
+    workqueue::{RateLimitingQueue, rate_limiter},
+};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::{
+    ControlPlane, Process, Reconciler,
+    cache::Cache,
+    is_leaving,
+    node_agent::{has_ended, node_of},
+    room::{Lack, Room},
+    step::{Kind, Loop, Teller},
+};
+
+/// One decision at a time: two at once could give the same room away twice.
+const WORKERS: usize = 1;
+
+struct Controller {
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    /// Pods that take room, by their node's name.
+    on_node: IndexToken,
+    memory: Arc<Memory>,
+    teller: Teller,
+    write_pods: Api<Pod>,
+}
+
+/// What the scheduler knows beyond its caches.
+#[derive(Default)]
+struct Memory {
+    /// Pods that were bound, with their node, until the cache shows it.
+    assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
+    /// Pods that fit nowhere when they were last tried, and the one that is being tried.
+    unschedulable: Mutex<BTreeSet<ObjectName>>,
+}
+
+struct Assumed {
+    node: String,
+    takes: Room,
+}
+
+/// Hears of pods without a node.
+struct Unbound {
+    queue: RateLimitingQueue<ObjectName>,
+    teller: Teller,
+    memory: Arc<Memory>,
+}
+
+/// Hears of pods that take room on a node.
+struct Bound {
+    queue: RateLimitingQueue<ObjectName>,
+    teller: Teller,
+    memory: Arc<Memory>,
+}
+
+/// Hears of nodes.
+struct Nodes {
+    queue: RateLimitingQueue<ObjectName>,
+    memory: Arc<Memory>,
+}
+
+/// Whether the loop may look at nodes, for which it needs rights in the whole cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It sees pods alone and can only observe.
+    Pods,
+    PodsAndNodes,
+}
+
+/// Opens the loop in a process.
+///
+/// # Errors
+/// The process has been shut down, or has such a loop already.
+pub(crate) async fn open(
+    plane: &mut ControlPlane,
+    process: &mut Process,
+    reach: Reach,
+) -> Result<(), anyhow::Error> {
+    let who = Loop::Scheduler.as_str();
+    let teller = process.teller(who);
+    let pods = process.informer::<Pod>();
+    let queue = RateLimitingQueue::new(rate_limiter::controller_default());
+    let memory = Arc::new(Memory::default());
+    let on_node = pods
+        .add_index("node", |pod| {
+            node_of(pod).filter(|_| takes_room(pod)).map(str::to_owned)
+        })
+        .await?;
+    pods.handler(Unbound {
+        queue: queue.clone(),
+        teller: teller.clone(),
+        memory: Arc::clone(&memory),
+    })
+    .filter(|pod| {
+        pod.live()
+            .is_some_and(|pod| node_of(pod).is_none() && takes_room(pod))
+    })
+    .register()?;
+    pods.handler(Bound {
+        queue: queue.clone(),
+        teller: teller.clone(),
+        memory: Arc::clone(&memory),
+    })
+    .filter(|pod| {
+        pod.live()
+            .is_some_and(|pod| node_of(pod).is_some() && takes_room(pod))
+    })
+    .register()?;
+    if reach == Reach::Pods {
+        return Ok(());
+    }
+    let nodes = process.informer::<Node>();
+    nodes
+        .handler(Nodes {
+            queue: queue.clone(),
+            memory: Arc::clone(&memory),
+        })
+        .register()?;
+    let controller = Controller {
+        pods: process.cache(&pods),
+        nodes: process.cache(&nodes),
+        on_node,
+        memory,
+        teller,
+        write_pods: process.api(),
+    };
+    plane.staff(who, queue, controller, WORKERS);
+    Ok(())
+}
+
+fn takes_room(pod: &Pod) -> bool {
+    !has_ended(pod)
+}
+
+// === what it sees ===
+
+impl EventHandler<Pod> for Unbound {
+    async fn handle(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Added { object, .. } => {
+                let text = "sees no spec.nodeName, queues the pod";
+                self.teller.tell(Kind::PodQueued, &object, text).await;
+                self.queue.add(object.object_name().clone());
+            }
+            // Bound, ended or gone; the scheduler's own word about it in its status is no reason to try again.
+            Event::Deleted(deleted) => self.memory.is_settled(deleted.object_name()),
+            Event::Updated { .. } | Event::Synced => {}
+        }
+    }
+}
+
+impl EventHandler<Pod> for Bound {
+    async fn handle(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Added {
+                object,
+                in_initial_list,
+            } => {
+                self.memory.assumed.lock().remove(object.object_name());
+                if let Some(node) = object.live().and_then(node_of).filter(|_| !in_initial_list) {
+                    let text = format!("bound the pod to {node}");
+                    self.teller.tell(Kind::PodBound, &object, text).await;
+                }
+            }
+            Event::Deleted(_) => self.memory.try_again(&self.queue),
+            Event::Updated { .. } | Event::Synced => {}
+        }
+    }
+}
+
+impl EventHandler<Node> for Nodes {
+    async fn handle(&mut self, event: Event<Node>) {
+        let changes = match event {
+            Event::Added { .. } => true,
+            Event::Updated { old, new, .. } => offers(&old) != offers(&new),
+            Event::Deleted(_) | Event::Synced => false,
+        };
+        if changes {
+            self.memory.try_again(&self.queue);
+        }
+    }
+}
+
+/// A node's offer, or that it can't be read.
+fn offers(node: &Object<Node>) -> Option<Room> {
+    node.live().and_then(|node| Room::of_node(node).ok())
+}
+
+impl Memory {
+    /// The pod needs no node any more, and the cache shows it.
+    fn is_settled(&self, pod: &ObjectName) {
+        self.unschedulable.lock().remove(pod);
+        self.assumed.lock().remove(pod);
+    }
+
+    /// There may be room again.
+    fn try_again(&self, queue: &RateLimitingQueue<ObjectName>) {
+        for pod in self.unschedulable.lock().iter() {
+            queue.add(pod.clone());
+        }
+    }
+}
+
+// === what it does ===
+
+impl Reconciler for Controller {
+    async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
+        // Asked before the cache is read: what is forgotten in between is seen bound.
+        let is_assumed = self.memory.assumed.lock().contains_key(name);
+        let Some(handle) = self.pods.find(name) else {
+            self.memory.is_settled(name);
+            return Ok(());
+        };
+        let pod = handle.get()?;
+        if node_of(&pod).is_some() || is_assumed || !takes_room(&pod) || is_leaving(&*pod) {
+            self.memory.unschedulable.lock().remove(name);
+            return Ok(());
+        }
+        let asked = Room::of_pod(&pod)?;
+        // Noted before the nodes are looked at: whatever goes from now on wakes it.
+        self.memory.unschedulable.lock().insert(name.clone());
+        match self.place(asked)? {
+            Ok(node) => self.bind(name, &pod, Assumed { node, takes: asked }).await,
+            Err(lacks) => self.leave_pending(&handle, &pod, &lacks).await,
+        }
+    }
+}
+
+impl Controller {
+    /// The emptiest node with room, or what each node lacks.
+    fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
+        let mut fitting = Vec::new();
+        let mut lacks = Vec::new();
+        for node in self.nodes.list() {
+            let free = self.free(&node)?;
+            match free.lacks(asked) {
+                Some(lack) => lacks.push(lack),
+                None => fitting.push((free, node)),
+            }
+        }
+        // The first of equals, so that the same cluster gives the same decision.
+        fitting.reverse();
+        let emptiest = fitting.into_iter().max_by_key(|(free, _)| free.rank());
+        Ok(emptiest
+            .map(|(_, node)| node.name().to_owned())
+            .ok_or(lacks))
+    }
+
+    /// What is left on a node.
+    fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
+        // Before the cache is read: a pod that is seen bound in between counts twice, not never.
+        let assumed: Vec<_> = {
+            let assumed = self.memory.assumed.lock();
+            let here = assumed.iter().filter(|(_, it)| it.node == node.name());
+            here.map(|(name, it)| (name.clone(), it.takes)).collect()
+        };
+        let mut free = Room::of_node(&*node.get()?)?;
+        for pod in self.pods.by_index(&self.on_node, node.name()) {
+            if !assumed.iter().any(|(name, _)| name == pod.object_name()) {
+                free = free.minus(Room::of_pod(&*pod.get()?)?);
+            }
+        }
+        Ok(assumed
+            .iter()
+            .fold(free, |free, (_, takes)| free.minus(*takes)))
+    }
+
+    async fn bind(
+        &self,
+        name: &ObjectName,
+        pod: &Pod,
+        assumed: Assumed,
+    ) -> Result<(), anyhow::Error> {
+        let binding = Binding {
+            metadata: ObjectMeta {
+                name: pod.metadata.name.clone(),
+                namespace: pod.metadata.namespace.clone(),
+                uid: pod.metadata.uid.clone(),
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(assumed.node.clone()),
+                ..ObjectReference::default()
+            },
+        };
+        // Before it is sent: the cache may show it before the answer is here.
+        self.memory.assumed.lock().insert(name.clone(), assumed);
+        let answer: Result<Status, _> = self
+            .write_pods
+            .create_subresource("binding", name.name(), &PostParams::default(), &binding)
+            .await;
+        if let Err(error) = answer {
+            self.memory.assumed.lock().remove(name);
+            return Err(error.into());
+        }
+        self.memory.unschedulable.lock().remove(name);
+        Ok(())
+    }
+
+    async fn leave_pending(
+        &self,
+        handle: &Object<Pod>,
+        pod: &Pod,
+        lacks: &[Lack],
+    ) -> Result<(), anyhow::Error> {
+        let message = nowhere(lacks);
+        let conditions = pod.status.as_ref().and_then(|s| s.conditions.clone());
+        let mut conditions = conditions.unwrap_or_default();
+        let said = conditions.iter().any(|condition| {
+            condition.type_ == "PodScheduled" && condition.message.as_ref() == Some(&message)
+        });
+        if said {
+            return Ok(());
+        }
+        let text = format!("leaves it Pending: {message}");
+        self.teller.tell(Kind::NoNodeFits, handle, text).await;
+        conditions.retain(|condition| condition.type_ != "PodScheduled");
+        let mut conditions = serde_json::to_value(conditions)?;
+        if let Some(conditions) = conditions.as_array_mut() {
+            conditions.push(json!({
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": message,
+            }));
+        }
+        let patch = json!({
+            "metadata": {"uid": pod.metadata.uid},
+            "status": {"conditions": conditions},
+        });
+        self.write_pods
+            .patch_status(handle.name(), &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+}
+
+/// Why no node fits, in the words of kube-scheduler.
+fn nowhere(lacks: &[Lack]) -> String {
+    let mut by_lack = BTreeMap::<Lack, usize>::new();
+    for lack in lacks {
+        *by_lack.entry(*lack).or_default() += 1;
+    }
+    let reasons: Vec<_> = by_lack
+        .into_iter()
+        .map(|(lack, nodes)| format!("{nodes} insufficient {lack}"))
+        .collect();
+    let among = lacks.len();
+    match reasons.is_empty() {
+        true => "no nodes available to schedule pods".to_owned(),
+        false => format!("0/{among} nodes are available: {}", reasons.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Everything here is for people and CI working on the project; no published crate links it.
 
 mod kinds;
+mod simulate;
 mod tidy;
 
 use std::path::Path;
@@ -28,6 +29,12 @@ enum Task {
         /// Only compare, and fail if the table is out of date
         #[arg(long)]
         check: bool,
+    },
+    /// Let informers live through drawn changes and faults, and check that all comes right
+    Simulate {
+        /// Which lives: A..B, without B
+        #[arg(long, value_name = "A..B", value_parser = simulate::seeds)]
+        seeds: std::ops::Range<u64>,
     },
 }
 
@@ -66,6 +73,7 @@ fn run(task: &Task) -> Result<ExitCode> {
             say(&kinds::run(root, mode)?);
             Ok(ExitCode::SUCCESS)
         }
+        Task::Simulate { seeds } => simulate::run(root, seeds),
     }
 }
 

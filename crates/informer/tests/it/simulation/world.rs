@@ -209,9 +209,15 @@ impl World {
         let newest = self.server.revision();
         if let Err(error) = pods.wait_for_revision(newest, HEALED_WITHIN).await {
             let (status, asked) = (pods.status(), requests(&self.server));
-            let depths: Vec<_> = self.handlers.iter().map(|(_, handler)| handler.depth()).collect();
-            panic!("{error}; {status:?}; depths {depths:?}; asked:
-{asked}");
+            let depths: Vec<_> = self
+                .handlers
+                .iter()
+                .map(|(_, handler)| handler.depth())
+                .collect();
+            panic!(
+                "{error}; {status:?}; depths {depths:?}; asked:
+{asked}"
+            );
         }
         tokio::time::timeout(HEALED_WITHIN, pods.handlers_idle())
             .await

@@ -1,0 +1,137 @@
+//! An informer over something that is no API server: a `ListerWatcher` of one's own, here over
+//! objects in memory.
+//!
+//! A transport yields bytes, those of the Kubernetes API: a list is one JSON object with `items`, a
+//! watch is a JSON object per event. Decoding, caching, handlers and recovery are the informer's.
+//!
+//! `cargo run -p kube-informer --example custom_transport`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::ensure;
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, future, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_informer::{
+    SharedInformer,
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+};
+use serde_json::{Value, json};
+use tokio::{sync::watch, task::JoinSet};
+
+/// Objects in memory, as the log of everything that ever happened to them. The revision of an event
+/// is its place in the log, counted from 1. Clones are the same objects.
+#[derive(Clone)]
+struct Memory {
+    log: watch::Sender<Vec<Value>>,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let log = watch::Sender::default();
+        Self { log }
+    }
+
+    /// Appends an event and returns its revision.
+    fn append(&self, event: &str, name: &str, color: &str) -> u64 {
+        let mut revision = 0;
+        self.log.send_modify(|log| {
+            revision = log.len() as u64 + 1;
+            log.push(json!({"type": event, "object": {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": "memory", "resourceVersion": revision.to_string()},
+                "data": {"color": color},
+            }}));
+        });
+        revision
+    }
+}
+
+impl ListerWatcher for Memory {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let log = self.log.borrow();
+        let mut objects = BTreeMap::new();
+        for event in &*log {
+            let object = &event["object"];
+            let name = object["metadata"]["name"].as_str();
+            match event["type"].as_str() {
+                Some("DELETED") => objects.remove(&name),
+                _ => objects.insert(name, object),
+            };
+        }
+        let list = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMapList",
+            "metadata": {"resourceVersion": log.len().to_string()},
+            "items": objects.into_values().collect::<Vec<_>>(),
+        });
+        let body: ByteStream = Box::pin(stream::iter([Ok(Bytes::from(list.to_string()))]));
+        future::ok(body).boxed()
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        // No revision means from the beginning, as the log still has it.
+        let seen = options.resource_version.to_string().parse().unwrap_or(0);
+        let events = stream::unfold((self.log.subscribe(), seen), async |(mut log, seen)| {
+            let news = log.wait_for(|log| log.len() > seen).await.ok()?;
+            let event = Bytes::from(format!("{}\n", news[seen]));
+            drop(news);
+            Some((Ok(event), (log, seen + 1)))
+        });
+        let body: ByteStream = events.boxed();
+        future::ok(body).boxed()
+    }
+
+    fn description(&self) -> String {
+        "config maps in memory".to_owned()
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let memory = Memory::new();
+    memory.append("ADDED", "sky", "blue");
+    memory.append("ADDED", "grass", "green");
+
+    let (maps, controller) = SharedInformer::<ConfigMap>::builder(memory.clone()).build();
+    maps.on_add(|map, _| println!("added   {}", map.object_name()))
+        .on_update(|old, new| println!("updated {old:?} → {}", new.revision()))
+        .on_delete(|gone| println!("deleted {}", gone.object_name()))
+        .register()?;
+    let (stop, mut stopped) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller.run(async move {
+        // An error says that the program has broken off, which ends the informer too.
+        let _ = stopped.wait_for(|stop| *stop).await;
+    }));
+    maps.wait_for_sync()
+        .deadline(Duration::from_secs(10))
+        .await?;
+
+    memory.append("MODIFIED", "sky", "grey");
+    let last = memory.append("DELETED", "grass", "green");
+    maps.wait_for_revision(last, Duration::from_secs(10))
+        .await?;
+    maps.handlers_idle().await;
+
+    let lister = maps.lister().namespace("memory");
+    let sky = lister.get("sky")?;
+    let color = sky.data.as_ref().and_then(|data| data.get("color"));
+    println!("the sky is {color:?}");
+    ensure!(
+        color.is_some_and(|color| color == "grey"),
+        "the last state is cached"
+    );
+    let error = lister.get("grass").err().map(|error| error.to_string());
+    ensure!(error.as_deref() == Some("ConfigMap memory/grass not found"));
+
+    stop.send_replace(true);
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
+    }
+    Ok(())
+}

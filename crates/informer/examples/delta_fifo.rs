@@ -1,0 +1,107 @@
+//! The `DeltaFifo` alone: per object what happened to it since it was last popped, and the order of
+//! the objects. Nobody waits and nothing is locked; an informer's controller owns one like this.
+//!
+//! `cargo run -p kube-informer --example delta_fifo`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::ObjectMeta;
+use kube_informer::{
+    Deleted, Indexers, Object, indexer,
+    object::SourceId,
+    queue::{DeltaFifo, Popped, Queue, Replaced},
+    reflector::{Delta, DeltaKind, DeltaType},
+};
+
+fn main() -> anyhow::Result<()> {
+    deltas_of_one_object_are_popped_together()?;
+    a_list_deletes_what_it_lacks()?;
+    a_resync_passes_over_what_has_news()
+}
+
+fn deltas_of_one_object_are_popped_together() -> anyhow::Result<()> {
+    let mut fifo = DeltaFifo::new();
+    fifo.push(Delta::updated(object("pod1", "2")?))?;
+    fifo.push(Delta::updated(object("pod2", "3")?))?;
+    fifo.push(Delta::updated(object("pod1", "4")?))?;
+    fifo.push(Delta::deleted(object("pod1", "5")?))?;
+    ensure!(fifo.len() == 2, "four deltas are two keys");
+
+    let popped = fifo.pop().context("a key is queued")?;
+    println!("popped {} with {:?}", popped.name, types(&popped));
+    ensure!(
+        popped.name.as_str() == "default/pod1",
+        "the first key comes first"
+    );
+    ensure!(types(&popped) == [DeltaType::Updated, DeltaType::Updated, DeltaType::Deleted]);
+    Ok(())
+}
+
+fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
+    let (_, mut store) = indexer::new(Indexers::new());
+    store.add(pod("pod1", "2"))?;
+    store.add(pod("pod2", "3"))?;
+    let mut fifo = DeltaFifo::new();
+    let list = Replaced {
+        source: SourceId::default(),
+        objects: vec![object("pod1", "2")?],
+        revision: "9".into(),
+    };
+    // What the store has is lent for the call, to find out what is missing.
+    fifo.replace(list, &store)?;
+
+    let listed = fifo.pop().context("what is in the list is queued")?;
+    println!("popped {} with {:?}", listed.name, types(&listed));
+    ensure!(types(&listed) == [DeltaType::Replaced]);
+    let missing = fifo
+        .pop()
+        .context("what is not in the list is queued too")?;
+    println!("popped {} with {:?}", missing.name, types(&missing));
+    let Some(DeltaKind::Deleted(gone)) = missing.newest().map(|delta| &delta.kind) else {
+        anyhow::bail!("what a list lacks is deleted");
+    };
+    // The deletion itself was missed, so the last state is only the last one known.
+    ensure!(matches!(gone, Deleted::FinalStateUnknown { .. }));
+    ensure!(gone.object_name().name() == "pod2");
+    Ok(())
+}
+
+fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
+    let (_, mut store) = indexer::new(Indexers::new());
+    store.add(pod("pod1", "2"))?;
+    store.add(pod("pod2", "3"))?;
+    let mut fifo = DeltaFifo::new();
+    fifo.push(Delta::updated(object("pod1", "4")?))?;
+    fifo.resync(&store);
+
+    let popped: Vec<_> = fifo.drain().collect();
+    for popped in &popped {
+        println!("popped {} with {:?}", popped.name, types(popped));
+    }
+    // An old state of pod1 behind its newer one would turn back time.
+    let all: Vec<_> = popped.iter().map(types).collect();
+    ensure!(all == [[DeltaType::Updated], [DeltaType::Sync]]);
+    Ok(())
+}
+
+fn types(popped: &Popped<Pod>) -> Vec<DeltaType> {
+    popped.deltas.iter().map(Delta::delta_type).collect()
+}
+
+fn object(name: &str, revision: &str) -> anyhow::Result<Object<Pod>> {
+    Ok(Object::new(pod(name, revision))?)
+}
+
+fn pod(name: &str, revision: &str) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            namespace: Some("default".to_owned()),
+            name: Some(name.to_owned()),
+            resource_version: Some(revision.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Pod::default()
+    }
+}

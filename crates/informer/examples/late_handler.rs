@@ -1,0 +1,95 @@
+//! A handler that joins an informer which has been running for a while.
+//!
+//! It hears first what is there, from the cache and without a request, then everything after it,
+//! nothing twice. Handlers neither wait for each other nor hear of each other.
+//!
+//! `cargo run -p kube-informer --example late_handler [-- --kubeconfig FILE --context NAME]`
+
+#[path = "setting/cluster.rs"]
+mod cluster;
+#[path = "setting/pods.rs"]
+mod pods;
+#[path = "setting/transcript.rs"]
+mod transcript;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    InformerOptions, SharedInformer, SharedInformerFactory,
+    shared_informer::{Registration, Stopped},
+};
+use kube_informer_apiserver::Server;
+
+use self::{
+    cluster::Cluster,
+    pods::{LABEL, Pods},
+    transcript::Transcript,
+};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    cluster::exit_code(late_handler().await)
+}
+
+async fn late_handler() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let output = Transcript::new();
+    let ours = Pods::new(cluster.client(), "late-handler").await?;
+    ours.create("pod-1").await?;
+
+    let factory = SharedInformerFactory::builder(cluster.client()).build();
+    let selector = format!("{LABEL}=late-handler").parse()?;
+    let pods = factory.informer_with(InformerOptions::new().labels(selector))?;
+    register("early", &pods, output)?;
+    factory.start();
+    let synced = factory.wait_for_cache_sync();
+    synced.deadline(Duration::from_secs(30)).await?;
+    ours.create("pod-2").await?;
+    let early = ["early: added pod-1, initial", "early: added pod-2"];
+    output.shows(&early).await?;
+
+    let late = register("late", &pods, output)?;
+    late.wait_for_sync()
+        .deadline(Duration::from_secs(10))
+        .await?;
+    let late = ["late: added pod-1, initial", "late: added pod-2, initial"];
+    output.shows(&late).await?;
+
+    ours.create("pod-3").await?;
+    ours.label("pod-1", "tier", "web").await?;
+    ours.delete("pod-2").await?;
+    for handler in ["early", "late"] {
+        let line = |what: &str| format!("{handler}: {what}");
+        let lines = ["added pod-3", "updated pod-1", "deleted pod-2"].map(line);
+        output.shows(&lines.each_ref().map(String::as_str)).await?;
+    }
+
+    factory.shutdown().await;
+    let refused = register("too late", &pods, output).err();
+    ensure!(
+        refused == Some(Stopped),
+        "an informer that has ended took a handler"
+    );
+    output.say("too late: the informer has stopped");
+
+    ours.clear().await?;
+    cluster.close().await;
+    Ok(())
+}
+
+/// A handler that prints under its name what it hears.
+fn register(
+    name: &'static str,
+    pods: &SharedInformer<Pod>,
+    output: Transcript,
+) -> Result<Registration<Pod>, Stopped> {
+    pods.on_add(move |pod, in_initial_list| {
+        let initial = if in_initial_list { ", initial" } else { "" };
+        output.say(format!("{name}: added {}{initial}", pod.name()));
+    })
+    .on_update(move |_, new| output.say(format!("{name}: updated {}", new.name())))
+    .on_delete(move |gone| output.say(format!("{name}: deleted {}", gone.object_name().name())))
+    .register()
+}

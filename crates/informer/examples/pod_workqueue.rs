@@ -1,0 +1,152 @@
+//! A controller on a work queue: handlers put names into a queue, workers read the cache.
+//!
+//! - A name is worked on by one worker at a time, and once, however many events it had meanwhile.
+//! - A worker acts on what the cache says now, not on the event that woke it; so an object that is
+//!   gone and one that was never there are the same case.
+//! - What fails is tried again after a growing delay, and given up after five retries.
+//! - `mypod` is what the controller knew when it ran last. It is gone, no event will say so, and it
+//!   is dealt with all the same, once the cache is complete.
+//!
+//! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
+
+#[path = "setting/cluster.rs"]
+mod cluster;
+#[path = "setting/pods.rs"]
+mod pods;
+#[path = "setting/transcript.rs"]
+mod transcript;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{bail, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Indexer, ObjectName, SharedInformer,
+    client::ListWatch,
+    enqueue,
+    workqueue::{RateLimitingQueue, rate_limiter},
+};
+use kube_informer_apiserver::Server;
+use tokio::{sync::oneshot, task::JoinSet};
+
+use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
+
+const WORKERS: usize = 2;
+const RETRIES_MAX: u32 = 5;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    cluster::exit_code(pod_workqueue().await)
+}
+
+async fn pod_workqueue() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let output = Transcript::new();
+    let ours = Pods::new(cluster.client(), "pod-workqueue").await?;
+    ours.create("queued-1").await?;
+
+    let queue = RateLimitingQueue::new(rate_limiter::controller_default());
+    queue.add(ObjectName::namespaced("default", "mypod"));
+    let source = ListWatch::<Pod>::new(cluster.client()).namespace("default");
+    let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
+    pods.handler(enqueue(&queue)).register()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller.run(async {
+        // An error says that the program has broken off, which ends the informer too.
+        let _ = stopped.await;
+    }));
+
+    // A worker that began earlier would take every pod that is not listed yet for deleted.
+    pods.wait_for_sync()
+        .deadline(Duration::from_secs(30))
+        .await?;
+    for _ in 0..WORKERS {
+        tasks.spawn(work(queue.clone(), pods.indexer(), output));
+    }
+    act(&ours, output).await?;
+    ensure!(queue.given_up_items() == 1, "one pod can't be synced");
+
+    queue.shut_down_with_drain().await;
+    // A refusal says that the informer has ended by itself.
+    let _ = stop.send(());
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
+    }
+    ensure!(queue.dropped_items() == 0, "every item had its verdict");
+    ours.clear().await?;
+    cluster.close().await;
+    Ok(())
+}
+
+/// Takes items until the queue has been shut down.
+async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
+    while let Some(item) = queue.get().await {
+        let (name, failures) = (item.key(), item.requeues());
+        match sync(&pods, name, failures) {
+            Ok(done) => {
+                output.say(done);
+                item.forget();
+            }
+            Err(error) if failures < RETRIES_MAX => {
+                let attempt = failures + 1;
+                output.say(format!(
+                    "Error syncing pod {name}, attempt {attempt}: {error}"
+                ));
+                item.retry();
+            }
+            Err(error) => {
+                output.say(format!("Dropping pod {name} out of the queue: {error}"));
+                item.give_up();
+            }
+        }
+    }
+}
+
+/// What a controller would do about one pod; how a label of the pod makes it fail is for show.
+fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result<String> {
+    let Some(pod) = pods.get(name) else {
+        return Ok(format!("Pod {name} does not exist anymore"));
+    };
+    match pod.labels().get("fails") {
+        Some("twice") if failures < 2 => bail!("not yet"),
+        Some("always") => bail!("impossible"),
+        _ => Ok(format!(
+            "Sync/Add/Update for Pod {name} at {}",
+            pod.revision()
+        )),
+    }
+}
+
+/// Changes pods, one change after the other has been seen, so that the output is the same each time.
+async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
+    let synced = |pod: Pod| {
+        let meta = pod.metadata;
+        let (name, revision) = (meta.name, meta.resource_version);
+        let (name, revision) = (name.unwrap_or_default(), revision.unwrap_or_default());
+        format!("Sync/Add/Update for Pod default/{name} at {revision}")
+    };
+    output
+        .shows(&["Pod default/mypod does not exist anymore"])
+        .await?;
+    let created = synced(ours.create("queued-2").await?);
+    output.shows(&[&created]).await?;
+    let changed = synced(ours.label("queued-2", "fails", "twice").await?);
+    output
+        .shows(&[
+            "Error syncing pod default/queued-2, attempt 1: not yet",
+            "Error syncing pod default/queued-2, attempt 2: not yet",
+            &changed,
+        ])
+        .await?;
+    ours.delete("queued-2").await?;
+    let gone = "Pod default/queued-2 does not exist anymore";
+    output.shows(&[gone]).await?;
+    ours.label("queued-1", "fails", "always").await?;
+    let failure =
+        |attempt| format!("Error syncing pod default/queued-1, attempt {attempt}: impossible");
+    let mut failures: Vec<_> = (1..=RETRIES_MAX).map(failure).collect();
+    failures.push("Dropping pod default/queued-1 out of the queue: impossible".to_owned());
+    let failures: Vec<_> = failures.iter().map(String::as_str).collect();
+    output.shows(&failures).await
+}

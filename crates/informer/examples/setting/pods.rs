@@ -1,0 +1,73 @@
+//! The pods that an example creates, changes and deletes, so that there is something to watch.
+//!
+//! Guarantees:
+//! - they live in namespace `default`, carry [`LABEL`] with the example's name, and no others are
+//!   touched;
+//! - they never run: no scheduler feels responsible for them, so no node downloads an image, and a
+//!   deletion is immediate.
+
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::{
+    Api, Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+/// The label that says which example a pod belongs to.
+pub(crate) const LABEL: &str = "kube-informer-example";
+
+/// The pods of one example.
+pub(crate) struct Pods {
+    api: Api<Pod>,
+    example: &'static str,
+}
+
+impl Pods {
+    /// No pods, even if an earlier run of the example has broken off and left some.
+    pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
+        let api = Api::namespaced(client, "default");
+        let pods = Self { api, example };
+        pods.clear().await?;
+        Ok(pods)
+    }
+
+    /// Creates a pod and returns it as stored.
+    pub(crate) async fn create(&self, name: &str) -> anyhow::Result<Pod> {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": {LABEL: self.example}},
+            "spec": {
+                "schedulerName": "nobody",
+                "containers": [{"name": "main", "image": "registry.k8s.io/pause"}],
+            },
+        }))?;
+        let created = self.api.create(&PostParams::default(), &pod).await;
+        created.with_context(|| format!("can't create pod {name}"))
+    }
+
+    /// Gives a pod a label and returns it as stored.
+    pub(crate) async fn label(&self, name: &str, key: &str, value: &str) -> anyhow::Result<Pod> {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        let patched = self.api.patch(name, &PatchParams::default(), &patch).await;
+        patched.with_context(|| format!("can't label pod {name}"))
+    }
+
+    /// Deletes a pod.
+    pub(crate) async fn delete(&self, name: &str) -> anyhow::Result<()> {
+        let deleted = self.api.delete(name, &at_once()).await;
+        deleted.with_context(|| format!("can't delete pod {name}"))?;
+        Ok(())
+    }
+
+    /// Deletes all pods of the example.
+    pub(crate) async fn clear(&self) -> anyhow::Result<()> {
+        let ours = ListParams::default().labels(&format!("{LABEL}={}", self.example));
+        let deleted = self.api.delete_collection(&at_once(), &ours).await;
+        deleted.context("can't delete the example's pods")?;
+        Ok(())
+    }
+}
+
+fn at_once() -> DeleteParams {
+    DeleteParams::default().grace_period(0)
+}

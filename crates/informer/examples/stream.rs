@@ -1,0 +1,100 @@
+//! An informer's events as a stream, for a program that would rather loop than register callbacks.
+//!
+//! The stream begins with what is in the cache, says when that was all, goes on with everything
+//! after it, and ends with the informer.
+//!
+//! `cargo run -p kube-informer --example stream [-- --kubeconfig FILE --context NAME]`
+
+#[path = "setting/cluster.rs"]
+mod cluster;
+#[path = "setting/pods.rs"]
+mod pods;
+#[path = "setting/transcript.rs"]
+mod transcript;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::ensure;
+use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{Event, InformerOptions, SharedInformerFactory, shared_informer::Subscription};
+use kube_informer_apiserver::Server;
+use tokio::time::timeout;
+
+use self::{
+    cluster::Cluster,
+    pods::{LABEL, Pods},
+    transcript::Transcript,
+};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    cluster::exit_code(stream().await)
+}
+
+async fn stream() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let output = Transcript::new();
+    let ours = Pods::new(cluster.client(), "stream").await?;
+    ours.create("pod-1").await?;
+    ours.create("pod-2").await?;
+
+    let factory = SharedInformerFactory::builder(cluster.client()).build();
+    let selector = format!("{LABEL}=stream").parse()?;
+    let pods = factory.informer_with::<Pod>(InformerOptions::new().labels(selector))?;
+    let mut events = pods.subscribe()?;
+    factory.start();
+    timeout(Duration::from_secs(30), follow(&mut events, &ours, output)).await??;
+
+    factory.shutdown().await;
+    ensure!(
+        events.next().await.is_none(),
+        "the informer has ended, its stream has not"
+    );
+    output.say("the stream has ended");
+    output
+        .shows(&[
+            "+ default/pod-1, initial true",
+            "+ default/pod-2, initial true",
+            "that was all there is",
+            "~ default/pod-1, Watch",
+            "- default/pod-2",
+            "the stream has ended",
+        ])
+        .await?;
+    ours.clear().await?;
+    cluster.close().await;
+    Ok(())
+}
+
+/// Prints events, and answers each step with the next one, until the second pod is gone.
+async fn follow(
+    events: &mut Subscription<Pod>,
+    ours: &Pods,
+    output: Transcript,
+) -> anyhow::Result<()> {
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Added {
+                object,
+                in_initial_list,
+            } => output.say(format!(
+                "+ {}, initial {in_initial_list}",
+                object.object_name()
+            )),
+            Event::Synced => {
+                output.say("that was all there is");
+                ours.label("pod-1", "tier", "web").await?;
+            }
+            Event::Updated { new, cause, .. } => {
+                output.say(format!("~ {}, {cause:?}", new.object_name()));
+                ours.delete("pod-2").await?;
+            }
+            Event::Deleted(gone) => {
+                output.say(format!("- {}", gone.object_name()));
+                return Ok(());
+            }
+        }
+    }
+    anyhow::bail!("the stream ended before the pod was deleted")
+}

@@ -6,7 +6,8 @@
 //!
 //! `cargo run -p kube-informer --example custom_transport`
 
-#![expect(clippy::print_stdout, reason = "an example is a program")]
+#[path = "setting/transcript.rs"]
+mod transcript;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,7 +21,15 @@ use kube_informer::{
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
 };
 use serde_json::{Value, json};
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
+
+use self::transcript::Transcript;
+
+/// Far longer than memory takes, but the program has to end.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Objects in memory, as the log of everything that ever happened to them. The revision of an event
 /// is its place in the log, counted from 1. Clones are the same objects.
@@ -97,39 +106,43 @@ async fn main() -> anyhow::Result<()> {
     memory.append("ADDED", "sky", "blue");
     memory.append("ADDED", "grass", "green");
 
+    let output = Transcript::new();
     let (maps, controller) = SharedInformer::<ConfigMap>::builder(memory.clone()).build();
-    maps.on_add(|map, _| println!("added   {}", map.object_name()))
-        .on_update(|old, new| println!("updated {old:?} → {}", new.revision()))
-        .on_delete(|gone| println!("deleted {}", gone.object_name()))
+    maps.on_add(move |map, _| output.say(format!("added {map:?}")))
+        .on_update(move |old, new| output.say(format!("updated {old:?} → {}", new.revision())))
+        .on_delete(move |gone| output.say(format!("deleted {}", gone.object_name())))
         .register()?;
-    let (stop, mut stopped) = watch::channel(false);
+    let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(async move {
+    tasks.spawn(controller.run(async {
         // An error says that the program has broken off, which ends the informer too.
-        let _ = stopped.wait_for(|stop| *stop).await;
+        let _ = stopped.await;
     }));
-    maps.wait_for_sync()
-        .deadline(Duration::from_secs(10))
-        .await?;
+    maps.wait_for_sync().deadline(PATIENCE).await?;
 
     memory.append("MODIFIED", "sky", "grey");
     let last = memory.append("DELETED", "grass", "green");
-    maps.wait_for_revision(last, Duration::from_secs(10))
-        .await?;
-    maps.handlers_idle().await;
-
+    maps.wait_for_revision(last, PATIENCE).await?;
     let lister = maps.lister().namespace("memory");
     let sky = lister.get("sky")?;
     let color = sky.data.as_ref().and_then(|data| data.get("color"));
-    println!("the sky is {color:?}");
     ensure!(
         color.is_some_and(|color| color == "grey"),
         "the last state is cached"
     );
     let error = lister.get("grass").err().map(|error| error.to_string());
     ensure!(error.as_deref() == Some("ConfigMap memory/grass not found"));
+    output
+        .shows(&[
+            "added memory/grass@2",
+            "added memory/sky@1",
+            "updated memory/sky@1 → 3",
+            "deleted memory/grass",
+        ])
+        .await?;
 
-    stop.send_replace(true);
+    // A refusal says that the informer has ended by itself.
+    let _ = stop.send(());
     while let Some(ended) = tasks.join_next().await {
         ended?;
     }

@@ -16,9 +16,12 @@ use std::{fs::File, io::Write, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{Cause, Event, EventHandler, InformerOptions, SharedInformerFactory};
+use kube_informer::{
+    Cause, Event, EventHandler, InformerOptions, Object, SharedInformer, SharedInformerFactory,
+    shared_informer::Stopped,
+};
 use kube_informer_apiserver::Server;
-use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use self::{
     cluster::Cluster,
@@ -29,10 +32,27 @@ use self::{
 /// How often the resync handler is told everything again; shorter periods are raised to this.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// Writes into a file which thread it runs on and what has changed: an audit log must be on disk
-/// before the next event, so this handler blocks.
+/// How long the async closures take over each event; nobody else notices.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// Writes into a file what has changed, and what thread it is on. A log that must be on disk before
+/// the next event is handled has to block.
 struct Audit {
     file: File,
+    output: Transcript,
+}
+
+impl Audit {
+    fn log(&mut self, old: &Object<Pod>, new: &Object<Pod>) -> std::io::Result<()> {
+        let thread = thread::current();
+        let thread = thread.name().unwrap_or("unnamed");
+        let (name, from, to) = (new.name(), old.revision(), new.revision());
+        let line = format!("{thread}: {name} {from} → {to}");
+        writeln!(self.file, "{line}")?;
+        self.file.sync_data()?;
+        self.output.say(line);
+        Ok(())
+    }
 }
 
 impl EventHandler<Pod> for Audit {
@@ -42,19 +62,9 @@ impl EventHandler<Pod> for Audit {
             new,
             cause: Cause::Watch,
         } = event
+            && let Err(error) = self.log(&old, &new)
         {
-            let thread = thread::current();
-            let thread = thread.name().unwrap_or("unnamed");
-            let line = format!(
-                "{thread}: {} {} → {}",
-                new.name(),
-                old.revision(),
-                new.revision()
-            );
-            let written = writeln!(self.file, "{line}").and_then(|()| self.file.sync_data());
-            if let Err(error) = written {
-                eprintln!("the audit log misses {line:?}: {error}");
-            }
+            eprintln!("the log misses an update of {}: {error}", new.name());
         }
     }
 }
@@ -95,69 +105,63 @@ async fn handlers() -> anyhow::Result<()> {
     let selector = format!("{LABEL}=handlers").parse()?;
     let options = InformerOptions::new().labels(selector).resync(RESYNC);
     let pods = factory.informer_with::<Pod>(options)?;
-
-    pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.name())))
-        .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
-        .resync(Duration::ZERO)
-        .register()?;
-
-    let (sender, mut receiver) = mpsc::channel(1);
-    pods.on_add(move |pod, in_initial_list| {
-        let sender = sender.clone();
-        async move {
-            // An error says that nobody wants to hear any more.
-            let _ = sender
-                .send((pod.object_name().clone(), in_initial_list))
-                .await;
-        }
-    })
-    .resync(Duration::ZERO)
-    .register()?;
-
+    closures(&pods, output)?;
     let path = std::env::temp_dir().join(format!("kube-informer-{}.log", std::process::id()));
     let file = File::create(&path).with_context(|| format!("can't write {}", path.display()))?;
     let audit = pods
-        .handler(Audit { file })
+        .handler(Audit { file, output })
         .name("audit")
         .dedicated_thread()
         .resync(Duration::ZERO)
         .register()?;
     let resynced = pods.handler(Resynced { output, times: 0 }).register()?;
-
     factory.start();
-    audit
-        .wait_for_sync()
-        .deadline(Duration::from_secs(30))
-        .await?;
-    let (name, initial) = receiver.recv().await.context("the async closure is gone")?;
-    output.say(format!("async closure: added {name}, initial {initial}"));
-    let changed = ours.label("handled", "tier", "web").await?;
-    output
-        .shows(&["resync 1: handled", "resync 2: handled"])
-        .await?;
-    resynced.remove().await;
-    ours.delete("handled").await?;
-    output
-        .shows(&["closure: added handled", "closure: deleted default/handled"])
-        .await?;
-    output
-        .shows(&["async closure: added default/handled, initial true"])
-        .await?;
+    let synced = audit.wait_for_sync();
+    synced.deadline(Duration::from_secs(30)).await?;
 
-    // Removing waits until the callback in progress has ended, so the log is complete.
-    audit.remove().await;
-    let log = std::fs::read_to_string(&path)?;
-    std::fs::remove_file(&path)?;
-    output.say(log.trim_end());
+    let changed = ours.label("handled", "tier", "web").await?;
     let revision = |pod: Pod| pod.metadata.resource_version.unwrap_or_default();
     let (old, new) = (revision(created), revision(changed));
-    ensure!(
-        log == format!("handler audit: handled {old} → {new}\n"),
-        "the audit log is wrong"
-    );
+    let logged = format!("handler audit: handled {old} → {new}");
+    output.shows(&[&logged]).await?;
+    let resyncs = ["resync 1: handled", "resync 2: handled"];
+    output.shows(&resyncs).await?;
+    // Afterwards it hears nothing more; merely dropping the registration would not end it.
+    resynced.remove().await;
+    ours.delete("handled").await?;
+    for kind in ["closure", "async closure"] {
+        let line = |what: &str| format!("{kind}: {what} default/handled");
+        let lines = ["added", "deleted"].map(line);
+        output.shows(&lines.each_ref().map(String::as_str)).await?;
+    }
 
     factory.shutdown().await;
+    let log = std::fs::read_to_string(&path)?;
+    std::fs::remove_file(&path)?;
+    ensure!(
+        log.lines().next() == Some(&logged),
+        "the log has another beginning: {log:?}"
+    );
     ours.clear().await?;
     cluster.close().await;
+    Ok(())
+}
+
+/// Registers closures that print what they hear: some at once, some after they have waited.
+fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stopped> {
+    pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.object_name())))
+        .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
+        .resync(Duration::ZERO)
+        .register()?;
+    pods.on_add(move |pod, _| async move {
+        sleep(SLOW).await;
+        output.say(format!("async closure: added {}", pod.object_name()));
+    })
+    .on_delete(move |gone| async move {
+        sleep(SLOW).await;
+        output.say(format!("async closure: deleted {}", gone.object_name()));
+    })
+    .resync(Duration::ZERO)
+    .register()?;
     Ok(())
 }

@@ -47,22 +47,26 @@ async fn late_handler() -> anyhow::Result<()> {
     let synced = factory.wait_for_cache_sync();
     synced.deadline(Duration::from_secs(30)).await?;
     ours.create("pod-2").await?;
-    let early = ["early: added pod-1, initial", "early: added pod-2"];
+    let early = ["early: added pod-1, initial (1)", "early: added pod-2 (2)"];
     output.shows(&early).await?;
 
     let late = register("late", &pods, output)?;
     late.wait_for_sync()
         .deadline(Duration::from_secs(10))
         .await?;
-    let late = ["late: added pod-1, initial", "late: added pod-2, initial"];
-    output.shows(&late).await?;
+    output
+        .shows(&[
+            "late: added pod-1, initial (1)",
+            "late: added pod-2, initial (2)",
+        ])
+        .await?;
 
     ours.create("pod-3").await?;
     ours.label("pod-1", "tier", "web").await?;
     ours.delete("pod-2").await?;
     for handler in ["early", "late"] {
         let line = |what: &str| format!("{handler}: {what}");
-        let lines = ["added pod-3", "updated pod-1", "deleted pod-2"].map(line);
+        let lines = ["added pod-3 (3)", "updated pod-1", "deleted pod-2"].map(line);
         output.shows(&lines.each_ref().map(String::as_str)).await?;
     }
 
@@ -79,15 +83,18 @@ async fn late_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A handler that prints under its name what it hears.
+/// A handler that prints under its name what it hears, and counts additions: being told of one twice
+/// would show.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,
     output: Transcript,
 ) -> Result<Registration<Pod>, Stopped> {
+    let mut added = 0;
     pods.on_add(move |pod, in_initial_list| {
+        added += 1;
         let initial = if in_initial_list { ", initial" } else { "" };
-        output.say(format!("{name}: added {}{initial}", pod.name()));
+        output.say(format!("{name}: added {}{initial} ({added})", pod.name()));
     })
     .on_update(move |_, new| output.say(format!("{name}: updated {}", new.name())))
     .on_delete(move |gone| output.say(format!("{name}: deleted {}", gone.object_name().name())))

@@ -65,7 +65,6 @@ async fn pod_workqueue() -> anyhow::Result<()> {
         tasks.spawn(work(queue.clone(), pods.indexer(), output));
     }
     act(&ours, output).await?;
-    ensure!(queue.given_up_items() == 1, "one pod can't be synced");
 
     queue.shut_down_with_drain().await;
     // A refusal says that the informer has ended by itself.
@@ -73,6 +72,7 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     while let Some(ended) = tasks.join_next().await {
         ended?;
     }
+    ensure!(queue.given_up_items() == 1, "one pod can't be synced");
     ensure!(queue.dropped_items() == 0, "every item had its verdict");
     ours.clear().await?;
     cluster.close().await;

@@ -67,31 +67,38 @@ async fn stream() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints events, and answers each step with the next one, until the second pod is gone.
+/// Prints events, and answers each step with the next one, until the second pod is gone. Fails if one
+/// of the two pods was added twice.
 async fn follow(
     events: &mut Subscription<Pod>,
     ours: &Pods,
     output: Transcript,
 ) -> anyhow::Result<()> {
+    let mut added = 0;
     while let Some(event) = events.next().await {
         match event {
             Event::Added {
                 object,
                 in_initial_list,
-            } => output.say(format!(
-                "+ {}, initial {in_initial_list}",
-                object.object_name()
-            )),
+            } => {
+                added += 1;
+                let name = object.object_name();
+                output.say(format!("+ {name}, initial {in_initial_list}"));
+            }
             Event::Synced => {
                 output.say("that was all there is");
                 ours.label("pod-1", "tier", "web").await?;
             }
             Event::Updated { new, cause, .. } => {
                 output.say(format!("~ {}, {cause:?}", new.object_name()));
-                ours.delete("pod-2").await?;
+                // Its deletion may announce itself by an update, which asks for nothing.
+                if new.name() == "pod-1" {
+                    ours.delete("pod-2").await?;
+                }
             }
             Event::Deleted(gone) => {
                 output.say(format!("- {}", gone.object_name()));
+                ensure!(added == 2, "{added} additions of 2 pods");
                 return Ok(());
             }
         }

@@ -58,13 +58,13 @@ async fn watch_pods() -> anyhow::Result<()> {
     ours.create("watched-2").await?;
     let changed = ours.label("watched-1", "tier", "web").await?;
     let uid = changed.metadata.uid.unwrap_or_default();
-    ours.delete("watched-1").await?;
+    ours.delete("watched-2").await?;
     output
         .shows(&[
             "New Pod Added to Store: watched-1",
             "New Pod Added to Store: watched-2",
             &format!("watched-1 with UID {uid} has been updated to watched-1 with {uid}"),
-            "Resource watched-1 has been deleted.",
+            "Resource watched-2 has been deleted.",
         ])
         .await?;
 

@@ -157,4 +157,6 @@ impl Population {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod script;

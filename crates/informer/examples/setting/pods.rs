@@ -4,7 +4,8 @@
 //! - they live in namespace `default`, carry [`LABEL`] with the example's name, and no others are
 //!   touched;
 //! - they never run: no scheduler feels responsible for them, so no node downloads an image, and a
-//!   deletion is immediate.
+//!   deletion is immediate. A real API server marks them first, which is an update before the
+//!   deletion.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;

@@ -1,1 +1,952 @@
-//! x
+//! What readers find in a store after each write, and what its writer says has changed.
+
+mod model;
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use expect_test::{Expect, expect};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::{ObjectMeta, ResourceExt};
+
+use super::*;
+use crate::object::{DecodeError, Head, HeadMetadata};
+
+/// The subject: its one label `colours` holds the values of the index of that name.
+type K = ConfigMap;
+
+/// `namespace/name@revision colour,colour`, where everything but the name may be missing.
+fn map(text: &str) -> K {
+    let (text, colours) = text.split_once(' ').unwrap_or((text, ""));
+    let (name, revision) = text.split_once('@').unwrap_or((text, ""));
+    let name: ObjectName = name.parse().unwrap();
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.name().to_owned()),
+            namespace: name.namespace().map(str::to_owned),
+            resource_version: Some(revision.to_owned()).filter(|revision| !revision.is_empty()),
+            labels: Some([("colours".to_owned(), colours.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn object(text: &str) -> Object<K> {
+    Object::new(map(text)).unwrap()
+}
+
+/// An object of this name and revision that did not decode.
+fn broken(text: &str) -> Object<K> {
+    let (name, revision) = text.split_once('@').unwrap();
+    let name: ObjectName = name.parse().unwrap();
+    let head = Head {
+        metadata: HeadMetadata {
+            resource_version: revision.to_owned(),
+            ..HeadMetadata::default()
+        },
+    };
+    let error = DecodeError::new(Some(name.clone()), "data".to_owned(), "planted".to_owned());
+    Object::from_broken(name, &head, error)
+}
+
+fn colours(map: &K) -> Vec<String> {
+    let colours = map.labels().get("colours").map_or("", String::as_str);
+    let colours = colours.split(',').filter(|colour| !colour.is_empty());
+    colours.map(str::to_owned).collect()
+}
+
+fn name(text: &str) -> ObjectName {
+    text.parse().unwrap()
+}
+
+fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
+    new(Indexers::new().with("colour", colours))
+}
+
+/// Every value of an index with the names under it.
+fn index(snapshot: &Snapshot<K>, index: &str) -> String {
+    let values = snapshot.index_values(index).unwrap();
+    let lines = values.iter().map(|value| {
+        let names = snapshot.index_keys(index, value).unwrap();
+        let objects: Vec<_> = snapshot.by_index(index, value).unwrap().collect();
+        let found: Vec<_> = objects.iter().map(|object| object.object_name()).collect();
+        assert_eq!(
+            found,
+            names.iter().collect::<Vec<_>>(),
+            "names and objects agree"
+        );
+        format!("{value}: {names:?}")
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+fn batch(source: u32, kinds: impl IntoIterator<Item = DeltaKind<K>>) -> Batch<K> {
+    let deltas = kinds.into_iter();
+    Batch {
+        deltas: deltas
+            .map(|kind| crate::reflector::Delta::new(SourceId::new(source), kind))
+            .collect(),
+        in_initial_list: false,
+        completes: None,
+    }
+}
+
+fn list(revision: u64, objects: impl IntoIterator<Item = Object<K>>) -> DeltaKind<K> {
+    DeltaKind::ReplacedAll {
+        objects: objects.into_iter().collect(),
+        revision: revision.into(),
+    }
+}
+
+fn deleted(text: &str) -> DeltaKind<K> {
+    DeltaKind::Deleted(Deleted::Known(object(text)))
+}
+
+fn missing(text: &str) -> DeltaKind<K> {
+    DeltaKind::Deleted(Deleted::FinalStateUnknown {
+        name: name(text),
+        last_known: None,
+    })
+}
+
+/// Plays a script, a batch a line, and traces the changes and at the end the store.
+///
+/// ```text
+/// add a/x@1 red; update a/x@2      deltas of source 0; also delete, missing, sync, resync, bookmark
+/// 1: add a/x@3                     the same of source 1
+/// list 9: a/x@2 red | a/y@1        a whole list of revision 9
+/// ```
+///
+/// A name that begins with `!` is a broken object.
+fn check(script: &str, trace: &Expect) {
+    let (indexer, mut writer) = by_colour();
+    let mut lines = Vec::new();
+    for line in script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        let (source, line) = line.strip_prefix("1: ").map_or((0, line), |line| (1, line));
+        let kinds = line.split(';').map(|text| kind(text.trim()));
+        let applied = writer.apply(batch(source, kinds));
+        assert_eq!(applied.index_errors, []);
+        lines.extend(applied.changes.iter().map(show));
+    }
+    let snapshot = indexer.snapshot();
+    let last = format!("{snapshot:?} {}", index(&snapshot, "colour"));
+    lines.push(last.trim_end().to_owned());
+    trace.assert_eq(&(lines.join("\n") + "\n"));
+}
+
+fn kind(text: &str) -> DeltaKind<K> {
+    let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let one = |text: &str| match text.strip_prefix('!') {
+        Some(text) => broken(text),
+        None => object(text),
+    };
+    match verb {
+        "add" => DeltaKind::Added(one(rest)),
+        "update" => DeltaKind::Updated(one(rest)),
+        "relisted" => DeltaKind::Replaced(one(rest)),
+        "delete" => deleted(rest),
+        "missing" => missing(rest),
+        "resync" => DeltaKind::SyncAll,
+        "bookmark" => DeltaKind::Bookmark {
+            revision: rest.into(),
+        },
+        "list" => {
+            let (revision, objects) = rest.split_once(':').unwrap();
+            let objects = objects.split('|').map(str::trim).filter(|o| !o.is_empty());
+            list(revision.parse().unwrap(), objects.map(one))
+        }
+        other => panic!("unknown verb {other:?}"),
+    }
+}
+
+fn show(change: &Change<K>) -> String {
+    match change {
+        Change::Added {
+            object,
+            in_initial_list: initial,
+        } => format!("add {object:?}{}", if *initial { " (initial)" } else { "" }),
+        Change::Updated { old, new, cause } => {
+            assert_eq!(old.object_name(), new.object_name());
+            format!("update {old:?} → {} ({cause:?})", new.revision())
+        }
+        Change::Deleted(Deleted::Known(object)) => format!("delete {object:?}"),
+        Change::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
+            format!("missing {name}, last known {last_known:?}")
+        }
+        Change::Replaced {
+            old, new, changed, ..
+        } => {
+            let listed = changed.listed.iter().map(|(name, changed)| {
+                let mark = if *changed { "changed" } else { "same" };
+                format!(", {mark} {name}")
+            });
+            let listed: String = listed.collect();
+            format!("{old:?} → {new:?}: gone {:?}{listed}", changed.gone)
+        }
+        Change::Resync(snapshot) => format!("resync {snapshot:?}"),
+        Change::Listed(source) => format!("source {} listed", source.number()),
+    }
+}
+
+// === what is told ===
+
+#[test]
+fn a_state_is_an_add_or_an_update_by_what_was_there() {
+    check(
+        "add a/x@1; update a/y@2
+         update a/x@3; add a/y@4
+         relisted a/x@3; relisted a/z@5",
+        &expect![[r#"
+            add a/x@1
+            add a/y@2
+            update a/x@1 → 3 (Watch)
+            update a/y@2 → 4 (Watch)
+            update a/x@3 → 3 (Relist)
+            add a/z@5
+            [a/x@3, a/y@4, a/z@5]
+        "#]],
+    );
+}
+
+#[test]
+fn a_deletion_is_told_with_the_last_state_and_only_of_what_was_told() {
+    check(
+        "delete a/x@1; missing a/x
+         add a/x@2 red; add a/y@3 red
+         delete a/x@4; missing a/y
+         delete a/x@4",
+        &expect![[r#"
+            add a/x@2
+            add a/y@3
+            delete a/x@4
+            missing a/y, last known Some(a/y@3)
+            []
+        "#]],
+    );
+}
+
+#[test]
+fn a_list_tells_what_is_gone_by_name_and_what_it_has_in_its_order() {
+    check(
+        "add b/x@1 red; add a/y@2 red; add a/x@3
+         list 9: c/z@7 blue | a/y@2 red | a/w@8
+         list 10:",
+        &expect![[r#"
+            add b/x@1
+            add a/y@2
+            add a/x@3
+            [a/x@3, a/y@2, b/x@1] → [a/w@8, a/y@2, c/z@7]: gone [a/x, b/x], changed c/z, same a/y, changed a/w
+            [a/w@8, a/y@2, c/z@7] → []: gone [a/w, a/y, c/z]
+            []
+        "#]],
+    );
+}
+
+#[test]
+fn of_a_name_that_a_list_has_twice_the_last_state_stays_and_it_is_told_once() {
+    check(
+        "add a/x@1 red
+         list 9: a/x@7 blue | a/y@3 | a/x@8 green | a/y@3",
+        &expect![[r#"
+            add a/x@1
+            [a/x@1] → [a/x@8, a/y@3]: gone [], changed a/x, changed a/y
+            [a/x@8, a/y@3] green: [a/x]
+        "#]],
+    );
+}
+
+#[test]
+fn a_resync_shows_the_store_between_the_changes_around_it() {
+    check(
+        "add a/x@1; resync; add a/y@2",
+        &expect![[r#"
+            add a/x@1
+            resync [a/x@1]
+            add a/y@2
+            [a/x@1, a/y@2]
+        "#]],
+    );
+}
+
+#[test]
+fn a_resync_of_one_object_tells_it_as_its_own_update() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(0, [DeltaKind::Added(object("a/x@1 red"))]));
+    let kept = indexer.get(&name("a/x")).unwrap();
+    let applied = writer.apply(batch(0, [DeltaKind::Sync(kept.clone())]));
+    let [
+        Change::Updated {
+            old,
+            new,
+            cause: Cause::Resync,
+        },
+    ] = applied.changes.as_slice()
+    else {
+        panic!("{applied:?}");
+    };
+    assert!(old.is_same(&kept) && new.is_same(&kept));
+}
+
+#[test]
+fn the_first_list_is_flagged_and_its_completion_comes_last() {
+    let (_, mut writer) = by_colour();
+    let mut first = batch(3, [DeltaKind::Replaced(object("a/x@1"))]);
+    first.in_initial_list = true;
+    first.completes = Some(SourceId::new(3));
+    let changes = writer.apply(first).changes;
+    let trace: Vec<_> = changes.iter().map(show).collect();
+    assert_eq!(trace, ["add a/x@1 (initial)", "source 3 listed"]);
+
+    let mut whole = batch(3, [list(2, [object("a/y@2")])]);
+    whole.in_initial_list = true;
+    assert!(matches!(
+        writer.apply(whole).changes.as_slice(),
+        [Change::Replaced {
+            in_initial_list: true,
+            ..
+        }]
+    ));
+    let later = batch(3, [list(3, [object("a/y@2")])]);
+    assert!(matches!(
+        writer.apply(later).changes.as_slice(),
+        [Change::Replaced {
+            in_initial_list: false,
+            ..
+        }]
+    ));
+}
+
+// === broken objects ===
+
+#[test]
+fn a_broken_object_is_told_of_as_if_its_bad_states_had_not_been() {
+    check(
+        "add !a/x@1; update a/x@2
+         update !a/x@3; update !a/x@4; update a/x@5
+         update !a/x@6; missing a/x
+         add !a/x@8; missing a/x",
+        &expect![[r#"
+            add a/x@2
+            update a/x@2 → 5 (Watch)
+            missing a/x, last known Some(a/x@5)
+            []
+        "#]],
+    );
+}
+
+#[test]
+fn a_broken_object_is_counted_and_found_by_name_and_nowhere_else() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(
+        0,
+        [
+            list(9, [object("a/x@1 red"), broken("a/y@2")]),
+            DeltaKind::Updated(broken("a/x@10")),
+            DeltaKind::Added(object("a/z@11 red")),
+        ],
+    ));
+    let snapshot = indexer.snapshot();
+    let counts = (snapshot.len(), snapshot.broken_count(), indexer.len());
+    assert_eq!(counts, (1, 2, 1));
+    let broken_names: Vec<_> = snapshot.broken().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(broken_names, ["a/x", "a/y"]);
+    let found = snapshot.get(&name("a/x")).unwrap();
+    assert_eq!(found.revision(), &ResourceVersion::from(10));
+    assert!(found.get().is_err());
+    assert_eq!(
+        format!("{:?}", snapshot.iter().collect::<Vec<_>>()),
+        "[a/z@11]"
+    );
+    assert_eq!(index(&snapshot, "colour"), "red: [a/z]");
+    assert_eq!(index(&snapshot, NAMESPACE), "a: [a/z]");
+    assert_eq!(snapshot.namespace("a").iter().count(), 1);
+    assert!(snapshot.index("colour", found).unwrap().is_empty());
+
+    // Each way out of being broken is counted once: a good state, a removal, a list without it.
+    let after = |writer: &mut IndexerWriter<K>, kind| {
+        writer.apply(batch(0, [kind]));
+        (writer.snapshot().len(), writer.snapshot().broken_count())
+    };
+    let healed = DeltaKind::Updated(object("a/y@12 red"));
+    assert_eq!(after(&mut writer, healed), (2, 1));
+    assert_eq!(after(&mut writer, missing("a/x")), (2, 0));
+    let twice = DeltaKind::Updated(broken("a/z@13"));
+    assert_eq!(after(&mut writer, twice), (1, 1));
+    let twice = DeltaKind::Updated(broken("a/z@14"));
+    assert_eq!(after(&mut writer, twice), (1, 1));
+    assert_eq!(after(&mut writer, list(15, [])), (0, 0));
+}
+
+#[test]
+fn a_list_keeps_the_good_state_of_an_unchanged_revision_and_decodes_a_broken_one_anew() {
+    check(
+        "add a/x@1 red; add !a/y@2; update a/z@3; update !a/z@4
+         list 9: !a/x@1 | a/y@2 | !a/z@4
+         list 10: a/x@1 | a/y@2 | a/z@4 blue",
+        &expect![[r#"
+            add a/x@1
+            add a/z@3
+            [a/x@1, a/y@2 (broken), a/z@4 (broken)] → [a/x@1, a/y@2, a/z@4 (broken)]: gone [], same a/x, changed a/y, changed a/z
+            [a/x@1, a/y@2, a/z@4 (broken)] → [a/x@1, a/y@2, a/z@4]: gone [], same a/x, same a/y, changed a/z
+            [a/x@1, a/y@2, a/z@4] blue: [a/z], red: [a/x]
+        "#]],
+    );
+}
+
+// === sources ===
+
+#[test]
+fn a_list_deletes_only_what_its_own_source_brought() {
+    check(
+        "list 5: a/x@1 | a/y@2
+         1: list 6: b/x@3
+         list 7: a/y@2
+         1: list 8:",
+        &expect![[r#"
+            [] → [a/x@1, a/y@2]: gone [], changed a/x, changed a/y
+            [a/x@1, a/y@2] → [a/x@1, a/y@2, b/x@3]: gone [], changed b/x
+            [a/x@1, a/y@2, b/x@3] → [a/y@2, b/x@3]: gone [a/x], same a/y
+            [a/y@2, b/x@3] → [a/y@2]: gone [b/x]
+            [a/y@2]
+        "#]],
+    );
+}
+
+#[test]
+fn what_another_source_brought_since_is_neither_deleted_nor_taken_for_unchanged() {
+    check(
+        "add a/x@1 red; add a/y@1 red
+         1: update a/x@2 blue; list 3: a/x@2 blue | a/y@1 green
+         delete a/x@4; missing a/y
+         list 5:
+         1: missing a/x",
+        &expect![[r#"
+            add a/x@1
+            add a/y@1
+            update a/x@1 → 2 (Watch)
+            [a/x@2, a/y@1] → [a/x@2, a/y@1]: gone [], same a/x, changed a/y
+            [a/x@2, a/y@1] → [a/x@2, a/y@1]: gone []
+            missing a/x, last known Some(a/x@2)
+            [a/y@1] green: [a/y]
+        "#]],
+    );
+}
+
+// === revisions ===
+
+#[test]
+fn the_revision_is_that_of_the_last_change_list_or_bookmark_of_each_source() {
+    let (indexer, mut writer) = by_colour();
+    let revisions = |source| {
+        let snapshot = indexer.snapshot();
+        let revision = snapshot.source_revision(SourceId::new(source)).to_string();
+        (snapshot.revision().to_string(), revision)
+    };
+    let steps = [
+        (0, vec![], "", ""),
+        (0, vec![kind("add a/x@10")], "10", ""),
+        (0, vec![kind("update a/x@10")], "10", ""),
+        (0, vec![kind("update a/x@20")], "20", ""),
+        (1, vec![kind("add b/x@7")], "20", "7"),
+        (0, vec![kind("delete a/x@30")], "30", "7"),
+        (0, vec![kind("delete a/never@31")], "31", "7"),
+        // The last one counts, not the largest; what has no revision leaves it.
+        (0, vec![kind("add a/x@35"), kind("add a/y@33")], "33", "7"),
+        (0, vec![kind("update a/x"), kind("missing a/y")], "33", "7"),
+        (0, vec![kind("update !a/x@34")], "34", "7"),
+        (0, vec![kind("relisted a/z@3"), kind("resync")], "34", "7"),
+        (1, vec![kind("bookmark 50")], "34", "50"),
+        (0, vec![kind("list 40: a/x@12")], "40", "50"),
+        (1, vec![kind("list 60:")], "40", "60"),
+    ];
+    for (step, (source, kinds, first, second)) in steps.into_iter().enumerate() {
+        writer.apply(batch(source, kinds));
+        let expected = (first.to_owned(), second.to_owned());
+        assert_eq!(revisions(1), expected, "step {step}");
+    }
+}
+
+// === reading ===
+
+#[test]
+fn a_snapshot_does_not_change_while_the_store_does() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(
+        0,
+        [list(3, [object("a/x@1 red"), object("a/y@2 red")])],
+    ));
+    let before = indexer.snapshot();
+    writer.apply(batch(
+        0,
+        [
+            DeltaKind::Updated(object("a/x@4 blue")),
+            deleted("a/y@5"),
+            DeltaKind::Added(object("b/z@6 red")),
+            DeltaKind::Added(broken("b/w@7")),
+        ],
+    ));
+    writer
+        .add_indexers(Indexers::new().with("late", colours))
+        .unwrap();
+    let after = indexer.snapshot();
+    writer.apply(batch(0, [list(9, [])]));
+
+    assert_eq!(format!("{before:?}"), "[a/x@1, a/y@2]");
+    assert_eq!(index(&before, "colour"), "red: [a/x, a/y]");
+    assert_eq!(before.revision(), ResourceVersion::from(3));
+    assert_eq!(before.broken_count(), 0);
+    assert!(before.index_values("late").is_err());
+    assert_eq!(format!("{after:?}"), "[a/x@4, b/w@7 (broken), b/z@6]");
+    assert_eq!(index(&after, "colour"), "blue: [a/x], red: [b/z]");
+    assert_eq!(index(&after, "late"), "blue: [a/x], red: [b/z]");
+    assert!(indexer.is_empty());
+}
+
+#[test]
+fn readers_see_a_batch_whole_or_not_at_all() {
+    let reader: Arc<OnceLock<Indexer<K>>> = Arc::default();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let spy = {
+        let (reader, seen) = (Arc::clone(&reader), Arc::clone(&seen));
+        move |_: &K| {
+            // Index functions run in the middle of a batch.
+            let indexer = reader.get().unwrap();
+            assert_eq!(indexer.len(), 1);
+            assert_eq!(indexer.snapshot().revision(), ResourceVersion::from(1));
+            seen.fetch_add(1, Ordering::Relaxed);
+            [""; 0]
+        }
+    };
+    let (indexer, mut writer) = new(Indexers::new());
+    writer.add(map("a/x@1")).unwrap();
+    reader.set(indexer.clone()).unwrap();
+    let errors = writer.add_indexers(Indexers::new().with("spy", spy));
+    assert_eq!(errors, Ok(Vec::new()));
+    let kinds = ["add a/y@2", "add a/z@3", "list 4: a/w@4 | a/v@5"].map(kind);
+    let applied = writer.apply(batch(0, kinds));
+    assert_eq!(applied.index_errors, []);
+    assert_eq!(seen.load(Ordering::Relaxed), 5);
+    assert_eq!(format!("{indexer:?}"), "[a/v@5, a/w@4]");
+}
+
+#[test]
+fn objects_are_read_by_namespace_in_order_and_by_nothing_that_only_begins_alike() {
+    let (indexer, mut writer) = new(Indexers::new());
+    for text in ["a-b/x", "a/z", "b/x", "top", "a/x", "aa/x", "a.b/x", "zz"] {
+        writer.add(map(text)).unwrap();
+    }
+    let snapshot = indexer.snapshot();
+    assert_eq!(
+        format!(
+            "{:?}",
+            snapshot.iter().map(Object::object_name).collect::<Vec<_>>()
+        ),
+        "[top, zz, a/x, a/z, a-b/x, a.b/x, aa/x, b/x]"
+    );
+    for (namespace, names) in [
+        ("a", "[a/x, a/z]"),
+        ("a-b", "[a-b/x]"),
+        ("aa", "[aa/x]"),
+        ("b", "[b/x]"),
+        ("c", "[]"),
+        // The objects of cluster scope have the value that client-go gives them.
+        ("", "[top, zz]"),
+    ] {
+        let keys = snapshot.index_keys(NAMESPACE, namespace).unwrap();
+        assert_eq!(format!("{keys:?}"), names, "index_keys of {namespace:?}");
+        let objects = snapshot.by_index(NAMESPACE, namespace).unwrap();
+        let objects: Vec<_> = objects.map(Object::object_name).collect();
+        assert_eq!(format!("{objects:?}"), names, "by_index of {namespace:?}");
+        let view = snapshot.namespace(namespace);
+        let objects: Vec<_> = view.iter().map(Object::object_name).collect();
+        assert_eq!(format!("{objects:?}"), names, "namespace {namespace:?}");
+    }
+    let values = snapshot.index_values(NAMESPACE).unwrap();
+    assert_eq!(
+        format!("{values:?}"),
+        r#"["", "a", "a-b", "a.b", "aa", "b"]"#
+    );
+    assert!(snapshot.namespace("a").get("z").is_some());
+    assert!(snapshot.namespace("a-b").get("z").is_none());
+    let neighbours = snapshot.index(NAMESPACE, &object("a/new")).unwrap();
+    assert_eq!(format!("{neighbours:?}"), "[a/x@, a/z@]");
+    assert_eq!(snapshot.index(NAMESPACE, &object("new")).unwrap().len(), 2);
+}
+
+#[test]
+fn a_walk_can_be_interrupted_behind_any_name() {
+    let (indexer, mut writer) = by_colour();
+    let objects = [object("a/x@1"), broken("a/y@2"), object("b/x@3")];
+    writer.apply(batch(0, [list(3, objects)]));
+    let snapshot = indexer.snapshot();
+    let after = |text: &str| snapshot.after(Some(&name(text))).map(Object::name);
+    assert_eq!(snapshot.after(None).unwrap().name(), "x");
+    assert_eq!(after("a/x"), Some("x"), "the broken one is passed over");
+    assert_eq!(after("a/gone"), Some("x"));
+    assert_eq!(after("b/x"), None);
+}
+
+#[test]
+fn a_hundred_thousand_objects_are_listed_by_index_by_namespace_and_whole() {
+    const ALL: usize = 100_000;
+    let (indexer, mut writer) = by_colour();
+    let object = |n: usize| {
+        let colour = if n % 10 == 0 { "red" } else { "blue" };
+        object(&format!("ns-{}/o{n:06}@{} {colour}", n % 100, n + 1))
+    };
+    writer.apply(batch(0, [list(ALL as u64, (0..ALL).map(object))]));
+    let snapshot = indexer.snapshot();
+    assert_eq!((snapshot.len(), snapshot.iter().count()), (ALL, ALL));
+    assert_eq!(
+        snapshot.index_keys("colour", "red").unwrap().len(),
+        ALL / 10
+    );
+    assert_eq!(
+        snapshot.by_index("colour", "blue").unwrap().count(),
+        ALL / 10 * 9
+    );
+    assert_eq!(snapshot.by_index("colour", "green").unwrap().count(), 0);
+    assert_eq!(snapshot.namespace("ns-7").iter().count(), ALL / 100);
+    assert!(snapshot.iter().map(Object::object_name).is_sorted());
+
+    let half = (0..ALL).step_by(2).map(object);
+    writer.apply(batch(0, [list(ALL as u64 + 1, half)]));
+    assert_eq!(indexer.len(), ALL / 2);
+    assert_eq!(indexer.index_keys("colour", "red").unwrap().len(), ALL / 10);
+    assert_eq!(snapshot.len(), ALL);
+}
+
+// === indices ===
+
+#[test]
+fn a_value_without_objects_is_gone_and_one_with_an_object_left_stays() {
+    let (indexer, mut writer) = by_colour();
+    writer.add(map("a/x red")).unwrap();
+    writer.add(map("a/y red")).unwrap();
+    writer.delete(&name("a/x"));
+    assert_eq!(index(&indexer.snapshot(), "colour"), "red: [a/y]");
+    writer.delete(&name("a/y"));
+    assert!(indexer.index_values("colour").unwrap().is_empty());
+    writer.add(map("a/x blue")).unwrap();
+    writer.add(map("a/x green")).unwrap();
+    assert_eq!(index(&indexer.snapshot(), "colour"), "green: [a/x]");
+}
+
+#[test]
+fn an_object_stands_under_each_of_its_values() {
+    let (indexer, mut writer) = by_colour();
+    for (change, expected) in [
+        ("a/x red,blue", "blue: [a/x], red: [a/x]"),
+        ("a/y blue,red", "blue: [a/x, a/y], red: [a/x, a/y]"),
+        ("a/y blue", "blue: [a/x, a/y], red: [a/x]"),
+        ("a/x", "blue: [a/y]"),
+        ("a/x blue,blue,green", "blue: [a/x, a/y], green: [a/x]"),
+        ("a/x green,white", "blue: [a/y], green: [a/x], white: [a/x]"),
+        ("-a/y", "green: [a/x], white: [a/x]"),
+        ("a/y white", "green: [a/x], white: [a/x, a/y]"),
+        ("-a/x", "white: [a/y]"),
+        ("-a/y", ""),
+    ] {
+        match change.strip_prefix('-') {
+            Some(gone) => {
+                assert!(writer.delete(&name(gone)).is_some());
+            }
+            None => {
+                writer.add(map(change)).unwrap();
+            }
+        }
+        assert_eq!(index(&indexer.snapshot(), "colour"), expected, "{change}");
+    }
+}
+
+#[test]
+fn indices_do_not_mix() {
+    let initial = |map: &K| [map.name_any()[..1].to_owned()];
+    let (indexer, mut writer) = new(Indexers::new()
+        .with("colour", colours)
+        .with("initial", initial));
+    writer
+        .replace([map("a/red x"), map("a/x red"), map("b/xy red,x")], 1)
+        .unwrap();
+    let snapshot = indexer.snapshot();
+    assert_eq!(
+        index(&snapshot, "colour"),
+        "red: [a/x, b/xy], x: [a/red, b/xy]"
+    );
+    assert_eq!(index(&snapshot, "initial"), "r: [a/red], x: [a/x, b/xy]");
+    assert_eq!(
+        format!("{:?}", snapshot.index_names()),
+        r#"["colour", "initial", "namespace"]"#
+    );
+    writer.add(map("a/red")).unwrap();
+    let snapshot = indexer.snapshot();
+    assert_eq!(index(&snapshot, "colour"), "red: [a/x, b/xy], x: [b/xy]");
+    assert_eq!(index(&snapshot, "initial"), "r: [a/red], x: [a/x, b/xy]");
+}
+
+#[test]
+fn objects_that_share_a_value_are_found_by_one_that_is_in_no_store() {
+    let (indexer, mut writer) = by_colour();
+    for text in ["b/z red,blue", "a/x red", "a/y blue", "a/w green"] {
+        writer.add(map(text)).unwrap();
+    }
+    let sharing = |text| format!("{:?}", indexer.index("colour", &object(text)).unwrap());
+    assert_eq!(sharing("new red"), "[a/x@, b/z@]");
+    assert_eq!(
+        sharing("new red,blue"),
+        "[a/x@, a/y@, b/z@]",
+        "each once, in order"
+    );
+    assert_eq!(sharing("new white"), "[]");
+    assert_eq!(sharing("new"), "[]");
+    assert_eq!(
+        sharing("a/x green"),
+        "[a/w@]",
+        "the asking state counts, not the stored one"
+    );
+}
+
+#[test]
+fn an_index_that_is_not_there_is_an_error_everywhere() {
+    let (indexer, _) = by_colour();
+    let error = NoSuchIndex("color".to_owned());
+    assert_eq!(error.to_string(), "index with name color does not exist");
+    assert_eq!(indexer.by_index("color", "red").unwrap_err(), error);
+    assert_eq!(indexer.index_keys("color", "red").unwrap_err(), error);
+    assert_eq!(indexer.index_values("color").unwrap_err(), error);
+    assert_eq!(indexer.index("color", &object("x")).unwrap_err(), error);
+}
+
+#[test]
+fn an_index_can_be_added_to_objects_and_is_as_if_it_had_always_been_there() {
+    let (indexer, mut writer) = new(Indexers::new());
+    let objects = [
+        object("a/x@1 red"),
+        broken("a/y@2"),
+        object("b/x@3 red,blue"),
+    ];
+    writer.apply(batch(0, [list(3, objects)]));
+    let before = indexer.get(&name("a/x")).unwrap();
+    let errors = writer.add_indexers(Indexers::new().with("colour", colours));
+    assert_eq!(errors, Ok(Vec::new()));
+    assert!(indexer.get(&name("a/x")).unwrap().is_same(&before));
+    assert_eq!(
+        index(&indexer.snapshot(), "colour"),
+        "blue: [b/x], red: [a/x, b/x]"
+    );
+    assert_eq!(indexer.snapshot().broken_count(), 1);
+
+    writer
+        .add_indexers(Indexers::new().with("again", colours))
+        .unwrap();
+    writer.apply(batch(
+        0,
+        [
+            DeltaKind::Updated(object("b/x@4 green")),
+            DeltaKind::Updated(object("a/y@5 red")),
+            deleted("a/x@6"),
+        ],
+    ));
+    for name in ["colour", "again"] {
+        assert_eq!(index(&indexer.snapshot(), name), "green: [b/x], red: [a/y]");
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_and_nothing_is_added() {
+    let (indexer, mut writer) = by_colour();
+    writer.add(map("a/x red")).unwrap();
+    let none = |_: &K| [""; 0];
+    let twice = Indexers::new().with("twice", none).with("twice", none);
+    for (indexers, taken) in [
+        (
+            Indexers::new().with("new", none).with("colour", none),
+            "colour",
+        ),
+        (twice, "twice"),
+        (
+            Indexers::new().with("new", none).with(NAMESPACE, none),
+            NAMESPACE,
+        ),
+    ] {
+        let error = writer.add_indexers(indexers).unwrap_err();
+        assert_eq!(error, DuplicateIndex(taken.to_owned()));
+        assert_eq!(
+            error.to_string(),
+            format!("an index with name {taken} exists already")
+        );
+        let names = indexer.snapshot().index_names();
+        assert_eq!(format!("{names:?}"), r#"["colour", "namespace"]"#);
+    }
+    assert_eq!(index(&indexer.snapshot(), "colour"), "red: [a/x]");
+    assert_eq!(index(&indexer.snapshot(), NAMESPACE), "a: [a/x]");
+}
+
+#[test]
+fn a_function_is_asked_once_per_state_and_never_on_removal() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = {
+        let calls = Arc::clone(&calls);
+        move |map: &K| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            colours(map)
+        }
+    };
+    let (indexer, mut writer) = new(Indexers::new().with("colour", counted));
+    let asked = |writer: &mut IndexerWriter<K>, kind| {
+        writer.apply(batch(0, [kind]));
+        calls.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!(asked(&mut writer, kind("add a/x@1 red")), 1);
+    assert_eq!(asked(&mut writer, kind("update a/x@2 red")), 1);
+    let kept = indexer.get(&name("a/x")).unwrap();
+    assert_eq!(asked(&mut writer, DeltaKind::Sync(kept)), 0);
+    assert_eq!(asked(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")), 1);
+    assert_eq!(asked(&mut writer, kind("update !a/y@4")), 0);
+    assert_eq!(asked(&mut writer, kind("delete a/x@5")), 0);
+    assert_eq!(asked(&mut writer, kind("list 6:")), 0);
+    assert_eq!(asked(&mut writer, kind("resync")), 0);
+    assert!(indexer.index_values("colour").unwrap().is_empty());
+}
+
+#[test]
+fn values_that_stay_the_same_write_no_index() {
+    let (_, mut writer) = by_colour();
+    writer.apply(batch(0, [kind("add a/x@1 red,blue"), kind("add a/y@2")]));
+    let before = Arc::clone(&writer.root.indices);
+    let same = [
+        "update a/x@3 blue,red",
+        "relisted a/x@4 red,red,blue",
+        "update a/y@5",
+        "delete a/y@6",
+        "list 7: a/x@7 red,blue | a/z@7",
+        "resync",
+        "bookmark 8",
+    ];
+    writer.apply(batch(0, same.map(kind)));
+    assert!(Arc::ptr_eq(&before, &writer.root.indices));
+    writer.apply(batch(0, [kind("update a/x@9 red")]));
+    assert!(!Arc::ptr_eq(&before, &writer.root.indices));
+}
+
+#[test]
+fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
+    let picky = |map: &K| match map.labels()["colours"].as_str() {
+        "fail" => Err("no such colour"),
+        "panic" => panic!("planted"),
+        colour => Ok([colour.to_owned()]),
+    };
+    let (indexer, mut writer) = new(Indexers::new()
+        .try_with("picky", picky)
+        .with("colour", colours));
+    let applied = writer.apply(batch(
+        0,
+        [kind("list 3: a/x@1 fail | a/y@2 panic | a/z@3 red")],
+    ));
+    let errors: Vec<_> = applied
+        .index_errors
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            "a/x is not in index picky: no such colour",
+            "a/y is not in index picky: the index function panicked",
+        ]
+    );
+    let snapshot = indexer.snapshot();
+    assert_eq!(index(&snapshot, "picky"), "red: [a/z]");
+    assert_eq!(
+        index(&snapshot, "colour"),
+        "fail: [a/x], panic: [a/y], red: [a/z]"
+    );
+    assert_eq!(
+        snapshot.index("picky", &object("new fail")).unwrap().len(),
+        0
+    );
+
+    // A state that fails takes the object out of where its last state stood.
+    let applied = writer.apply(batch(
+        0,
+        [kind("update a/z@4 fail"), kind("update a/x@5 red")],
+    ));
+    assert_eq!(applied.index_errors.len(), 1);
+    assert_eq!(index(&indexer.snapshot(), "picky"), "red: [a/x]");
+    let late = writer.add_indexers(Indexers::new().try_with("late", picky));
+    let late: Vec<_> = late
+        .unwrap()
+        .into_iter()
+        .map(|error| error.object)
+        .collect();
+    assert_eq!(format!("{late:?}"), "[a/y, a/z]");
+}
+
+// === what a queue is lent ===
+
+#[test]
+fn what_is_known_comes_in_the_order_of_names_with_the_source_that_brought_it() {
+    let (_, mut writer) = by_colour();
+    writer.apply(batch(4, ["add b/x@1", "add a-b/x@2"].map(kind)));
+    writer.apply(batch(1, ["add a/x@3", "update b/x@4"].map(kind)));
+    for known in [&writer as &dyn Known<K>, &writer.snapshot()] {
+        let mut visited = Vec::new();
+        known.for_each(&mut |source, name, object| {
+            assert_eq!(name, object.object_name());
+            visited.push(format!("{object:?} of {}", source.number()));
+        });
+        assert_eq!(visited, ["a/x@3 of 1", "a-b/x@2 of 4", "b/x@4 of 1"]);
+        let (source, object) = known.known(&name("b/x")).unwrap();
+        assert_eq!(
+            (source.number(), format!("{object:?}")),
+            (1, "b/x@4".to_owned())
+        );
+        assert!(known.known(&name("b/z")).is_none());
+    }
+}
+
+// === the handle that stays ===
+
+#[test]
+fn a_list_keeps_the_handle_of_an_unchanged_revision() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(0, [list(3, [object("a/x@1"), object("a/y@2")])]));
+    let [x, y] = ["a/x", "a/y"].map(|text| indexer.get(&name(text)).unwrap());
+    writer.apply(batch(0, [list(9, [object("a/x@1"), object("a/y@8")])]));
+    assert!(indexer.get(&name("a/x")).unwrap().is_same(&x));
+    assert!(!indexer.get(&name("a/y")).unwrap().is_same(&y));
+}
+
+// === alone, without an informer ===
+
+#[test]
+fn a_store_of_its_own_adds_replaces_and_deletes() {
+    let (indexer, mut writer) = by_colour();
+    let added = writer.add(map("a/x@1 red")).unwrap().unwrap();
+    assert_eq!(show(&added), "add a/x@1");
+    let updated = writer.add(map("a/x@2 blue")).unwrap().unwrap();
+    assert_eq!(show(&updated), "update a/x@1 → 2 (Watch)");
+    assert_eq!(indexer.snapshot().revision(), ResourceVersion::from(2));
+    assert!(writer.delete(&name("a/never")).is_none());
+
+    writer.replace([map("a/y@3 red"), map("a/z@4")], 7).unwrap();
+    assert_eq!(format!("{:?}", indexer.list()), "[a/y@3, a/z@4]");
+    assert_eq!(index(&indexer.snapshot(), "colour"), "red: [a/y]");
+    assert_eq!(indexer.snapshot().revision(), ResourceVersion::from(7));
+
+    let nameless = writer.replace([map("a/w@8"), K::default()], 9).unwrap_err();
+    assert_eq!(*nameless.0, K::default(), "it is handed back");
+    writer.add(K::default()).unwrap_err();
+    assert_eq!(format!("{:?}", indexer.list()), "[a/y@3, a/z@4]");
+
+    let gone = writer.delete(&name("a/y")).unwrap();
+    assert_eq!(show(&gone), "missing a/y, last known Some(a/y@3)");
+    assert_eq!(format!("{:?}", writer.snapshot()), "[a/z@4]");
+}

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
-use kube_informer::{Event, SharedInformerFactory};
+use kube_informer::{Event, SharedInformerFactory, shared_informer::SyncFailure, transport::Class};
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::json;
 
@@ -99,5 +99,19 @@ async fn several_namespaces_behave_as_one_informer() {
         .await
         .unwrap();
     assert_eq!(format!("{:?}", maps.indexer().list()), "[billing/b@2]");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_the_server_does_not_know_is_said_so_at_once() {
+    let server = Server::builder().build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let gvk = GroupVersionKind::gvk("example.com", "v1", "Nothing");
+    let nothings = factory.for_resource(&ApiResource::from_gvk(&gvk));
+    factory.start();
+    let error = nothings.wait_for_sync().fail_fast().await.unwrap_err();
+    assert_eq!(error.failure, SyncFailure::Refused);
+    let class = error.status.last_error().unwrap().class();
+    assert_eq!(class, Class::NotFound, "{error}");
     factory.shutdown().await;
 }

@@ -1,15 +1,18 @@
 //! Over real TCP: the client that the library offers.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::Config;
 use kube_informer::{
-    SharedInformerFactory, client,
+    SharedInformer, SharedInformerFactory, client,
     client::ListWatch,
+    reflector::BackoffConfig,
     transport::{Class, ListOptions, ListerWatcher},
 };
 use kube_informer_apiserver::{Match, Server};
 
-use crate::setting::pod;
+use crate::setting::{Trace, pod, run};
 
 async fn serve(server: &Server) -> (kube_informer_apiserver::Listening, Config) {
     let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -27,7 +30,7 @@ async fn one_429_is_one_request_and_one_error() {
     let source = ListWatch::<Pod>::new(client::connect(config).unwrap());
     let error = source.list(&ListOptions::default()).await.err().unwrap();
     assert_eq!(error.class(), Class::TooManyRequests);
-    assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(3)));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
     assert_eq!(server.requests().len(), 1, "nobody retries unseen");
     let agent = &server.requests().iter().next().unwrap().user_agent.clone();
     assert_eq!(agent, client::USER_AGENT);
@@ -62,5 +65,36 @@ async fn an_informer_works_over_tcp_from_list_to_handler() {
     server.create(pod("b")).unwrap();
     assert_eq!(told.recv().await, Some(("b".to_owned(), false)));
     factory.shutdown().await;
+    listening.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_on_its_port_is_found_again_and_nothing_is_lost() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (listening, config) = serve(&server).await;
+    let address = listening.local_addr();
+    let source = ListWatch::<Pod>::new(client::connect(config).unwrap());
+    let backoff = BackoffConfig {
+        initial: Duration::from_millis(1),
+        cap: Duration::from_millis(10),
+        ..BackoffConfig::default()
+    };
+    let informer = run(SharedInformer::builder(source).backoff(backoff));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+
+    listening.shutdown().await;
+    server.delete("v1", "pods", "default/a").unwrap();
+    server.create(pod("b")).unwrap();
+    let listening = server.listen(address).await.unwrap();
+    informer.caught_up(&server).await;
+
+    assert_eq!(
+        trace.take(),
+        "add default/a@1 (initial)\nsynced\ndelete default/a@2\nadd default/b@3\n"
+    );
+    assert_eq!(server.requests().lists("pods").len(), 1);
+    informer.stop().await;
     listening.shutdown().await;
 }

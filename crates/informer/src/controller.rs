@@ -97,6 +97,7 @@ where
             listed: BTreeSet::new(),
             synced: false,
             resyncing: false,
+            broken_version: 0,
             phase: told,
             parts,
         };
@@ -160,6 +161,8 @@ struct Serving<K> {
     synced: bool,
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
+    /// Which broken objects the status tells of.
+    broken_version: u64,
     phase: watch::Receiver<Phase>,
 }
 
@@ -310,25 +313,23 @@ where
         }
     }
 
-    fn note_status(&self, index_errors: u64, last_index_error: Option<String>) {
+    /// Brings the status up to date with what is broken; costs next to nothing while nothing changes.
+    fn note_status(&mut self, index_errors: u64, last_index_error: Option<String>) {
         let snapshot = self.parts.indexer.snapshot();
-        let broken_count = snapshot.broken_count();
-        let status = &self.parts.report.status;
-        if index_errors == 0 && broken_count == 0 && status.broken_count() == 0 {
+        let version = snapshot.broken_version();
+        if index_errors == 0 && version == self.broken_version {
             return;
         }
-        let broken = snapshot
-            .broken()
-            .take(Status::BROKEN_LISTED)
-            .map(|(_, error)| error.clone());
-        let broken: Vec<_> = broken.collect();
-        status.update(|status| {
+        self.broken_version = version;
+        let broken = snapshot.broken().take(Status::BROKEN_LISTED);
+        let broken: Vec<_> = broken.map(|(_, error)| error.clone()).collect();
+        self.parts.report.status.update(|status| {
             status.index_errors += index_errors;
             if last_index_error.is_some() {
                 status.last_index_error = last_index_error;
             }
             status.broken = broken;
-            status.broken_count = broken_count;
+            status.broken_count = snapshot.broken_count();
         });
     }
 

@@ -41,8 +41,8 @@ use crate::{
     },
 };
 
-/// A list that brings no byte for this long has stalled and is given up: a healthy server streams a
-/// list without pauses, and the longest it may hold one back (a revision it has not reached) is 3 s.
+/// A list that brings no byte for this long has stalled and is given up. The API server itself ends
+/// every request but a watch after a minute (`--request-timeout`).
 const LIST_STALL: Duration = Duration::from_secs(60);
 
 /// A server ends a watch after the time-out that it was asked for; one that is still open so much
@@ -306,19 +306,13 @@ where
         let Frame { kind, bytes } = frame;
         let revision = match kind {
             FrameKind::Error => return Ok(Some(transport::Error::from_status_body(500, bytes))),
-            FrameKind::Bookmark => {
-                let revision = decode::revision(bytes);
-                if let Some(revision) = revision.clone() {
-                    self.send(DeltaKind::Bookmark { revision }).await?;
-                }
-                revision
-            }
+            FrameKind::Bookmark => self.bookmark(bytes).await?,
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
                 self.object_event(kind, bytes).await?
             }
             FrameKind::Unknown(kind) => {
                 self.report(&Error::UnknownEvent(kind.clone()));
-                decode::revision(bytes)
+                self.bookmark(bytes).await?
             }
             FrameKind::Item => None,
         };
@@ -342,7 +336,7 @@ where
             Decoded::Object(object) => object,
             Decoded::Unreadable(error) => {
                 self.report(&Error::Decode(error));
-                return Ok(decode::revision(bytes));
+                return self.bookmark(bytes).await;
             }
         };
         self.report_broken(&object);
@@ -350,16 +344,28 @@ where
         let delta = match kind {
             FrameKind::Added => DeltaKind::Added(object),
             FrameKind::Deleted if object.broken().is_some() => {
-                DeltaKind::Deleted(Deleted::FinalStateUnknown {
-                    name: object.object_name().clone(),
+                let name = object.object_name().clone();
+                self.send(DeltaKind::Deleted(Deleted::FinalStateUnknown {
+                    name,
                     last_known: None,
-                })
+                }))
+                .await?;
+                return self.bookmark(bytes).await;
             }
             FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
             _ => DeltaKind::Updated(object),
         };
         self.send(delta).await?;
         Ok(Some(revision))
+    }
+
+    /// Tells the store how far the server has come, by an event that brings it no object.
+    async fn bookmark(&self, bytes: &[u8]) -> Result<Option<ResourceVersion>, Gone> {
+        let revision = decode::revision(bytes);
+        if let Some(revision) = revision.clone() {
+            self.send(DeltaKind::Bookmark { revision }).await?;
+        }
+        Ok(revision)
     }
 
     async fn sleep(&mut self, pause: Duration) -> Action {

@@ -244,11 +244,6 @@ impl StatusWriter {
         });
     }
 
-    /// How many broken objects the status tells of.
-    pub(crate) fn broken_count(&self) -> usize {
-        self.sender.borrow().broken_count
-    }
-
     pub(crate) fn stopped(&self) {
         self.sender.send_modify(|status| {
             for source in &mut status.sources {

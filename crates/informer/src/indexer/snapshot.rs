@@ -73,18 +73,18 @@ impl<K> Snapshot<K> {
 
     /// The objects that have no usable state, with the reason.
     pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
-        let all = if self.root.broken() == 0 {
-            None
-        } else {
-            Some(self.root.entries.iter())
-        };
-        let all = all.into_iter().flatten();
-        all.filter_map(|(name, entry)| Some((name, entry.object().broken()?)))
+        let names = self.root.broken().iter();
+        names.filter_map(|name| Some((name, self.get(name)?.broken()?)))
     }
 
     /// How many of them there are.
     pub fn broken_count(&self) -> usize {
-        self.root.broken()
+        self.root.broken().len()
+    }
+
+    /// Another number whenever other objects are broken, or others for another reason.
+    pub(crate) fn broken_version(&self) -> u64 {
+        self.root.broken_version()
     }
 
     /// The objects of one namespace.

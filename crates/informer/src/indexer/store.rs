@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 
 use super::{
     Cause, Change, Changed,
@@ -19,7 +19,9 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
     /// Entries without a usable state.
-    broken: usize,
+    broken: OrdSet<ObjectName>,
+    /// Counts the changes of `broken`.
+    broken_version: u64,
 }
 
 impl<K> Clone for Root<K> {
@@ -28,7 +30,8 @@ impl<K> Clone for Root<K> {
             entries: self.entries.clone(),
             indices: Arc::clone(&self.indices),
             revisions: Arc::clone(&self.revisions),
-            broken: self.broken,
+            broken: self.broken.clone(),
+            broken_version: self.broken_version,
         }
     }
 }
@@ -76,7 +79,8 @@ impl<K> Root<K> {
             entries: OrdMap::new(),
             indices: Arc::new(Vec::new()),
             revisions: Arc::default(),
-            broken: 0,
+            broken: OrdSet::new(),
+            broken_version: 0,
         };
         // Of two indices of one name at the beginning the first stands, as in a map literal it would
         // be a mistake that shows at once: by_index answers from one of them only.
@@ -90,11 +94,15 @@ impl<K> Root<K> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.broken
+        self.entries.len() - self.broken.len()
     }
 
-    pub(super) fn broken(&self) -> usize {
-        self.broken
+    pub(super) fn broken(&self) -> &OrdSet<ObjectName> {
+        &self.broken
+    }
+
+    pub(super) fn broken_version(&self) -> u64 {
+        self.broken_version
     }
 
     pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
@@ -271,8 +279,13 @@ impl<K> Root<K> {
             Some(_) => old.and_then(|old| old.told().cloned()),
             None => None,
         };
-        self.broken += usize::from(object.broken().is_some());
-        self.broken -= usize::from(old.is_some_and(|old| !old.is_live()));
+        if object.broken().is_some() {
+            self.broken.insert(name.clone());
+            self.broken_version += 1;
+        } else if old.is_some_and(|old| !old.is_live()) {
+            self.broken.remove(&name);
+            self.broken_version += 1;
+        }
         let inner = EntryInner {
             object,
             source,
@@ -284,7 +297,10 @@ impl<K> Root<K> {
 
     fn take(&mut self, name: &ObjectName) -> Option<Entry<K>> {
         let old = self.entries.remove(name)?;
-        self.broken -= usize::from(!old.is_live());
+        if !old.is_live() {
+            self.broken.remove(name);
+            self.broken_version += 1;
+        }
         self.reindex(name, Some(&old.0.values), &[]);
         Some(old)
     }

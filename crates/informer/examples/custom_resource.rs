@@ -10,6 +10,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 
 use std::{borrow::Cow, process::ExitCode, time::Duration};
 
@@ -80,7 +82,7 @@ impl Resource for Widget {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(custom_resource().await)
+    exit::code(custom_resource().await)
 }
 
 async fn custom_resource() -> anyhow::Result<()> {
@@ -106,15 +108,23 @@ async fn custom_resource() -> anyhow::Result<()> {
 
     let widget = typed.lister().namespace("default").get("gear")?;
     println!("as a type: size {}", widget.spec.size);
-    ensure!(widget.spec.size == 3, "a type has fields");
+    ensure!(widget.spec.size == 3, "the type has another size");
     let widget = dynamic.lister().namespace("default").get("gear")?;
     println!("at run time: size {}", widget.data["spec"]["size"]);
-    ensure!(widget.data["spec"]["size"] == 3, "a dynamic object is JSON");
+    ensure!(
+        widget.data["spec"]["size"] == 3,
+        "the dynamic object has another size"
+    );
     let widget = metadata.lister().namespace("default").get("gear")?;
     println!("metadata alone: uid {:?}", widget.metadata.uid);
     ensure!(
         widget.metadata.uid == created.metadata.uid,
-        "all three are the same object"
+        "the metadata are another object's"
+    );
+    let kind = widget.types.as_ref().map(|types| types.kind.as_str());
+    ensure!(
+        kind == Some("PartialObjectMetadata"),
+        "the server sent more than metadata: {kind:?}"
     );
 
     factory.shutdown().await;

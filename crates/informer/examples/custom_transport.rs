@@ -6,10 +6,12 @@
 //!
 //! `cargo run -p kube-informer --example custom_transport`
 
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/transcript.rs"]
 mod transcript;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::ensure;
 use bytes::Bytes;
@@ -101,7 +103,11 @@ impl ListerWatcher for Memory {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
+    exit::code(custom_transport().await)
+}
+
+async fn custom_transport() -> anyhow::Result<()> {
     let memory = Memory::new();
     memory.append("ADDED", "sky", "blue");
     memory.append("ADDED", "grass", "green");
@@ -128,7 +134,7 @@ async fn main() -> anyhow::Result<()> {
     let color = sky.data.as_ref().and_then(|data| data.get("color"));
     ensure!(
         color.is_some_and(|color| color == "grey"),
-        "the last state is cached"
+        "the sky is {color:?} in the cache"
     );
     let error = lister.get("grass").err().map(|error| error.to_string());
     ensure!(error.as_deref() == Some("ConfigMap memory/grass not found"));

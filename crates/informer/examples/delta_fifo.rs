@@ -5,6 +5,11 @@
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "setting/exit.rs"]
+mod exit;
+
+use std::process::ExitCode;
+
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -15,7 +20,11 @@ use kube_informer::{
     reflector::{Delta, DeltaKind, DeltaType},
 };
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    exit::code(delta_fifo())
+}
+
+fn delta_fifo() -> anyhow::Result<()> {
     deltas_of_one_object_are_popped_together()?;
     a_list_deletes_what_it_lacks()?;
     a_resync_passes_over_what_has_news()
@@ -27,13 +36,13 @@ fn deltas_of_one_object_are_popped_together() -> anyhow::Result<()> {
     fifo.push(Delta::updated(object("pod2", "3")?))?;
     fifo.push(Delta::updated(object("pod1", "4")?))?;
     fifo.push(Delta::deleted(object("pod1", "5")?))?;
-    ensure!(fifo.len() == 2, "four deltas are two keys");
+    ensure!(fifo.len() == 2, "deltas of two objects are not two keys");
 
-    let popped = fifo.pop().context("a key is queued")?;
+    let popped = fifo.pop().context("no key is queued")?;
     println!("popped {} with {:?}", popped.name, types(&popped));
     ensure!(
         popped.name.as_str() == "default/pod1",
-        "the first key comes first"
+        "another key than the first came first"
     );
     ensure!(types(&popped) == [DeltaType::Updated, DeltaType::Updated, DeltaType::Deleted]);
     Ok(())
@@ -52,15 +61,15 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
     // What the store has is lent for the call, to find out what is missing.
     fifo.replace(list, &store)?;
 
-    let listed = fifo.pop().context("what is in the list is queued")?;
+    let listed = fifo.pop().context("what is in the list is not queued")?;
     println!("popped {} with {:?}", listed.name, types(&listed));
     ensure!(types(&listed) == [DeltaType::Replaced]);
     let missing = fifo
         .pop()
-        .context("what is not in the list is queued too")?;
+        .context("what is not in the list is not queued")?;
     println!("popped {} with {:?}", missing.name, types(&missing));
     let Some(DeltaKind::Deleted(gone)) = missing.newest().map(|delta| &delta.kind) else {
-        anyhow::bail!("what a list lacks is deleted");
+        anyhow::bail!("what a list lacks is not deleted");
     };
     // The deletion itself was missed, so the last state is only the last one known.
     ensure!(matches!(gone, Deleted::FinalStateUnknown { .. }));

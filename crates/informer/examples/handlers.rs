@@ -7,6 +7,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/pods.rs"]
 mod pods;
 #[path = "setting/transcript.rs"]
@@ -92,7 +94,7 @@ impl EventHandler<Pod> for Resynced {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(handlers().await)
+    exit::code(handlers().await)
 }
 
 async fn handlers() -> anyhow::Result<()> {

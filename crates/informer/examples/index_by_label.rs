@@ -4,6 +4,11 @@
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "setting/exit.rs"]
+mod exit;
+
+use std::process::ExitCode;
+
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{ObjectMeta, ResourceExt};
@@ -12,7 +17,11 @@ use kube_informer::{
     indexer::{self, NoSuchIndex},
 };
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    exit::code(index_by_label())
+}
+
+fn index_by_label() -> anyhow::Result<()> {
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
     let (indexer, mut writer) = indexer::new(by_app);
     writer.add(pod("ns1", "pod1", "l1"))?;
@@ -32,7 +41,7 @@ fn main() -> anyhow::Result<()> {
     ensure!(indexer.index_keys("app", "l1")?.is_empty());
 
     let unknown: Result<_, NoSuchIndex> = indexer.index_keys("node", "node-7");
-    ensure!(unknown.is_err(), "there is no index by node");
+    ensure!(unknown.is_err(), "an index by node was found");
     Ok(())
 }
 

@@ -7,6 +7,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/pods.rs"]
 mod pods;
 #[path = "setting/transcript.rs"]
@@ -30,7 +32,7 @@ use self::{
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(late_handler().await)
+    exit::code(late_handler().await)
 }
 
 async fn late_handler() -> anyhow::Result<()> {

@@ -11,6 +11,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/pods.rs"]
 mod pods;
 #[path = "setting/transcript.rs"]
@@ -36,7 +38,7 @@ const RETRIES_MAX: u32 = 5;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(pod_workqueue().await)
+    exit::code(pod_workqueue().await)
 }
 
 async fn pod_workqueue() -> anyhow::Result<()> {
@@ -72,8 +74,11 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     while let Some(ended) = tasks.join_next().await {
         ended?;
     }
-    ensure!(queue.given_up_items() == 1, "one pod can't be synced");
-    ensure!(queue.dropped_items() == 0, "every item had its verdict");
+    ensure!(
+        queue.given_up_items() == 1,
+        "not exactly one pod was given up"
+    );
+    ensure!(queue.dropped_items() == 0, "an item had no verdict");
     ours.clear().await?;
     cluster.close().await;
     Ok(())

@@ -7,6 +7,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/pods.rs"]
 mod pods;
 #[path = "setting/transcript.rs"]
@@ -14,7 +16,7 @@ mod transcript;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{Event, InformerOptions, SharedInformerFactory, shared_informer::Subscription};
@@ -29,7 +31,7 @@ use self::{
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(stream().await)
+    exit::code(stream().await)
 }
 
 async fn stream() -> anyhow::Result<()> {
@@ -44,7 +46,8 @@ async fn stream() -> anyhow::Result<()> {
     let pods = factory.informer_with::<Pod>(InformerOptions::new().labels(selector))?;
     let mut events = pods.subscribe()?;
     factory.start();
-    timeout(Duration::from_secs(30), follow(&mut events, &ours, output)).await??;
+    let followed = timeout(Duration::from_secs(30), follow(&mut events, &ours, output)).await;
+    followed.context("an event did not come")??;
 
     factory.shutdown().await;
     ensure!(

@@ -1,14 +1,17 @@
 //! How to test a program that uses informers: against an embedded API server, in the same process
 //! and in virtual time. Nothing is mocked, no socket is opened, and an hour of waiting takes no time.
 //!
-//! The body of `main` is what a `#[tokio::test(start_paused = true)]` would hold. It shows that a
+//! The body of `test_with_server` is what a `#[tokio::test(start_paused = true)]` would hold. It shows that a
 //! deletion is told although the watch was away when it happened, and the server has forgotten it.
 //!
 //! `cargo run -p kube-informer --example test_with_server`
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
-use std::time::Duration;
+#[path = "setting/exit.rs"]
+mod exit;
+
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,7 +21,11 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::sleep};
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
+    exit::code(test_with_server().await)
+}
+
+async fn test_with_server() -> anyhow::Result<()> {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let pods = factory.informer::<Pod>();
@@ -52,12 +59,15 @@ async fn main() -> anyhow::Result<()> {
     println!("deleted: {deletion:?}");
     ensure!(
         deletion == ("default/a".to_owned(), true),
-        "the deletion was told"
+        "the deletion was told as {deletion:?}"
     );
-    ensure!(told.try_recv().is_err(), "nothing else was told");
+    ensure!(told.try_recv().is_err(), "more was told than one deletion");
     let lists = server.requests().lists("pods").len();
     println!("{lists} lists");
-    ensure!(lists == 2, "one list at the start, one after the outage");
+    ensure!(
+        lists == 2,
+        "{lists} lists, not one at the start and one after the outage"
+    );
     factory.shutdown().await;
     Ok(())
 }

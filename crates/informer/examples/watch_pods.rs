@@ -8,6 +8,8 @@
 
 #[path = "setting/cluster.rs"]
 mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
 #[path = "setting/pods.rs"]
 mod pods;
 #[path = "setting/transcript.rs"]
@@ -23,7 +25,7 @@ use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    cluster::exit_code(watch_pods().await)
+    exit::code(watch_pods().await)
 }
 
 async fn watch_pods() -> anyhow::Result<()> {

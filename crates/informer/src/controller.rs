@@ -21,7 +21,7 @@ use crate::{
     processor::{Closing, ListenerId, NewListener, Processor},
     queue::{BATCH, Queue, Replaced},
     reflector::{Delta, DeltaKind, Error, MachineConfig, Reflector, Reporter},
-    status::Status,
+    status::{Status, StatusReader, WaitForSync},
 };
 
 /// So many changes may be on their way from the reflectors before they wait: two batches, client-go's
@@ -111,6 +111,17 @@ where
             serving,
             report,
         }
+    }
+
+    /// Waits until the first list is in the cache. Owns what it needs, so the controller can run
+    /// meanwhile.
+    pub fn wait_for_sync(&self) -> WaitForSync {
+        WaitForSync::informer(Arc::clone(&self.report.name), self.report.status.reader())
+    }
+
+    /// What the informer is doing.
+    pub fn status(&self) -> StatusReader {
+        self.report.status.reader()
     }
 
     /// At the end, what handlers have not been told yet is told, for at most so long. Without this it

@@ -26,7 +26,8 @@ use crate::{
     controller::Controller,
     lister::Lister,
     queue::DeltaFifo,
-    shared_informer::{SharedInformer, SyncError, WaitForSync},
+    shared_informer::SharedInformer,
+    status::{SyncError, WaitForSync},
     transport::{ListOptions, client::ListWatch, client::TweakListOptions},
 };
 

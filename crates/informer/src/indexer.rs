@@ -325,6 +325,16 @@ impl<K> IndexerWriter<K> {
         Ok(errors)
     }
 
+    /// Takes what was known before anything has been heard: nobody is told, and no revision is
+    /// reached by it.
+    pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
+        for object in known {
+            self.root
+                .put(SourceId::default(), object, Cause::Relist, &mut Vec::new());
+        }
+        self.publish();
+    }
+
     fn replace_all(
         &mut self,
         list: Replaced<K>,

@@ -35,6 +35,7 @@ pub mod event_handler;
 pub(crate) mod processor;
 pub mod controller;
 pub mod shared_informer;
+pub mod informer;
 pub mod lister;
 #[cfg(feature = "client")]
 pub mod factory;

@@ -31,12 +31,24 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
+/// What a listener hears of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// What changes; what a list or a resync brings back as it was, only when due. It hears the cache
+    /// when it joins.
+    News,
+    /// Also every item of a list and every resync. It hears nothing when it joins: what the cache has
+    /// then, it knew before.
+    Everything,
+}
+
 /// A listener that wants to join.
 pub(crate) struct NewListener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
     /// The resync period it asks for; `None` for the informer's default.
     pub(crate) resync: Option<Duration>,
+    pub(crate) tells: Tells,
     /// What tells the handler, to be run as a task; `None` if somebody polls the buffer.
     pub(crate) task: Option<BoxFuture<'static, ()>>,
 }
@@ -54,6 +66,7 @@ pub(crate) struct Processor<K> {
 struct Listener<K> {
     id: ListenerId,
     buffer: Arc<Buffer<K>>,
+    tells: Tells,
 }
 
 impl<K> Processor<K>
@@ -77,16 +90,17 @@ where
             id,
             buffer,
             resync,
+            tells,
             task,
         } = new;
         self.schedule.add(id, resync, Instant::now());
-        if !cache.is_empty() {
+        if !cache.is_empty() && tells == Tells::News {
             buffer.push(Notification::Join(cache));
         }
         if synced {
             buffer.push(Notification::One(Event::Synced));
         }
-        self.listeners.push(Listener { id, buffer });
+        self.listeners.push(Listener { id, buffer, tells });
         if let Some(task) = task {
             self.tasks.spawn(task);
         }
@@ -123,8 +137,10 @@ where
                 };
                 // What a list or a resync brings back as it was is told to those who asked for it.
                 match cause {
-                    Cause::Resync => self.to_due(event),
-                    Cause::Relist if old.revision() == new.revision() => self.to_due(event),
+                    Cause::Resync => self.to(event, |listener| self.due.contains(&listener.id)),
+                    Cause::Relist if old.revision() == new.revision() => {
+                        self.to(event, |listener| self.hears_unchanged(listener));
+                    }
                     Cause::Relist | Cause::Watch => self.all(event),
                 }
             }
@@ -137,10 +153,10 @@ where
             } => {
                 let news =
                     changed.listed.iter().any(|(_, changed)| *changed) || !changed.gone.is_empty();
-                for Listener { id, buffer } in &self.listeners {
-                    let unchanged = self.due.contains(id);
+                for listener in &self.listeners {
+                    let unchanged = self.hears_unchanged(listener);
                     if news || unchanged {
-                        buffer.push(Notification::Replaced {
+                        listener.buffer.push(Notification::Replaced {
                             old: old.clone(),
                             new: new.clone(),
                             changed: Arc::clone(&changed),
@@ -194,7 +210,7 @@ where
         let mut due = self.schedule.tick(Instant::now());
         // Who has not heard all of the last resync gets no other behind it: a handler that is slower
         // than its period would fall behind for ever.
-        for Listener { id, buffer } in &self.listeners {
+        for Listener { id, buffer, .. } in &self.listeners {
             if buffer.is_resyncing() {
                 due.remove(id);
             }
@@ -237,10 +253,14 @@ where
         }
     }
 
-    fn to_due(&self, event: impl Fn() -> Event<K>) {
-        for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
+    fn to(&self, event: impl Fn() -> Event<K>, wanted: impl Fn(&Listener<K>) -> bool) {
+        for listener in self.listeners.iter().filter(|listener| wanted(listener)) {
             listener.buffer.push(Notification::One(event()));
         }
+    }
+
+    fn hears_unchanged(&self, listener: &Listener<K>) -> bool {
+        listener.tells == Tells::Everything || self.due.contains(&listener.id)
     }
 }
 

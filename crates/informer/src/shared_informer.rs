@@ -35,7 +35,7 @@ pub use self::{
     builder::Builder,
     registration::{HandlerBuilder, Registration},
     subscription::Subscription,
-    wait::{RevisionError, SyncError, SyncFailure, WaitForRevision, WaitForSync},
+    wait::{RevisionError, WaitForRevision},
 };
 pub use crate::processor::ListenerBuffer;
 
@@ -59,7 +59,7 @@ use crate::{
     indexer::{DuplicateIndex, IndexToken, Indexer, Indexers},
     object::{Deleted, Object, ResourceVersion},
     processor::{Buffer, ListenerId},
-    status::StatusReader,
+    status::{StatusReader, WaitForSync},
     transport::ListerWatcher,
 };
 

@@ -2,6 +2,10 @@
 //!
 //! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
 
+mod wait;
+
+pub use self::wait::{SyncError, SyncFailure, WaitForSync};
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::Instant};

@@ -1,11 +1,9 @@
 //! Where an example runs: the cluster that its arguments name, or an embedded API server.
 //!
-//! Guarantees:
-//! - without arguments it needs nothing: the embedded server listens on a free loopback port, so
-//!   what goes over the wire is real HTTP;
-//! - whatever goes wrong ends the program with a non-zero exit code and one line.
+//! Guarantees: without arguments it needs nothing. The embedded server listens on a free loopback
+//! port, so what goes over the wire is real HTTP.
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{env, path::PathBuf};
 
 use anyhow::{Context, bail};
 use kube_client::{
@@ -87,16 +85,5 @@ impl Args {
             }
             None => Config::from_kubeconfig(&options).await?,
         })
-    }
-}
-
-/// The end of an example: what went wrong, in one line, and the exit code that says whether.
-pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }

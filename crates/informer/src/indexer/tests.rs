@@ -1,5 +1,6 @@
 //! What readers find in a store after each write, and what its writer says has changed.
 
+mod index;
 mod model;
 
 use std::sync::{
@@ -342,6 +343,26 @@ fn a_broken_object_is_told_of_as_if_its_bad_states_had_not_been() {
 }
 
 #[test]
+fn a_deletion_that_only_knows_a_broken_state_is_told_with_the_last_good_one() {
+    let (_, mut writer) = by_colour();
+    writer.apply(batch(
+        0,
+        ["add a/x@1", "update !a/x@2", "add !a/y@3"].map(kind),
+    ));
+    let gone = ["a/x@2", "a/y@3"].map(|text| {
+        let last_known = broken(text);
+        DeltaKind::Deleted(Deleted::FinalStateUnknown {
+            name: last_known.object_name().clone(),
+            last_known: Some(last_known),
+        })
+    });
+    let changes = writer.apply(batch(0, gone)).changes;
+    let trace: Vec<_> = changes.iter().map(show).collect();
+    assert_eq!(trace, ["missing a/x, last known Some(a/x@1)"]);
+    assert_eq!(writer.snapshot().broken_count(), 0);
+}
+
+#[test]
 fn a_broken_object_is_counted_and_found_by_name_and_nowhere_else() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(
@@ -598,7 +619,7 @@ fn a_hundred_thousand_objects_are_listed_by_index_by_namespace_and_whole() {
     const ALL: usize = 100_000;
     let (indexer, mut writer) = by_colour();
     let object = |n: usize| {
-        let colour = if n % 10 == 0 { "red" } else { "blue" };
+        let colour = if n.is_multiple_of(10) { "red" } else { "blue" };
         object(&format!("ns-{}/o{n:06}@{} {colour}", n % 100, n + 1))
     };
     writer.apply(batch(0, [list(ALL as u64, (0..ALL).map(object))]));
@@ -621,272 +642,6 @@ fn a_hundred_thousand_objects_are_listed_by_index_by_namespace_and_whole() {
     assert_eq!(indexer.len(), ALL / 2);
     assert_eq!(indexer.index_keys("colour", "red").unwrap().len(), ALL / 10);
     assert_eq!(snapshot.len(), ALL);
-}
-
-// === indices ===
-
-#[test]
-fn a_value_without_objects_is_gone_and_one_with_an_object_left_stays() {
-    let (indexer, mut writer) = by_colour();
-    writer.add(map("a/x red")).unwrap();
-    writer.add(map("a/y red")).unwrap();
-    writer.delete(&name("a/x"));
-    assert_eq!(index(&indexer.snapshot(), "colour"), "red: [a/y]");
-    writer.delete(&name("a/y"));
-    assert!(indexer.index_values("colour").unwrap().is_empty());
-    writer.add(map("a/x blue")).unwrap();
-    writer.add(map("a/x green")).unwrap();
-    assert_eq!(index(&indexer.snapshot(), "colour"), "green: [a/x]");
-}
-
-#[test]
-fn an_object_stands_under_each_of_its_values() {
-    let (indexer, mut writer) = by_colour();
-    for (change, expected) in [
-        ("a/x red,blue", "blue: [a/x], red: [a/x]"),
-        ("a/y blue,red", "blue: [a/x, a/y], red: [a/x, a/y]"),
-        ("a/y blue", "blue: [a/x, a/y], red: [a/x]"),
-        ("a/x", "blue: [a/y]"),
-        ("a/x blue,blue,green", "blue: [a/x, a/y], green: [a/x]"),
-        ("a/x green,white", "blue: [a/y], green: [a/x], white: [a/x]"),
-        ("-a/y", "green: [a/x], white: [a/x]"),
-        ("a/y white", "green: [a/x], white: [a/x, a/y]"),
-        ("-a/x", "white: [a/y]"),
-        ("-a/y", ""),
-    ] {
-        match change.strip_prefix('-') {
-            Some(gone) => {
-                assert!(writer.delete(&name(gone)).is_some());
-            }
-            None => {
-                writer.add(map(change)).unwrap();
-            }
-        }
-        assert_eq!(index(&indexer.snapshot(), "colour"), expected, "{change}");
-    }
-}
-
-#[test]
-fn indices_do_not_mix() {
-    let initial = |map: &K| [map.name_any()[..1].to_owned()];
-    let (indexer, mut writer) = new(Indexers::new()
-        .with("colour", colours)
-        .with("initial", initial));
-    writer
-        .replace([map("a/red x"), map("a/x red"), map("b/xy red,x")], 1)
-        .unwrap();
-    let snapshot = indexer.snapshot();
-    assert_eq!(
-        index(&snapshot, "colour"),
-        "red: [a/x, b/xy], x: [a/red, b/xy]"
-    );
-    assert_eq!(index(&snapshot, "initial"), "r: [a/red], x: [a/x, b/xy]");
-    assert_eq!(
-        format!("{:?}", snapshot.index_names()),
-        r#"["colour", "initial", "namespace"]"#
-    );
-    writer.add(map("a/red")).unwrap();
-    let snapshot = indexer.snapshot();
-    assert_eq!(index(&snapshot, "colour"), "red: [a/x, b/xy], x: [b/xy]");
-    assert_eq!(index(&snapshot, "initial"), "r: [a/red], x: [a/x, b/xy]");
-}
-
-#[test]
-fn objects_that_share_a_value_are_found_by_one_that_is_in_no_store() {
-    let (indexer, mut writer) = by_colour();
-    for text in ["b/z red,blue", "a/x red", "a/y blue", "a/w green"] {
-        writer.add(map(text)).unwrap();
-    }
-    let sharing = |text| format!("{:?}", indexer.index("colour", &object(text)).unwrap());
-    assert_eq!(sharing("new red"), "[a/x@, b/z@]");
-    assert_eq!(
-        sharing("new red,blue"),
-        "[a/x@, a/y@, b/z@]",
-        "each once, in order"
-    );
-    assert_eq!(sharing("new white"), "[]");
-    assert_eq!(sharing("new"), "[]");
-    assert_eq!(
-        sharing("a/x green"),
-        "[a/w@]",
-        "the asking state counts, not the stored one"
-    );
-}
-
-#[test]
-fn an_index_that_is_not_there_is_an_error_everywhere() {
-    let (indexer, _) = by_colour();
-    let error = NoSuchIndex("color".to_owned());
-    assert_eq!(error.to_string(), "index with name color does not exist");
-    assert_eq!(indexer.by_index("color", "red").unwrap_err(), error);
-    assert_eq!(indexer.index_keys("color", "red").unwrap_err(), error);
-    assert_eq!(indexer.index_values("color").unwrap_err(), error);
-    assert_eq!(indexer.index("color", &object("x")).unwrap_err(), error);
-}
-
-#[test]
-fn an_index_can_be_added_to_objects_and_is_as_if_it_had_always_been_there() {
-    let (indexer, mut writer) = new(Indexers::new());
-    let objects = [
-        object("a/x@1 red"),
-        broken("a/y@2"),
-        object("b/x@3 red,blue"),
-    ];
-    writer.apply(batch(0, [list(3, objects)]));
-    let before = indexer.get(&name("a/x")).unwrap();
-    let errors = writer.add_indexers(Indexers::new().with("colour", colours));
-    assert_eq!(errors, Ok(Vec::new()));
-    assert!(indexer.get(&name("a/x")).unwrap().is_same(&before));
-    assert_eq!(
-        index(&indexer.snapshot(), "colour"),
-        "blue: [b/x], red: [a/x, b/x]"
-    );
-    assert_eq!(indexer.snapshot().broken_count(), 1);
-
-    writer
-        .add_indexers(Indexers::new().with("again", colours))
-        .unwrap();
-    writer.apply(batch(
-        0,
-        [
-            DeltaKind::Updated(object("b/x@4 green")),
-            DeltaKind::Updated(object("a/y@5 red")),
-            deleted("a/x@6"),
-        ],
-    ));
-    for name in ["colour", "again"] {
-        assert_eq!(index(&indexer.snapshot(), name), "green: [b/x], red: [a/y]");
-    }
-}
-
-#[test]
-fn a_name_that_is_taken_is_refused_and_nothing_is_added() {
-    let (indexer, mut writer) = by_colour();
-    writer.add(map("a/x red")).unwrap();
-    let none = |_: &K| [""; 0];
-    let twice = Indexers::new().with("twice", none).with("twice", none);
-    for (indexers, taken) in [
-        (
-            Indexers::new().with("new", none).with("colour", none),
-            "colour",
-        ),
-        (twice, "twice"),
-        (
-            Indexers::new().with("new", none).with(NAMESPACE, none),
-            NAMESPACE,
-        ),
-    ] {
-        let error = writer.add_indexers(indexers).unwrap_err();
-        assert_eq!(error, DuplicateIndex(taken.to_owned()));
-        assert_eq!(
-            error.to_string(),
-            format!("an index with name {taken} exists already")
-        );
-        let names = indexer.snapshot().index_names();
-        assert_eq!(format!("{names:?}"), r#"["colour", "namespace"]"#);
-    }
-    assert_eq!(index(&indexer.snapshot(), "colour"), "red: [a/x]");
-    assert_eq!(index(&indexer.snapshot(), NAMESPACE), "a: [a/x]");
-}
-
-#[test]
-fn a_function_is_asked_once_per_state_and_never_on_removal() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counted = {
-        let calls = Arc::clone(&calls);
-        move |map: &K| {
-            calls.fetch_add(1, Ordering::Relaxed);
-            colours(map)
-        }
-    };
-    let (indexer, mut writer) = new(Indexers::new().with("colour", counted));
-    let asked = |writer: &mut IndexerWriter<K>, kind| {
-        writer.apply(batch(0, [kind]));
-        calls.swap(0, Ordering::Relaxed)
-    };
-    assert_eq!(asked(&mut writer, kind("add a/x@1 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update a/x@2 red")), 1);
-    let kept = indexer.get(&name("a/x")).unwrap();
-    assert_eq!(asked(&mut writer, DeltaKind::Sync(kept)), 0);
-    assert_eq!(asked(&mut writer, kind("list 3: a/x@2 red | a/y@3 red")), 1);
-    assert_eq!(asked(&mut writer, kind("update !a/y@4")), 0);
-    assert_eq!(asked(&mut writer, kind("delete a/x@5")), 0);
-    assert_eq!(asked(&mut writer, kind("list 6:")), 0);
-    assert_eq!(asked(&mut writer, kind("resync")), 0);
-    assert!(indexer.index_values("colour").unwrap().is_empty());
-}
-
-#[test]
-fn values_that_stay_the_same_write_no_index() {
-    let (_, mut writer) = by_colour();
-    writer.apply(batch(0, [kind("add a/x@1 red,blue"), kind("add a/y@2")]));
-    let before = Arc::clone(&writer.root.indices);
-    let same = [
-        "update a/x@3 blue,red",
-        "relisted a/x@4 red,red,blue",
-        "update a/y@5",
-        "delete a/y@6",
-        "list 7: a/x@7 red,blue | a/z@7",
-        "resync",
-        "bookmark 8",
-    ];
-    writer.apply(batch(0, same.map(kind)));
-    assert!(Arc::ptr_eq(&before, &writer.root.indices));
-    writer.apply(batch(0, [kind("update a/x@9 red")]));
-    assert!(!Arc::ptr_eq(&before, &writer.root.indices));
-}
-
-#[test]
-fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
-    let picky = |map: &K| match map.labels()["colours"].as_str() {
-        "fail" => Err("no such colour"),
-        "panic" => panic!("planted"),
-        colour => Ok([colour.to_owned()]),
-    };
-    let (indexer, mut writer) = new(Indexers::new()
-        .try_with("picky", picky)
-        .with("colour", colours));
-    let applied = writer.apply(batch(
-        0,
-        [kind("list 3: a/x@1 fail | a/y@2 panic | a/z@3 red")],
-    ));
-    let errors: Vec<_> = applied
-        .index_errors
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        errors,
-        [
-            "a/x is not in index picky: no such colour",
-            "a/y is not in index picky: the index function panicked",
-        ]
-    );
-    let snapshot = indexer.snapshot();
-    assert_eq!(index(&snapshot, "picky"), "red: [a/z]");
-    assert_eq!(
-        index(&snapshot, "colour"),
-        "fail: [a/x], panic: [a/y], red: [a/z]"
-    );
-    assert_eq!(
-        snapshot.index("picky", &object("new fail")).unwrap().len(),
-        0
-    );
-
-    // A state that fails takes the object out of where its last state stood.
-    let applied = writer.apply(batch(
-        0,
-        [kind("update a/z@4 fail"), kind("update a/x@5 red")],
-    ));
-    assert_eq!(applied.index_errors.len(), 1);
-    assert_eq!(index(&indexer.snapshot(), "picky"), "red: [a/x]");
-    let late = writer.add_indexers(Indexers::new().try_with("late", picky));
-    let late: Vec<_> = late
-        .unwrap()
-        .into_iter()
-        .map(|error| error.object)
-        .collect();
-    assert_eq!(format!("{late:?}"), "[a/y, a/z]");
 }
 
 // === what a queue is lent ===

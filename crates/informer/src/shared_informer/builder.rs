@@ -12,7 +12,7 @@ use crate::{
     controller::{CHANNEL_CAPACITY, Controller, Parts},
     decode::{Decoder, Transform},
     indexer::{self, Indexers},
-    object::SourceId,
+    object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
     reflector::{BackoffConfig, Error, MachineConfig, Reflector, Reporter, WatchErrorHandler},
@@ -33,6 +33,7 @@ pub struct Builder<K: Resource> {
     error_handler: Option<WatchErrorHandler>,
     config: MachineConfig,
     seed: Option<u64>,
+    known: Vec<Object<K>>,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
@@ -63,7 +64,14 @@ where
             error_handler: None,
             config: MachineConfig::default(),
             seed: None,
+            known: Vec::new(),
         }
+    }
+
+    /// Fills the store before the first list; for the plain informer.
+    pub(crate) fn known(mut self, known: Vec<Object<K>>) -> Self {
+        self.known = known;
+        self
     }
 
     /// Adds a source, for example another namespace. The informer is over all of them together: it has
@@ -169,7 +177,8 @@ where
         )]
         let (commands, to_obey) = mpsc::unbounded_channel();
         let (deltas, arriving) = mpsc::channel(CHANNEL_CAPACITY);
-        let (indexer, writer) = indexer::new(self.indexers);
+        let (indexer, mut writer) = indexer::new(self.indexers);
+        writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let report = Reporter {

@@ -9,12 +9,13 @@ use tokio::{
     sync::{oneshot, watch},
 };
 
-use super::{ListenerBuffer, SharedInformer, Stopped, WaitForSync};
+use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
     object::{Deleted, Object},
-    processor::{Buffer, EndGuard, ListenerId, NewListener, listen},
+    processor::{Buffer, EndGuard, ListenerId, NewListener, Tells, listen},
+    status::WaitForSync,
 };
 
 /// A handler about to be registered.
@@ -26,6 +27,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
+    tells: Tells,
 }
 
 impl<K, H> fmt::Debug for HandlerBuilder<K, H> {
@@ -49,7 +51,14 @@ where
             resync: None,
             buffer: ListenerBuffer::default(),
             thread: false,
+            tells: Tells::News,
         }
+    }
+
+    /// What the handler hears of; for the plain informer, whose one handler hears of everything.
+    pub(crate) fn tells(mut self, tells: Tells) -> Self {
+        self.tells = tells;
+        self
     }
 
     /// A name for logs; by default the handler's type, or where its closures stand.
@@ -97,6 +106,7 @@ where
             resync: self.resync,
             buffer: self.buffer,
             thread: self.thread,
+            tells: self.tells,
         }
     }
 
@@ -115,6 +125,7 @@ where
             resync,
             buffer,
             thread,
+            tells,
         } = self;
         let name: Arc<str> = Arc::from(name);
         let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
@@ -130,6 +141,7 @@ where
             id,
             buffer: Arc::clone(&buffer),
             resync,
+            tells,
             task: Some(task),
         }))?;
         Ok(Registration {

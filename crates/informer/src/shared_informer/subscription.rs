@@ -14,7 +14,7 @@ use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::Event,
-    processor::{EndGuard, ListenerId, NewListener},
+    processor::{EndGuard, ListenerId, NewListener, Tells},
 };
 
 /// What is in the cache, then everything after it, as a stream that ends with the informer.
@@ -56,6 +56,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
             id,
             buffer: Arc::clone(&buffer),
             resync: None,
+            tells: Tells::News,
             task: None,
         }))?;
         let ended = EndGuard::new(&buffer);

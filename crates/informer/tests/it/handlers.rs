@@ -14,7 +14,8 @@ use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler,
-    shared_informer::{ListenerBuffer, Stopped, SyncFailure},
+    shared_informer::{ListenerBuffer, Stopped},
+    status::SyncFailure,
 };
 use kube_informer_apiserver::Server;
 use tokio::{sync::Semaphore, time::sleep};

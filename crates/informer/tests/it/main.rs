@@ -8,6 +8,7 @@
 mod broken;
 mod factory;
 mod handlers;
+mod plain;
 mod queues;
 mod relist;
 mod representations;

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
-use kube_informer::{Event, SharedInformerFactory, shared_informer::SyncFailure, transport::Class};
+use kube_informer::{Event, SharedInformerFactory, status::SyncFailure, transport::Class};
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::json;
 

@@ -29,7 +29,7 @@ enum Step {
     Bookmark,
 }
 
-/// One delta, or a list: per name whether it is listed, and as it is, changed or broken.
+/// What one batch brings: single deltas, or a list.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -38,8 +38,16 @@ enum Operation {
     },
     List {
         source: u32,
-        items: BTreeMap<u8, Option<Option<u8>>>,
+        items: BTreeMap<u8, Item>,
     },
+}
+
+/// How a name comes in a list.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    AsItIs,
+    /// In a new state, as [`Step::Put`].
+    Changed(Option<u8>),
 }
 
 const NAMES: u8 = 6;
@@ -61,7 +69,8 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    let item = prop::option::of(prop::option::weighted(0.8, 0..8u8));
+    let changed = prop::option::weighted(0.8, 0..8u8).prop_map(Item::Changed);
+    let item = prop_oneof![1 => Just(Item::AsItIs), 1 => changed];
     let operation = prop_oneof![
         3 => (0..2u32, prop::collection::vec(steps(), 0..6))
             .prop_map(|(source, steps)| Operation::Batch { source, steps }),
@@ -106,7 +115,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn put(&mut self, source: u32, object: Object<K>, colours: Option<u8>) {
+    fn put(&mut self, source: u32, object: &Object<K>, colours: Option<u8>) {
         let told = match colours {
             Some(_) => Some(object.clone()),
             None => self.told(object.object_name()),
@@ -145,7 +154,7 @@ impl Reference {
                 relisted,
             } => {
                 let object = state(&name_of(name), revision, colours);
-                self.put(source, object.clone(), colours);
+                self.put(source, &object, colours);
                 if relisted {
                     return Some(DeltaKind::Replaced(object));
                 }
@@ -178,33 +187,29 @@ impl Reference {
 
     /// A list: items that are not changed come with the revision and the content they have, if their
     /// source has a good state of them.
-    fn list(&mut self, source: u32, items: &BTreeMap<u8, Option<Option<u8>>>) -> DeltaKind<K> {
+    fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();
-        for (number, change) in items {
+        for (number, item) in items {
             let name = name_of(*number);
             listed.insert(name.clone());
-            let same = self.kept.get(&name).filter(|kept| kept.source == source);
-            match (same, change) {
-                (
-                    Some(Kept {
-                        object,
-                        colours: Some(bits),
-                        ..
-                    }),
-                    None,
-                ) => {
-                    let revision = object.revision().to_string().parse().unwrap();
-                    objects.push(state(&name, revision, Some(*bits)));
-                }
-                _ => {
-                    self.clock += 1;
-                    let colours = change.unwrap_or(Some(0));
-                    let object = state(&name, self.clock, colours);
-                    self.put(source, object.clone(), colours);
+            let kept = self.kept.get(&name).filter(|kept| kept.source == source);
+            let unchanged = kept.and_then(|kept| {
+                let revision = kept.object.revision().to_string().parse().unwrap();
+                Some(state(&name, revision, Some(kept.colours?)))
+            });
+            let colours = match (item, unchanged) {
+                (Item::AsItIs, Some(object)) => {
                     objects.push(object);
+                    continue;
                 }
-            }
+                (Item::AsItIs, None) => Some(0),
+                (Item::Changed(colours), _) => *colours,
+            };
+            self.clock += 1;
+            let object = state(&name, self.clock, colours);
+            self.put(source, &object, colours);
+            objects.push(object);
         }
         self.kept
             .retain(|name, kept| kept.source != source || listed.contains(name));

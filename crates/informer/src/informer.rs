@@ -1,0 +1,165 @@
+//! The plain informer: one source, one store, one handler.
+//!
+//! It hears more than a handler of a [`SharedInformer`]: every item of every list and every resync
+//! comes as an update, changed or not. And it can begin with what was known last time, so that what
+//! vanished meanwhile is told as deleted.
+//!
+//! ```no_run
+//! # use k8s_openapi::api::core::v1::Pod;
+//! # use kube_informer::{ObjectName, client::ListWatch, enqueue, informer::Informer, workqueue::{self, RateLimitingQueue}};
+//! # async fn example(client: kube_client::Client, mypod: Pod) -> Result<(), Box<dyn std::error::Error>> {
+//! let queue = RateLimitingQueue::<ObjectName>::new(workqueue::rate_limiter::controller_default());
+//! let (indexer, controller) = Informer::builder(ListWatch::<Pod>::new(client).namespace("default"))
+//!     .known_objects([mypod])?
+//!     .handler(enqueue(&queue))
+//!     .build();
+//! let synced = controller.wait_for_sync();
+//! let running = tokio::spawn(controller.run(async { tokio::signal::ctrl_c().await.unwrap() }));
+//! synced.await?;
+//! # Ok(()) }
+//! ```
+
+use std::{fmt, panic::Location, time::Duration};
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    controller::Controller,
+    event_handler::{Callbacks, EventHandler},
+    indexer::{Indexer, Indexers},
+    object::{Nameless, Object},
+    processor::Tells,
+    queue::Queue,
+    reflector::Error,
+    shared_informer::{self, SharedInformer},
+    transport::ListerWatcher,
+};
+
+/// Begins a plain informer.
+#[doc(alias = "NewInformer")]
+#[doc(alias = "NewIndexerInformer")]
+#[doc(alias = "NewInformerWithOptions")]
+#[derive(Debug)]
+pub struct Informer;
+
+impl Informer {
+    /// An informer over a source, which has no handler yet. Its name is the caller's file and line.
+    #[track_caller]
+    pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
+    where
+        K: Resource + Send + Sync + 'static,
+        K::DynamicType: Default,
+    {
+        let place = Location::caller();
+        InformerBuilder {
+            shared: SharedInformer::builder(source).name(place.to_string()),
+            handler: Callbacks::new(),
+        }
+    }
+}
+
+/// Settles the parts of a plain informer.
+#[must_use]
+pub struct InformerBuilder<K: Resource, H> {
+    shared: shared_informer::Builder<K>,
+    handler: H,
+}
+
+impl<K: Resource, H> fmt::Debug for InformerBuilder<K, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InformerBuilder")
+            .field(&self.shared)
+            .finish()
+    }
+}
+
+impl<K, H> InformerBuilder<K, H>
+where
+    K: Resource + Send + Sync + 'static,
+    H: EventHandler<K>,
+{
+    /// A name for logs and errors.
+    pub fn name(mut self, name: &str) -> Self {
+        self.shared = self.shared.name(name);
+        self
+    }
+
+    /// The handler; [`Callbacks`] makes one of closures.
+    pub fn handler<H2: EventHandler<K>>(self, handler: H2) -> InformerBuilder<K, H2> {
+        InformerBuilder {
+            shared: self.shared,
+            handler,
+        }
+    }
+
+    /// What was known before: it is in the store from the beginning, and the handler is not told of
+    /// it. One that the first list has comes as an update, one that it does not have as
+    /// [`Deleted::FinalStateUnknown`](crate::object::Deleted).
+    ///
+    /// # Errors
+    /// An object without a name.
+    pub fn known_objects(
+        mut self,
+        known: impl IntoIterator<Item = K>,
+    ) -> Result<Self, Nameless<K>> {
+        let known: Result<Vec<_>, _> = known.into_iter().map(Object::new).collect();
+        self.shared = self.shared.known(known?);
+        Ok(self)
+    }
+
+    /// The indices of the store.
+    pub fn indexers(mut self, indexers: Indexers<K>) -> Self {
+        self.shared = self.shared.indexers(indexers);
+        self
+    }
+
+    /// How often the handler hears of everything again; zero, the default, means never.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.shared = self.shared.resync(period);
+        self
+    }
+
+    /// The queue between reflector and store.
+    pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
+        self.shared = self.shared.queue(queue);
+        self
+    }
+
+    /// Changes every object once, before store and handler see it.
+    pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.shared = self.shared.transform(transform);
+        self
+    }
+
+    /// Called with every failure. It must not block.
+    pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.shared = self.shared.on_error(handler);
+        self
+    }
+
+    /// Makes the random parts the same in every run, for tests.
+    pub fn rng_seed(mut self, seed: u64) -> Self {
+        self.shared = self.shared.rng_seed(seed);
+        self
+    }
+
+    /// Makes the informer: its store to read from, and the controller that runs it. Must be called
+    /// inside a Tokio runtime.
+    pub fn build(self) -> (Indexer<K>, Controller<K>)
+    where
+        K: DeserializeOwned,
+        K::DynamicType: 'static,
+    {
+        let (informer, controller) = self.shared.build();
+        let registered = informer
+            .handler(self.handler)
+            .tells(Tells::Everything)
+            .register();
+        debug_assert!(
+            registered.is_ok(),
+            "the controller is held, so the informer has not stopped"
+        );
+        (informer.indexer(), controller)
+    }
+}

@@ -1,0 +1,157 @@
+//! Waiting for an informer, with the reason when it was in vain.
+
+use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use super::{Status, StatusReader};
+use crate::transport::Retry;
+
+/// Waits for an informer or a handler to have synced; resolves when awaited.
+///
+/// Without a deadline or [`WaitForSync::fail_fast`] it ends when that holds, or when the informer has
+/// stopped. It owns what it needs and can be awaited anywhere.
+///
+/// # Cancel safety
+/// Dropping it loses nothing.
+#[must_use = "nothing waits until this is awaited"]
+#[derive(Clone, Debug)]
+pub struct WaitForSync {
+    name: Arc<str>,
+    status: StatusReader,
+    handler: Option<watch::Receiver<bool>>,
+    deadline: Option<Duration>,
+    fail_fast: bool,
+}
+
+/// Why something has not synced.
+#[derive(Clone, Debug)]
+pub struct SyncError {
+    /// The informer, or the handler.
+    pub name: Arc<str>,
+    /// What ended the waiting.
+    pub failure: SyncFailure,
+    /// What the informer was doing then.
+    pub status: Status,
+}
+
+/// What ended the waiting for a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncFailure {
+    /// It took longer than was allowed.
+    Deadline(Duration),
+    /// The informer has ended.
+    Stopped,
+    /// With `fail_fast`: the server refuses in a way that trying again does not change.
+    Refused,
+}
+
+impl fmt::Display for SyncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            failure,
+            status,
+        } = self;
+        match failure {
+            SyncFailure::Deadline(deadline) => {
+                write!(f, "{name} has not synced within {deadline:?}: {status}")
+            }
+            SyncFailure::Stopped => write!(f, "{name} stopped before it had synced: {status}"),
+            SyncFailure::Refused => write!(f, "{name} can't sync: {status}"),
+        }
+    }
+}
+
+impl std::error::Error for SyncError {}
+
+impl WaitForSync {
+    pub(crate) fn informer(name: Arc<str>, status: StatusReader) -> Self {
+        Self {
+            name,
+            status,
+            handler: None,
+            deadline: None,
+            fail_fast: false,
+        }
+    }
+
+    pub(crate) fn handler(
+        name: Arc<str>,
+        status: StatusReader,
+        handler: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            handler: Some(handler),
+            ..Self::informer(name, status)
+        }
+    }
+
+    /// Gives up after so long, counted from the first poll.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Gives up at the first error that trying again does not change: forbidden, unauthorized, an
+    /// unknown kind, a request that is not accepted.
+    pub fn fail_fast(mut self) -> Self {
+        self.fail_fast = true;
+        self
+    }
+
+    async fn wait(mut self) -> Result<(), SyncError> {
+        let deadline = self.deadline.map(|deadline| Instant::now() + deadline);
+        let until = async {
+            match &mut self.handler {
+                Some(handler) => {
+                    let told = handler.wait_for(|synced| *synced).await.is_ok();
+                    told.then_some(()).ok_or(SyncFailure::Stopped)
+                }
+                None => Ok(()),
+            }
+        };
+        let fail_fast = self.fail_fast;
+        let waiting = async {
+            let ended = self.status.wait_for(|status| {
+                status.synced || status.is_stopped() || (fail_fast && is_hopeless(status))
+            });
+            let status = ended.await.ok_or(SyncFailure::Stopped)?;
+            match status.synced {
+                true => until.await,
+                false if status.is_stopped() => Err(SyncFailure::Stopped),
+                false => Err(SyncFailure::Refused),
+            }
+        };
+        let result = match (deadline, self.deadline) {
+            (Some(at), Some(allowed)) => timeout_at(at, waiting)
+                .await
+                .unwrap_or(Err(SyncFailure::Deadline(allowed))),
+            _ => waiting.await,
+        };
+        result.map_err(|failure| SyncError {
+            name: self.name,
+            failure,
+            status: self.status.get(),
+        })
+    }
+}
+
+fn is_hopeless(status: &Status) -> bool {
+    status
+        .last_error()
+        .is_some_and(|error| error.retry() == Retry::GiveUp)
+}
+
+impl IntoFuture for WaitForSync {
+    type Output = Result<(), SyncError>;
+    type IntoFuture = BoxFuture<'static, Result<(), SyncError>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait())
+    }
+}

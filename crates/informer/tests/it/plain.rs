@@ -1,0 +1,85 @@
+//! The plain informer.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{client::ListWatch, informer::Informer, queue::DeltaFifo};
+use kube_informer_apiserver::Server;
+use tokio::time::sleep;
+
+use crate::setting::{LONG, Trace, labelled, pod};
+
+/// What the handler of a plain informer hears when one of two known objects is gone, a list brings
+/// everything back, and a resync comes.
+async fn story(delta_fifo: bool) -> String {
+    let server = Server::builder().seed([pod("kept"), pod("new")]).build();
+    let known = ["gone", "kept"].map(|name| {
+        let mut pod: Pod = serde_json::from_value(pod(name)).unwrap();
+        pod.metadata.resource_version = Some("1".to_owned());
+        pod
+    });
+    let trace = Trace::default();
+    let mut informer = Informer::builder(ListWatch::<Pod>::new(server.client()))
+        .known_objects(known)
+        .unwrap()
+        .resync(Duration::from_secs(30))
+        .rng_seed(1);
+    if delta_fifo {
+        informer = informer.queue(DeltaFifo::new());
+    }
+    let (indexer, controller) = informer.handler(trace.clone()).build();
+    assert_eq!(indexer.len(), 2, "what is known is in the store");
+    let synced = controller.wait_for_sync().deadline(LONG);
+    let stop = async {
+        synced.await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+        trace.note("-- cut");
+        server.faults().cut_watches();
+        server.update(labelled("new", "x")).unwrap();
+        server.faults().expire_history();
+        sleep(Duration::from_secs(1)).await;
+        trace.note("-- resync");
+        sleep(Duration::from_secs(28)).await;
+    };
+    controller.run(stop).await;
+    assert_eq!(
+        format!("{:?}", indexer.list()),
+        "[default/kept@1, default/new@3]"
+    );
+    trace.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_hears_of_every_item_and_of_what_vanished_since_last_time() {
+    expect![[r#"
+        delete default/gone@1 (final state unknown)
+        update default/kept@1 → 1 (relist)
+        add default/new@2 (initial)
+        synced
+        -- cut
+        update default/kept@1 → 1 (relist)
+        update default/new@2 → 3 (relist)
+        -- resync
+        update default/kept@1 → 1 (resync)
+        update default/new@3 → 3 (resync)
+    "#]]
+    .assert_eq(&story(false).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_delta_fifo_deletions_come_behind_the_items() {
+    expect![[r#"
+        update default/kept@1 → 1 (relist)
+        add default/new@2 (initial)
+        delete default/gone@1 (final state unknown)
+        synced
+        -- cut
+        update default/kept@1 → 1 (relist)
+        update default/new@2 → 3 (relist)
+        -- resync
+        update default/kept@1 → 1 (resync)
+        update default/new@3 → 3 (resync)
+    "#]]
+    .assert_eq(&story(true).await);
+}

@@ -272,3 +272,6 @@ impl<K> Drop for Processor<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

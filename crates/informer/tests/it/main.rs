@@ -15,4 +15,5 @@ mod representations;
 mod resync;
 mod setting;
 mod simulation;
+mod stops;
 mod wire;

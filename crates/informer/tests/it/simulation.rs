@@ -48,19 +48,14 @@ fn after_any_faults_cache_and_histories_are_the_servers_state() {
     let mut failed = Vec::new();
     let count = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
-        match catch_unwind(|| live(seed)) {
-            Ok(outcome) => {
-                for (step, times) in outcome.steps {
-                    *steps.entry(step).or_default() += times;
-                }
+        if let Ok(outcome) = catch_unwind(|| live(seed)) {
+            for (step, times) in outcome.steps {
+                *steps.entry(step).or_default() += times;
             }
-            Err(_) => {
-                println!(
-                    "seed {seed} failed; replay: cargo xtask simulate --seeds {seed}..{}",
-                    seed + 1
-                );
-                failed.push(seed);
-            }
+        } else {
+            let next = seed + 1;
+            println!("seed {seed} failed; replay: cargo xtask simulate --seeds {seed}..{next}");
+            failed.push(seed);
         }
     }
     for (step, times) in &steps {

@@ -148,16 +148,13 @@ impl World {
     fn change(&mut self) -> &'static str {
         let name = format!("p{}", self.rng.usize(..NAMES));
         let new = labelled(&name, &self.rng.u32(..).to_string());
-        match self.server.get("v1", "pods", &format!("default/{name}")) {
-            Some(_) => {
-                self.server.update(new).unwrap();
-                "update"
-            }
-            None => {
-                self.server.create(new).unwrap();
-                "create"
-            }
+        let known = self.server.get("v1", "pods", &format!("default/{name}"));
+        if known.is_some() {
+            self.server.update(new).unwrap();
+            return "update";
         }
+        self.server.create(new).unwrap();
+        "create"
     }
 
     fn delete(&mut self) -> &'static str {

@@ -1,0 +1,379 @@
+//! Ends of every kind, at every point; and handlers that come and go while much happens.
+//!
+//! Whatever is heard goes through [`Replay`], which knows what may follow what.
+
+mod traffic;
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroUsize,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Event, EventHandler, SharedInformer,
+    client::ListWatch,
+    shared_informer::{ListenerBuffer, Registration},
+    status::{SyncError, SyncFailure},
+};
+use kube_informer_apiserver::{Match, Server};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::{JoinSet, yield_now},
+    time::{sleep, timeout},
+};
+
+use crate::setting::{LONG, Running, Trace, builder, pod, run, show};
+
+fn alive() -> usize {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    metrics.num_alive_tasks()
+}
+
+/// Lets all other tasks run until there are no more of them than before; time does not pass.
+async fn until_gone(baseline: usize) -> bool {
+    for _ in 0..1000 {
+        if alive() <= baseline {
+            return true;
+        }
+        yield_now().await;
+    }
+    false
+}
+
+/// Keeps what it was told, and fails where that can't follow from what it was told before.
+#[derive(Clone, Default)]
+struct Replay(Arc<Mutex<Told>>);
+
+#[derive(Default)]
+struct Told {
+    /// Name and revision of each object, as told last.
+    objects: BTreeMap<String, String>,
+    synced: bool,
+    faults: Vec<String>,
+}
+
+impl EventHandler<Pod> for Replay {
+    async fn handle(&mut self, event: Event<Pod>) {
+        self.hear(&event);
+    }
+}
+
+impl Replay {
+    fn hear(&self, event: &Event<Pod>) {
+        let mut told = self.0.lock();
+        let name = event.object_name().map(ToString::to_string);
+        let name = name.unwrap_or_default();
+        let (before, fits) = match event {
+            Event::Added {
+                object,
+                in_initial_list,
+            } => {
+                let fits = !(*in_initial_list && told.synced);
+                let now = object.revision().to_string();
+                (told.objects.insert(name, now), fits)
+            }
+            Event::Updated { old, new, .. } => {
+                let before = told.objects.insert(name, new.revision().to_string());
+                let fits = before == Some(old.revision().to_string());
+                (None, fits)
+            }
+            Event::Deleted(_) => {
+                let fits = told.objects.remove(&name).is_some();
+                (None, fits)
+            }
+            Event::Synced => {
+                let twice = std::mem::replace(&mut told.synced, true);
+                (None, !twice)
+            }
+        };
+        if before.is_some() || !fits {
+            told.faults.push(show(event));
+        }
+    }
+
+    fn listen(&self, pods: &SharedInformer<Pod>) -> Registration<Pod> {
+        pods.handler(self.clone()).register().unwrap()
+    }
+
+    /// What was told leads to what is in the cache, by steps that follow from each other.
+    fn check(&self, pods: &SharedInformer<Pod>) {
+        let told = self.0.lock();
+        assert_eq!(told.faults, [""; 0]);
+        assert!(told.synced);
+        let cached: BTreeMap<_, _> = pods
+            .indexer()
+            .list()
+            .iter()
+            .map(|pod| (pod.object_name().to_string(), pod.revision().to_string()))
+            .collect();
+        assert_eq!(told.objects, cached);
+    }
+}
+
+/// Everything that hangs on an informer while it is stopped.
+struct Hanging {
+    pods: SharedInformer<Pod>,
+    registrations: Vec<Registration<Pod>>,
+    waits: JoinSet<()>,
+}
+
+/// Handlers of every kind, one that has to wait among them, and whoever waits for something.
+fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
+    let waiting = pods
+        .on_add(|_, _| async {
+            for _ in 0..3 {
+                yield_now().await;
+            }
+        })
+        .buffer(ListenerBuffer::Block(NonZeroUsize::MIN));
+    let registrations = vec![
+        waiting.register().unwrap(),
+        Replay::default().listen(pods),
+        pods.on_add(|_, initial| assert!(!initial, "planted"))
+            .register()
+            .unwrap(),
+    ];
+    let mut waits = JoinSet::new();
+    for registration in &registrations {
+        waits.spawn(registration.wait_for_sync().into_future().map(|_| ()));
+    }
+    waits.spawn(pods.wait_for_sync().into_future().map(|_| ()));
+    let index = pods.clone();
+    waits.spawn(async move {
+        // Refused or not, it is answered.
+        let _ = index
+            .add_index("name", |pod: &Pod| pod.metadata.name.clone())
+            .await;
+    });
+    Hanging {
+        pods: pods.clone(),
+        registrations,
+        waits,
+    }
+}
+
+impl Hanging {
+    /// Nobody waits for ever for an informer that has ended.
+    async fn all_end(mut self, at: usize) {
+        let ends = async {
+            while let Some(ended) = self.waits.join_next().await {
+                ended.unwrap();
+            }
+            for registration in self.registrations.drain(..) {
+                registration.remove().await;
+            }
+            self.pods.handlers_idle().await;
+        };
+        let ended = timeout(Duration::from_secs(30), ends).await;
+        assert!(ended.is_ok(), "somebody waits for ever, stopped at {at}");
+        self.pods.subscribe().unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_at_any_await_leaves_no_task_and_nobody_waiting() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let client = server.client();
+    sleep(Duration::from_secs(1)).await;
+    let baseline = alive();
+    let mut complete = false;
+    for at in 0.. {
+        let list_watch = ListWatch::<Pod>::new(client.clone());
+        let (pods, controller) = SharedInformer::<Pod>::builder(list_watch)
+            .rng_seed(1)
+            .build();
+        let hanging = hang_on(&pods);
+        {
+            let enough = pods.wait_for_sync();
+            let mut running = pin!(controller.run(async {
+                enough.await.unwrap();
+                for _ in 0..20 {
+                    yield_now().await; // the handlers are in the middle of it
+                }
+            }));
+            for _ in 0..at {
+                complete = running.as_mut().now_or_never().is_some();
+                if complete {
+                    break;
+                }
+                yield_now().await;
+            }
+        }
+        hanging.all_end(at).await;
+        assert!(
+            until_gone(baseline).await,
+            "{} tasks are left, dropped at {at}",
+            alive() - baseline
+        );
+        if complete {
+            assert!(at > 20, "the run has more steps than {at}");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let client = server.client();
+    sleep(Duration::from_secs(1)).await;
+    let baseline = alive();
+    for drain in [None, Some(Duration::from_secs(5))] {
+        for at in 0..60 {
+            let list_watch = ListWatch::<Pod>::new(client.clone());
+            let (pods, mut controller) = SharedInformer::<Pod>::builder(list_watch)
+                .rng_seed(1)
+                .build();
+            if let Some(deadline) = drain {
+                controller = controller.drain_at_shutdown(deadline);
+            }
+            let registration = Replay::default().listen(&pods);
+            let (stop, stopped) = oneshot::channel::<()>();
+            let mut running = pin!(controller.run(stopped.map(|_| ())));
+            for _ in 0..at {
+                assert!(running.as_mut().now_or_never().is_none());
+                yield_now().await;
+            }
+            drop(stop);
+            running.await;
+            // The connection's own tasks end a moment later; the informer's are gone.
+            assert!(pods.is_stopped() && pods.status().get().is_stopped());
+            assert!(
+                registration.remove().now_or_never().is_some(),
+                "the listener had not ended, stopped at {at}"
+            );
+            assert!(
+                until_gone(baseline).await,
+                "{} tasks are left, stopped at {at}",
+                alive() - baseline
+            );
+        }
+    }
+}
+
+struct Dropped(Arc<Semaphore>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    for started in [false, true] {
+        let (pods, controller) = builder(&server).build();
+        let (let_go, blocked) = std::sync::mpsc::channel::<()>();
+        let gone = Arc::new(Semaphore::new(0));
+        let dropped = Dropped(Arc::clone(&gone));
+        let (calls, called) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (count, call) = (Arc::clone(&calls), Arc::clone(&called));
+        let registration = pods
+            .on_add(move |_, _| {
+                let _ = &dropped;
+                count.fetch_add(1, Ordering::SeqCst);
+                call.add_permits(1);
+                let _ = blocked.recv();
+            })
+            .dedicated_thread()
+            .register()
+            .unwrap();
+        if started {
+            let mut running = pin!(controller.run(std::future::pending()));
+            tokio::select! {
+                biased;
+                () = &mut running => unreachable!("nobody stops it"),
+                permit = called.acquire() => permit.unwrap().forget(),
+            }
+        } else {
+            drop(controller);
+        }
+        while !pods.is_stopped() {
+            yield_now().await;
+        }
+        // The callback that blocks its thread ends, and the next one does not begin.
+        drop(let_go);
+        registration.remove().await;
+        gone.acquire().await.unwrap().forget();
+        assert_eq!(calls.load(Ordering::SeqCst), usize::from(started));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let minute = Duration::from_secs(60);
+    server.faults().answer(Match::list("pods"), 403).times(1000);
+    let informer = run(builder(&server));
+    let registration = Trace::default().listen(&informer.pods);
+    let failure = |waited: Result<(), SyncError>| waited.unwrap_err().failure;
+    for wait in [informer.pods.wait_for_sync(), registration.wait_for_sync()] {
+        assert_eq!(
+            failure(wait.clone().deadline(minute).await),
+            SyncFailure::Deadline(minute)
+        );
+        assert_eq!(
+            failure(wait.clone().fail_fast().await),
+            SyncFailure::Refused
+        );
+    }
+    let (own, its) = (informer.pods.wait_for_sync(), registration.wait_for_sync());
+    let pods = informer.stop().await;
+    assert_eq!(failure(own.clone().await), SyncFailure::Stopped);
+    assert_eq!(failure(its.await), SyncFailure::Stopped);
+    assert_eq!(
+        failure(pods.wait_for_sync().fail_fast().deadline(minute).await),
+        SyncFailure::Stopped
+    );
+
+    server.faults().clear_answers();
+    let informer = run(builder(&server));
+    let stuck = informer
+        .pods
+        .on_add(|_, _| std::future::pending::<()>())
+        .register()
+        .unwrap();
+    informer.pods.wait_for_sync().await.unwrap();
+    let wait = stuck.wait_for_sync();
+    assert_eq!(
+        failure(wait.clone().deadline(minute).await),
+        SyncFailure::Deadline(minute)
+    );
+    let Running { pods, .. } = informer;
+    pods.wait_for_sync().deadline(Duration::ZERO).await.unwrap();
+    assert!(pods.has_synced() && !stuck.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_a_handler_that_is_removed_says_so() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let informer = run(builder(&server));
+    let gate = Arc::new(Semaphore::new(0));
+    let permits = Arc::clone(&gate);
+    let registration = informer
+        .pods
+        .on_add(move |_, _| {
+            let permits = Arc::clone(&permits);
+            async move { permits.acquire().await.unwrap().forget() }
+        })
+        .register()
+        .unwrap();
+    informer.pods.wait_for_sync().await.unwrap();
+    let wait = registration.wait_for_sync();
+    assert!(registration.remove().now_or_never().is_none());
+    sleep(Duration::from_secs(1)).await;
+    gate.add_permits(10);
+    let failed = wait.deadline(LONG).await.unwrap_err();
+    assert_eq!(failed.failure, SyncFailure::Stopped);
+    informer.stop().await;
+}

@@ -1,0 +1,297 @@
+//! Handlers and informers that come and go while much happens.
+
+use std::{num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_informer::{
+    Event, EventHandler, InformerOptions, SharedInformerFactory,
+    factory::QueueKind,
+    queue::DeltaFifo,
+    shared_informer::{ListenerBuffer, Registration},
+    status::{Status, SyncFailure},
+};
+use kube_informer_apiserver::Server;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::{JoinSet, yield_now},
+    time::{sleep, timeout},
+};
+
+use super::Replay;
+use crate::setting::{LONG, Trace, builder, labelled, pod, run};
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_register_another_from_inside_its_callback() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let informer = run(builder(&server));
+    let inner = Replay::default();
+    let (pods, other) = (informer.pods.clone(), inner.clone());
+    let mut registered = 0;
+    informer
+        .pods
+        .on_add(move |_, _| {
+            if registered == 0 {
+                other.listen(&pods);
+            }
+            registered += 1;
+        })
+        .register()
+        .unwrap();
+    informer.caught_up(&server).await;
+    server.update(labelled("a", "x")).unwrap();
+    server.create(pod("c")).unwrap();
+    informer.caught_up(&server).await;
+    inner.check(&informer.pods);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("b"), pod("c")])
+        .build();
+    let (pods, controller) = builder(&server).build();
+    let (trace, other) = (Trace::default(), Replay::default());
+    let own: Arc<Mutex<Option<Registration<Pod>>>> = Arc::default();
+    let (notes, mine) = (trace.clone(), Arc::clone(&own));
+    let registration = pods
+        .on_add(move |pod, _| {
+            notes.note(pod.name());
+            let own = mine.lock().take();
+            if let Some(own) = own {
+                assert!(
+                    own.remove().now_or_never().is_none(),
+                    "it ends after this callback"
+                );
+            }
+            sleep(Duration::from_secs(1))
+        })
+        .register()
+        .unwrap();
+    let wait = registration.wait_for_sync();
+    *own.lock() = Some(registration);
+    other.listen(&pods);
+    let mut running = pin!(controller.run(std::future::pending()));
+    let steps = async {
+        pods.wait_for_sync().await.unwrap();
+        server.create(pod("d")).unwrap();
+        pods.wait_for_revision(server.revision(), LONG)
+            .await
+            .unwrap();
+        pods.handlers_idle().await;
+        wait.await.unwrap_err()
+    };
+    tokio::select! {
+        biased;
+        () = &mut running => unreachable!("nobody stops it"),
+        failed = steps => assert_eq!(failed.failure, SyncFailure::Stopped),
+    }
+    assert_eq!(trace.take(), "a\n");
+    other.check(&pods);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_joins_in_the_middle_of_a_relist_hears_everything_once() {
+    for delta_fifo in [false, true] {
+        let server = Server::builder()
+            .seed((0..8).map(|n| pod(&format!("p{n}"))))
+            .build();
+        let mut informer = builder(&server).resync(Duration::from_secs(7));
+        if delta_fifo {
+            informer = informer.queue(DeltaFifo::new());
+        }
+        let informer = run(informer);
+        let pods = &informer.pods;
+        let gate = Arc::new(Semaphore::new(9));
+        let permits = Arc::clone(&gate);
+        let held = Replay::default();
+        let hear = held.clone();
+        pods.handler(Paced(hear, permits))
+            .buffer(ListenerBuffer::Block(NonZeroUsize::MIN))
+            .register()
+            .unwrap();
+        informer.caught_up(&server).await;
+        sleep(Duration::from_secs(2)).await;
+
+        server.faults().cut_watches();
+        for n in 2..6 {
+            server.update(labelled(&format!("p{n}"), "x")).unwrap();
+        }
+        server.delete("v1", "pods", "default/p6").unwrap();
+        server.create(pod("p8")).unwrap();
+        server.faults().expire_history();
+        let mut late = Vec::new();
+        for _ in 0..40 {
+            sleep(Duration::from_secs(1)).await;
+            let replay = Replay::default();
+            late.push((replay.listen(pods), replay));
+            gate.add_permits(1);
+        }
+        gate.add_permits(1000);
+        informer.caught_up(&server).await;
+        held.check(pods);
+        for (registration, replay) in late {
+            registration.wait_for_sync().deadline(LONG).await.unwrap();
+            replay.check(pods);
+        }
+        informer.stop().await;
+    }
+}
+
+/// Hears one event per permit.
+struct Paced(Replay, Arc<Semaphore>);
+
+impl EventHandler<Pod> for Paced {
+    async fn handle(&mut self, event: Event<Pod>) {
+        self.1.acquire().await.unwrap().forget();
+        self.0.hear(&event);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_at_every_initial_object_syncs_on_either_queue() {
+    for delta_fifo in [false, true] {
+        let server = Server::builder()
+            .seed([pod("a"), pod("b"), pod("c")])
+            .build();
+        let mut informer = builder(&server);
+        if delta_fifo {
+            informer = informer.queue(DeltaFifo::new());
+        }
+        let informer = run(informer);
+        let (calm, heard) = (Replay::default(), Trace::default());
+        let calm_one = calm.listen(&informer.pods);
+        let notes = heard.clone();
+        let panicking = informer
+            .pods
+            .on_add(move |pod, initial| {
+                notes.note(pod.name());
+                assert!(!initial, "planted");
+            })
+            .register()
+            .unwrap();
+        calm_one.wait_for_sync().await.unwrap();
+        assert!(!panicking.has_synced());
+        let allowed = Duration::from_millis(3500);
+        panicking.wait_for_sync().deadline(allowed).await.unwrap();
+        server.create(pod("d")).unwrap();
+        informer.caught_up(&server).await;
+        assert_eq!(heard.take(), "a\nb\nc\nd\n");
+        calm.check(&informer.pods);
+        informer.stop().await;
+    }
+}
+
+/// client-go's `TestSharedInformerHandlerAbuse`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_hundred_tasks_add_and_remove_handlers_while_ten_thousand_events_flow() {
+    let server = Server::builder().seed([pod("first")]).build();
+    let (pods, controller) = builder(&server).build();
+    let controller = controller.drain_at_shutdown(LONG);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller.run(stopped.map(|_| ())));
+    let stays = Replay::default();
+    stays.listen(&pods);
+    pods.wait_for_sync().await.unwrap();
+
+    let mut abusers = JoinSet::new();
+    for n in 0..100 {
+        let pods = pods.clone();
+        abusers.spawn(async move {
+            let mut kept = Vec::new();
+            for round in 0..10 {
+                let replay = Replay::default();
+                let registration = replay.listen(&pods);
+                for _ in 0..n % 7 {
+                    yield_now().await;
+                }
+                match (n + round) % 4 {
+                    0 => drop(registration.remove()),
+                    1 => registration.remove().await,
+                    2 => {
+                        registration.wait_for_sync().await.unwrap();
+                        registration.remove().await;
+                    }
+                    _ if round == 9 => kept.push(replay),
+                    _ => {
+                        let _ = registration.remove().now_or_never();
+                    }
+                }
+            }
+            kept
+        });
+    }
+    for n in 0..2500 {
+        let name = format!("p{}", n % 50);
+        server.create(pod(&name)).unwrap();
+        server.update(labelled(&name, "x")).unwrap();
+        server.update(labelled(&name, "y")).unwrap();
+        if n < 2490 {
+            server
+                .delete("v1", "pods", &format!("default/{name}"))
+                .unwrap();
+        }
+        if n % 16 == 0 {
+            yield_now().await;
+        }
+    }
+    let kept: Vec<_> = abusers.join_all().await.into_iter().flatten().collect();
+    pods.wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    drop(stop);
+    tasks.join_all().await;
+    assert_eq!(pods.indexer().len(), 1 + 10);
+    stays.check(&pods);
+    assert!(!kept.is_empty());
+    for replay in kept {
+        replay.check(&pods);
+    }
+    assert_eq!(pods.status().get().discarded, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_them() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let client = server.client();
+    for round in 0..20 {
+        let factory = SharedInformerFactory::builder(client.clone()).build();
+        let mut users = JoinSet::new();
+        for n in 0..8 {
+            let factory = factory.clone();
+            users.spawn(async move {
+                for _ in 0..n {
+                    yield_now().await;
+                }
+                let maps = factory.informer::<ConfigMap>().status();
+                factory.start();
+                let options = InformerOptions::<Pod>::new()
+                    .fields(format!("metadata.name=p{n}"))
+                    .queue(QueueKind::DeltaFifo);
+                let pods = factory.informer_with(options).unwrap();
+                // Registered or refused, both are answers.
+                let _ = pods.on_add(|_, _| {}).register();
+                factory.start();
+                [maps, pods.status()]
+            });
+        }
+        for _ in 0..round % 5 {
+            yield_now().await;
+        }
+        factory.shutdown().await;
+        for mut status in users.join_all().await.into_iter().flatten() {
+            // `None` says that its informer is gone, which is an end too.
+            let ended = timeout(LONG, status.wait_for(Status::is_stopped)).await;
+            assert!(ended.is_ok(), "an informer of the factory lives on");
+        }
+        let late = factory.informer::<Pod>();
+        factory.start();
+        assert_eq!(
+            late.wait_for_sync().await.unwrap_err().failure,
+            SyncFailure::Stopped
+        );
+    }
+}

@@ -62,7 +62,7 @@ enum TypedCommand {
     Serve(TypedServe),
 }
 
-/// Watch a control plane at work: a Deployment becomes a ReplicaSet, becomes pods, which are scheduled, run, fail and are replaced, by loops that talk only through objects on an API server.
+/// Watch a control plane at work: a Deployment becomes pods, which are scheduled, run, fail and are replaced, by loops that talk only through objects on an API server.
 #[derive(Args, Debug)]
 struct TypedDemo {
     /// How many pods the Deployment asks for.
@@ -164,9 +164,10 @@ impl TypedDemo {
         }
         let runs_pods = !observes && self.replicas > 0;
         let pods_fail = self.pods_fail.unwrap_or(u32::from(runs_pods));
-        let patience = match observes {
-            true => PATIENCE_IN_CLUSTER,
-            false => PATIENCE + PATIENCE_PER_POD * (self.replicas + pods_fail),
+        let patience = if observes {
+            PATIENCE_IN_CLUSTER
+        } else {
+            PATIENCE + PATIENCE_PER_POD * (self.replicas + pods_fail)
         };
         let target = match self.kubeconfig {
             None => Target::Embedded,
@@ -191,13 +192,10 @@ impl TypedDemo {
 
 impl TypedServe {
     fn raise(self) -> serve::Options {
-        let kubeconfig = match self.kubeconfig_out {
-            Some(path) => path,
-            None => {
-                let name = format!("kubectl-informer-{}.kubeconfig", std::process::id());
-                std::env::temp_dir().join(name)
-            }
-        };
+        let kubeconfig = self.kubeconfig_out.unwrap_or_else(|| {
+            let name = format!("kubectl-informer-{}.kubeconfig", std::process::id());
+            std::env::temp_dir().join(name)
+        });
         serve::Options {
             listen: self.listen,
             kubeconfig,
@@ -214,9 +212,10 @@ fn refuse(error: &clap::Error) -> Asked {
     ];
     let text = error.to_string();
     if asked_for.contains(&error.kind()) {
-        return match error.use_stderr() {
-            false => Asked::Help(text),
-            true => Asked::Wrongly("say what to do: demo or serve (see --help)".to_owned()),
+        return if error.use_stderr() {
+            Asked::Wrongly("say what to do: demo or serve (see --help)".to_owned())
+        } else {
+            Asked::Help(text)
         };
     }
     let first: Vec<_> = text

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - a loop reads from its informers' caches and writes with requests; none lists, polls, or calls another. The one read that is a request is a node agent's, before it writes a pod's end;
 //! - handlers see, workers act: without workers the loops only observe, and tell the same steps of whoever acts;
-//! - each process has one client and one factory: the Deployment and the ReplicaSet controller share theirs, as in kube-controller-manager;
+//! - each process has one client and one factory: the Deployment and the replica set controller share theirs, as in kube-controller-manager;
 //! - after [`ControlPlane::shutdown`] no task, watch or request of a loop is left.
 
 pub(crate) mod deployment;
@@ -32,14 +32,11 @@ use kube_client::{Api, Client};
 use kube_core::Resource;
 use kube_informer::{
     InformerOptions, ObjectName, Selector, SharedInformer, SharedInformerFactory,
-    factory::{CacheSyncError, wait_for_cache_sync},
-    shared_informer::WaitForSync,
-    status::StatusReader,
-    workqueue::RateLimitingQueue,
+    factory::CacheSyncError, status::StatusReader, workqueue::RateLimitingQueue,
 };
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use self::{
     cache::{Cache, Reads},
@@ -90,7 +87,7 @@ pub(crate) struct Process {
     steps: mpsc::Sender<Step>,
     reads: Reads,
     /// By kind.
-    informers: BTreeMap<String, (StatusReader, WaitForSync)>,
+    informers: BTreeMap<String, StatusReader>,
 }
 
 /// The last failure of each loop.
@@ -159,17 +156,18 @@ impl ControlPlane {
     /// Starts all informers and waits until every cache is filled.
     ///
     /// # Errors
-    /// Some are not within `deadline`, or the server refuses for good.
+    /// Those of a process are not within `deadline`, or the server refuses for good.
     pub(crate) async fn observe(&self, deadline: Duration) -> Result<(), CacheSyncError> {
-        let mut waits = Vec::new();
         for process in &self.processes {
             process.factory.start();
-            waits.extend(process.informers.values().map(|(_, wait)| wait.clone()));
         }
-        wait_for_cache_sync(waits)
-            .deadline(deadline)
-            .fail_fast()
-            .await
+        let until = Instant::now() + deadline;
+        for process in &self.processes {
+            let left = until.saturating_duration_since(Instant::now());
+            let filled = process.factory.wait_for_cache_sync();
+            filled.deadline(left).fail_fast().await?;
+        }
+        Ok(())
     }
 
     /// Lets the workers begin.
@@ -189,7 +187,7 @@ impl ControlPlane {
     pub(crate) fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for process in &self.processes {
-            for (kind, (status, _)) in &process.informers {
+            for (kind, status) in &process.informers {
                 lines.push(format!("{}, {kind}: {}", process.user_agent, status.get()));
             }
         }
@@ -226,6 +224,10 @@ impl Process {
         Teller::new(who, self.steps.clone())
     }
 
+    fn user_agent(&self) -> Arc<str> {
+        Arc::clone(&self.user_agent)
+    }
+
     /// The informer of a kind over the demo's objects; one per process, whoever of its loops asks.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
@@ -236,8 +238,8 @@ impl Process {
             .factory
             .informer_with::<K>(options)
             .expect("all loops of a process ask for the same options");
-        let known = (informer.status(), informer.wait_for_sync());
-        self.informers.insert(K::plural(&()).into_owned(), known);
+        let plural = K::plural(&()).into_owned();
+        self.informers.insert(plural, informer.status());
         informer
     }
 

@@ -10,6 +10,11 @@ mod output;
 
 use std::{process::ExitCode, time::Duration};
 
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{
+    Layer as _, filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
 use crate::{
     args::{Asked, Wanted},
     command::Ending,
@@ -40,11 +45,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(wanted: Wanted) -> anyhow::Result<Ending> {
-    tracing_subscriber::fmt()
-        .with_max_level(wanted.verbosity)
-        .with_writer(std::io::stderr)
+fn log_to_stderr(verbosity: LevelFilter) {
+    let mut shown = Targets::new().with_default(verbosity);
+    if verbosity <= LevelFilter::ERROR {
+        // It logs what it also returns, and what it returns becomes our last word.
+        shown = shown.with_target("kube_client", LevelFilter::OFF);
+    }
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(shown))
         .init();
+}
+
+fn run(wanted: Wanted) -> anyhow::Result<Ending> {
+    log_to_stderr(wanted.verbosity);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -10,8 +10,11 @@ use std::{
 
 /// The widths of the columns of a [`Line`], so that names of a usual length stay aligned.
 const WHO: usize = 18;
-const TEXT: usize = 47;
-const OBJECT: usize = 28;
+const TEXT: usize = 46;
+const OBJECT: usize = 34;
+
+/// The width of a number in a table.
+const NUMBER: usize = 7;
 
 /// One step of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +46,18 @@ impl fmt::Display for Line {
         let seconds = at.as_secs_f64();
         write!(
             f,
-            "{seconds:>7.3}s  {who:<WHO$}  {text:<TEXT$}  {object:<OBJECT$}  rv {revision}"
+            "{seconds:>6.2}s  {who:<WHO$}  {text:<TEXT$}  {object:<OBJECT$}  rv {revision}"
         )
     }
+}
+
+/// Prints what the columns of [`Line`] are.
+pub(crate) fn heading() {
+    let (who, text, object) = ("LOOP", "WHAT IT SEES OR HAS DONE", "OBJECT");
+    say(format_args!(
+        "{:>7}  {who:<WHO$}  {text:<TEXT$}  {object:<OBJECT$}  REVISION",
+        "TIME"
+    ));
 }
 
 /// Prints one line for people.
@@ -60,29 +72,34 @@ pub(crate) fn print(text: impl fmt::Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints what went wrong and what to do about it.
+/// Prints what went wrong and what to do about it, as one line whatever is in it.
 pub(crate) fn complain(text: impl fmt::Display) {
+    let text = text.to_string();
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
     // Without standard error there is nobody left to tell.
-    let _ = writeln!(io::stderr().lock(), "error: {text}");
+    let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
 /// Prints a table; an unknown number is a dash.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);
-    let mut text = format!("{title:<width$}");
-    for column in columns {
-        text.push_str(&format!("  {column:>7}"));
-    }
-    say(text);
-    for row in rows {
-        let mut text = format!("{:<width$}", row.name);
-        for (column, number) in columns.iter().zip(&row.numbers) {
-            let number = number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-            let wide = column.len().max(7);
-            text.push_str(&format!("  {number:>wide$}"));
-        }
-        say(text);
+    let wide = |column: &str| column.len().max(NUMBER);
+    let heads: Vec<_> = columns
+        .iter()
+        .map(|column| format!("  {column:>0$}", wide(column)))
+        .collect();
+    say(format_args!("{title:<width$}{}", heads.concat()));
+    for Row { name, numbers } in rows {
+        let cells: Vec<_> = columns
+            .iter()
+            .zip(numbers)
+            .map(|(column, number)| {
+                let number = number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+                format!("  {number:>0$}", wide(column))
+            })
+            .collect();
+        say(format_args!("{name:<width$}{}", cells.concat()));
     }
 }
 
@@ -103,7 +120,7 @@ mod tests {
             line.to_string()
         };
         let (one, other) = (line("scheduler", "17"), line("node-agent/node-1", "100"));
-        assert!(one.starts_with("  0.412s  scheduler "), "{one}");
+        assert!(one.starts_with("  0.41s  scheduler "), "{one}");
         assert!(one.ends_with("  rv 17"), "{one}");
         assert_eq!(one.find("rv 17"), other.find("rv 100"));
     }

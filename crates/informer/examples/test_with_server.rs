@@ -1,8 +1,9 @@
 //! How to test a program that uses informers: against an embedded API server, in the same process
 //! and in virtual time. Nothing is mocked, no socket is opened, and an hour of waiting takes no time.
 //!
-//! The body of `test_with_server` is what a `#[tokio::test(start_paused = true)]` would hold. It shows that a
-//! deletion is told although the watch was away when it happened, and the server has forgotten it.
+//! The body of `test_with_server` is what a `#[tokio::test(start_paused = true)]` would hold. It
+//! shows that a deletion is told although the watch was away when it happened, and the server has
+//! forgotten it.
 //!
 //! `cargo run -p kube-informer --example test_with_server`
 

@@ -13,7 +13,7 @@ mod world;
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use tokio::{sync::mpsc, time::Instant};
 
 use self::{
@@ -85,10 +85,14 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
         std::fs::write(path, accounts::json_lines(&log))
             .with_context(|| format!("can't write {}", path.display()))?;
     }
+    let advice = world.advice();
     let cleaned = tokio::select! {
         biased;
         cleaned = world.clean_up() => cleaned,
-        signal = interrupt.next() => return Ok(interrupted(signal)),
+        signal = interrupt.next() => {
+            output::complain(format_args!("interrupted while removing; {advice}"));
+            return Ok(Ending::Ended(signal));
+        }
     };
     match told {
         Ok(()) => output::say(cleaned?),
@@ -125,121 +129,127 @@ impl From<Signal> for Broken {
 
 /// Opens the loops, plays, and closes them again, however it ends.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
-    let began = Instant::now();
     output::say(world.description());
-    let (tell, mut steps) = mpsc::channel(STEPS_MAX);
-    let user = Teller::new("user", tell.clone());
-    let mut plane = ControlPlane::new(world.scope()?, tell);
-    let ended = async {
-        open_loops(&mut plane, world, options).await?;
-        let show = Show::new(options, began);
-        play(
-            options,
-            world,
-            &mut plane,
-            (show, &mut steps, user),
-            interrupt,
-        )
-        .await
-    }
-    .await;
+    let (tell, steps) = mpsc::channel(STEPS_MAX);
+    let mut stage = Stage {
+        options,
+        world,
+        began: Instant::now(),
+        user: Teller::new("user", tell.clone()),
+        plane: ControlPlane::new(world.scope()?, tell),
+        steps,
+    };
+    let ended = stage.play(interrupt).await;
     // Whoever still wants to tell something must not wait for it.
-    drop(steps);
-    plane.shutdown().await;
+    drop(stage.steps);
+    stage.plane.shutdown().await;
     ended
 }
 
-async fn open_loops(
-    plane: &mut ControlPlane,
-    world: &World,
-    options: &Options,
-) -> anyhow::Result<()> {
-    let with = |one| options.without != Some(one);
-    if with(Loop::Deployment) || with(Loop::ReplicaSet) {
-        let mut process = plane.process(CONTROLLERS, world.client(CONTROLLERS)?);
-        if with(Loop::Deployment) {
-            deployment::open(plane, &mut process).await?;
-        }
-        if with(Loop::ReplicaSet) {
-            replica_set::open(plane, &mut process).await?;
-        }
-        plane.host(process);
-    }
-    if with(Loop::Scheduler) {
-        let name = Loop::Scheduler.as_str();
-        let mut process = plane.process(name, world.client(name)?);
-        let reach = match world.acts() {
-            true => Reach::PodsAndNodes,
-            false => Reach::Pods,
-        };
-        scheduler::open(plane, &mut process, reach).await?;
-        plane.host(process);
-    }
-    if !with(Loop::NodeAgent) {
-        return Ok(());
-    }
-    if !world.acts() {
-        let name = Loop::NodeAgent.as_str();
-        let mut process = plane.process(name, world.client(name)?);
-        node_agent::observe_all(&mut process)?;
-        plane.host(process);
-    }
-    let fates = Fates::new(options.pods_fail);
-    for node in world.nodes() {
-        let name = format!("{}/{node}", Loop::NodeAgent);
-        let mut process = plane.process(&name, world.client(&name)?);
-        node_agent::open(plane, &mut process, &node, &fates)?;
-        plane.host(process);
-    }
-    Ok(())
+/// What a demo is made of while it runs.
+struct Stage<'a> {
+    options: &'a Options,
+    world: &'a World,
+    began: Instant,
+    user: Teller,
+    plane: ControlPlane,
+    steps: mpsc::Receiver<Step>,
 }
 
-async fn play(
-    options: &Options,
-    world: &World,
-    plane: &mut ControlPlane,
-    (mut show, steps, user): (Show, &mut mpsc::Receiver<Step>, Teller),
-    interrupt: &mut Interrupt,
-) -> Result<(), Broken> {
-    interrupt.unless(world.create_nodes()).await??;
-    let filled = interrupt.unless(plane.observe(options.deadline)).await?;
-    filled.map_err(|error| {
-        let lines = error.to_string().replace('\n', "; ");
-        anyhow::anyhow!(
-            "the caches can't be filled: {lines}; check the server and the user's rights"
-        )
-    })?;
-    let synced = world.requests().map(|log| accounts::last_sequence(&log));
-    output::say(
-        "All caches are filled. From here on the loops read from them, and ask the server for nothing but changes.\n",
-    );
-    if world.acts() {
-        plane.act();
-    }
-    let created = interrupt.unless(world.create_deployment(options)).await??;
-    let text = format!(
-        "asks for a Deployment of {}",
-        deployment::pods(options.replicas.cast_signed())
-    );
-    user.tell(Kind::Wish, &created, text).await;
-    let verdict = show.watch(steps, interrupt).await?;
-    output::say("");
-    let missing = match verdict {
-        Verdict::Reached(how) | Verdict::Stopped(how) => {
-            output::say(how);
-            None
+impl Stage<'_> {
+    async fn play(&mut self, interrupt: &mut Interrupt) -> Result<(), Broken> {
+        let Stage { options, world, .. } = *self;
+        self.open_controllers().await?;
+        self.open_scheduler().await?;
+        self.open_agents()?;
+        interrupt.unless(world.create_nodes()).await??;
+        let filling = self.plane.observe(options.deadline);
+        let filled = interrupt.unless(filling).await?;
+        filled.map_err(|error| {
+            anyhow!("the caches can't be filled: {error}; check the server and the user's rights")
+        })?;
+        let synced = world.requests().map(|log| accounts::last_sequence(&log));
+        output::say("All caches are filled; from here on the loops read from them.\n");
+        output::heading();
+        if world.acts() {
+            self.plane.act();
         }
-        Verdict::NotReached(missing) => Some(missing),
-    };
-    output::say("");
-    account(world, plane, synced);
-    if let Some(missing) = missing {
-        for line in plane.report() {
+        let created = interrupt.unless(world.create_deployment(options)).await??;
+        let pods = deployment::pods(options.replicas.cast_signed());
+        let text = format!("asks for a Deployment of {pods}");
+        self.user.tell(Kind::Wish, &created, text).await;
+        let mut show = Show::new(options, self.began);
+        let verdict = show.watch(&mut self.steps, interrupt).await?;
+        let (how, missing) = match verdict {
+            Verdict::Reached(how) | Verdict::Stopped(how) => (how, None),
+            Verdict::NotReached(missing) => ("Not reached.".to_owned(), Some(missing)),
+        };
+        output::say(format_args!("\n{how}\n"));
+        account(world, &self.plane, synced);
+        let Some(missing) = missing else {
+            return Ok(());
+        };
+        for line in self.plane.report() {
             output::say(line);
         }
-        return Err(Broken::Off(anyhow::anyhow!("not reached: {missing}")));
+        Err(Broken::Off(anyhow!("not reached: {missing}")))
     }
-    Ok(())
+
+    fn has(&self, one: Loop) -> bool {
+        self.options.without != Some(one)
+    }
+
+    async fn open_controllers(&mut self) -> anyhow::Result<()> {
+        if !self.has(Loop::Deployment) && !self.has(Loop::ReplicaSet) {
+            return Ok(());
+        }
+        let client = self.world.client(CONTROLLERS)?;
+        let mut process = self.plane.process(CONTROLLERS, client);
+        if self.has(Loop::Deployment) {
+            deployment::open(&mut self.plane, &mut process).await?;
+        }
+        if self.has(Loop::ReplicaSet) {
+            replica_set::open(&mut self.plane, &mut process).await?;
+        }
+        self.plane.host(process);
+        Ok(())
+    }
+
+    async fn open_scheduler(&mut self) -> anyhow::Result<()> {
+        if !self.has(Loop::Scheduler) {
+            return Ok(());
+        }
+        let name = Loop::Scheduler.as_str();
+        let mut process = self.plane.process(name, self.world.client(name)?);
+        let reach = if self.world.acts() {
+            Reach::PodsAndNodes
+        } else {
+            Reach::Pods
+        };
+        scheduler::open(&mut self.plane, &mut process, reach).await?;
+        self.plane.host(process);
+        Ok(())
+    }
+
+    fn open_agents(&mut self) -> anyhow::Result<()> {
+        if !self.has(Loop::NodeAgent) {
+            return Ok(());
+        }
+        if !self.world.acts() {
+            let name = Loop::NodeAgent.as_str();
+            let mut process = self.plane.process(name, self.world.client(name)?);
+            node_agent::observe_all(&mut process)?;
+            self.plane.host(process);
+        }
+        let fates = Fates::new(self.options.pods_fail);
+        for (short, node) in self.world.nodes() {
+            let name = format!("{}/{short}", Loop::NodeAgent);
+            let mut process = self.plane.process(&name, self.world.client(&name)?);
+            node_agent::open(&mut self.plane, &mut process, &node, &fates)?;
+            self.plane.host(process);
+        }
+        Ok(())
+    }
 }
 
 /// Shows what was asked of the server, and what was not.

@@ -132,10 +132,10 @@ current-context: embedded
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    match text.chars().all(plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if text.chars().all(plain) {
+        return text;
     }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

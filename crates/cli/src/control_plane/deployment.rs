@@ -1,8 +1,8 @@
-//! The deployment controller: a Deployment becomes a ReplicaSet, whose state becomes the Deployment's status.
+//! The deployment controller: a Deployment becomes a replica set, whose state becomes the Deployment's status.
 //!
 //! Guarantees:
-//! - one ReplicaSet per pod template: its name is the Deployment's and a hash of the template, so a cache that is behind leads to a refused creation and never to a second ReplicaSet;
-//! - ReplicaSets of other templates are scaled to zero, at once.
+//! - one replica set per pod template: its name is the Deployment's and a hash of the template, so a cache that is behind leads to a refused creation and never to a second replica set;
+//! - replica sets of other templates are scaled to zero, at once.
 
 use k8s_openapi::{
     api::{
@@ -30,7 +30,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// The label by which Kubernetes tells a Deployment's ReplicaSets apart.
+/// The label by which Kubernetes tells a Deployment's replica sets apart.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Two Deployments can be worked on at a time; the demo has one.
@@ -42,7 +42,7 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// ReplicaSets by their Deployment's uid.
+    /// replica sets by their Deployment's uid.
     owned: IndexToken,
     write_deployments: Api<Deployment>,
     write_replica_sets: Api<ReplicaSet>,
@@ -54,7 +54,7 @@ struct Deployments {
     teller: Teller,
 }
 
-/// Hears of ReplicaSets, for the Deployments that own them.
+/// Hears of replica sets, for the Deployments that own them.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -113,9 +113,10 @@ impl EventHandler<Deployment> for Deployments {
             }
             Event::Updated { old, new, .. } if standing(&old) != standing(&new) => {
                 let (ready, wanted) = (standing(&new).1, wanted_of(&new));
-                let kind = match is_reached(&new) {
-                    true => Kind::AllReady,
-                    false => Kind::NotAllReady,
+                let kind = if is_reached(&new) {
+                    Kind::AllReady
+                } else {
+                    Kind::NotAllReady
                 };
                 let text = format!("wrote its status: {ready} of {wanted} ready");
                 self.teller.tell(kind, &new, text).await;
@@ -272,7 +273,7 @@ impl Controller {
     }
 }
 
-/// The ReplicaSet that a Deployment's template asks for.
+/// The replica set that a Deployment's template asks for.
 fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Error> {
     let spec = deployment.spec.clone().unwrap_or_default();
     let hash = template_hash(&spec.template)?;
@@ -322,10 +323,19 @@ fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::{collections::BTreeMap, time::Duration};
 
-    fn deployment(image: &str) -> Deployment {
-        let value = json!({
+    use kube_informer_apiserver::Server;
+    use serde_json::Value;
+    use tokio::sync::mpsc;
+
+    use super::{
+        super::{Scope, step::STEPS_MAX},
+        *,
+    };
+
+    fn described(image: &str) -> Value {
+        json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "web", "namespace": "default", "uid": "u"},
             "spec": {
@@ -336,8 +346,11 @@ mod tests {
                     "spec": {"containers": [{"name": "main", "image": image}]},
                 },
             },
-        });
-        serde_json::from_value(value).unwrap()
+        })
+    }
+
+    fn deployment(image: &str) -> Deployment {
+        serde_json::from_value(described(image)).unwrap()
     }
 
     #[test]
@@ -356,5 +369,52 @@ mod tests {
         assert_eq!(spec.selector.match_labels.unwrap(), labels);
         assert_eq!(labels.len(), 2);
         assert_eq!(spec.replicas, Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_template_makes_another_replica_set_and_scales_the_first_to_zero() {
+        const LONG: Duration = Duration::from_secs(60);
+        let server = Server::builder().seed([described("a:1")]).build();
+        let (tell, _) = mpsc::channel(STEPS_MAX);
+        let scope = Scope {
+            namespace: "default".to_owned(),
+            selector: kube_informer::Selector::everything(),
+        };
+        let mut plane = ControlPlane::new(scope, tell);
+        let mut process = plane.process("controller", server.client());
+        open(&mut plane, &mut process).await.unwrap();
+        plane.host(process);
+        plane.observe(LONG).await.unwrap();
+        plane.act();
+        let wanted = |server: &Server| -> BTreeMap<String, Value> {
+            let sets = server.list("apps/v1", "replicasets");
+            let of = |set: &Value| {
+                let image = &set["spec"]["template"]["spec"]["containers"][0]["image"];
+                (
+                    image.as_str().unwrap().to_owned(),
+                    set["spec"]["replicas"].clone(),
+                )
+            };
+            sets.iter().map(of).collect()
+        };
+        tokio::time::sleep(LONG).await;
+        assert_eq!(
+            wanted(&server),
+            BTreeMap::from([("a:1".to_owned(), json!(2))])
+        );
+
+        let spec = json!({"spec": described("a:2")["spec"]});
+        server
+            .patch("apps/v1", "deployments", "default/web", spec)
+            .unwrap();
+        tokio::time::sleep(LONG).await;
+        let both = [("a:1".to_owned(), json!(0)), ("a:2".to_owned(), json!(2))];
+        assert_eq!(wanted(&server), BTreeMap::from(both));
+        let stored = server.get("apps/v1", "deployments", "default/web").unwrap();
+        assert_eq!(
+            stored["status"]["observedGeneration"],
+            stored["metadata"]["generation"]
+        );
+        plane.shutdown().await;
     }
 }

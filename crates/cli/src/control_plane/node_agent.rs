@@ -82,7 +82,7 @@ pub(crate) fn open(
     node: &str,
     fates: &Fates,
 ) -> Result<(), anyhow::Error> {
-    let who = format!("{}/{node}", Loop::NodeAgent);
+    let who = process.user_agent();
     let teller = process.teller(&who);
     let pods = process.informer::<Pod>();
     let queue = RateLimitingQueue::new(rate_limiter::controller_default());
@@ -188,7 +188,7 @@ impl EventHandler<Pod> for Pods {
         }
         self.queue.add(new.object_name().clone());
         if old.is_none_or(|old| node_of(old).is_none()) {
-            let text = "wakes, for the pod is mine: starts it";
+            let text = "wakes, for it is mine: starts it";
             self.teller.tell(Kind::PodStarts, new, text).await;
         }
         if is_ready(pod) && !old.is_some_and(is_ready) {
@@ -212,15 +212,17 @@ impl Pods {
 
 impl Reconciler for Agent {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
-        let pod = match self.pods.find(name) {
-            Some(handle) => handle.get()?,
-            None => return self.forget(name),
+        let Some(handle) = self.pods.find(name) else {
+            self.containers.lock().remove(name);
+            return Ok(());
         };
+        let pod = handle.get()?;
         if node_of(&pod) != Some(&self.node) || has_ended(&pod) {
-            return self.forget(name);
+            self.containers.lock().remove(name);
+            return Ok(());
         }
         if is_leaving(&*pod) {
-            self.forget(name)?;
+            self.containers.lock().remove(name);
             return self.remove(&pod).await;
         }
         let container = self.start(name, &pod);
@@ -253,14 +255,15 @@ impl Agent {
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.get(name.name()).await {
             Ok(pod) => pod,
-            Err(error) if is_gone(&error) => return self.forget(name),
+            // The cache will hear of it, and the container is forgotten then.
+            Err(error) if is_gone(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         if pod.metadata.uid.as_ref() != Some(&container.pod_uid) || has_ended(&pod) {
-            return self.forget(name);
+            return Ok(());
         }
         let handle = Object::new(pod)?;
-        let text = "its container has ended: reads it from the server";
+        let text = "its container ended: reads it from the server";
         self.teller.tell(Kind::PodEnds, &handle, text).await;
         self.write(name, container, failed(&*handle.get()?)).await
     }
@@ -296,11 +299,6 @@ impl Agent {
             Err(error) if !is_gone(&error) => Err(error.into()),
             _ => Ok(()),
         }
-    }
-
-    fn forget(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
-        self.containers.lock().remove(name);
-        Ok(())
     }
 }
 
@@ -362,51 +360,4 @@ fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_containers_end_as_are_doomed_however_many_nodes_share_the_fates() {
-        let fates = Fates::new(2);
-        let other_node = fates.clone();
-        assert!(fates.dooms_next());
-        assert!(other_node.dooms_next());
-        assert!(!fates.dooms_next());
-        assert!(!other_node.dooms_next());
-    }
-
-    #[test]
-    fn a_status_keeps_the_conditions_that_others_have_written() {
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "a"},
-            "spec": {"containers": [{"name": "main", "image": "pause"}]},
-            "status": {"phase": "Pending", "conditions": [
-                {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False"},
-            ]},
-        }))
-        .unwrap();
-        let with = |status: Value| {
-            let mut pod = pod.clone();
-            pod.status = serde_json::from_value(status).unwrap();
-            pod
-        };
-        let runs = with(running(&pod));
-        assert!(is_ready(&runs) && !has_ended(&runs));
-        let kinds = |pod: &Pod| -> Vec<String> {
-            let status = pod.status.clone().unwrap();
-            status
-                .conditions
-                .unwrap()
-                .into_iter()
-                .map(|c| c.type_)
-                .collect()
-        };
-        assert_eq!(
-            kinds(&runs),
-            ["PodScheduled", "Initialized", "ContainersReady", "Ready"]
-        );
-        let ended = with(failed(&runs));
-        assert!(has_ended(&ended) && !is_ready(&ended));
-        assert_eq!(kinds(&ended), kinds(&runs));
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The ReplicaSet controller: keeps as many pods as a ReplicaSet wants, and replaces those that have failed.
+//! The replica set controller: keeps as many pods as a replica set wants, and replaces those that have failed.
 //!
 //! Guarantees:
 //! - it never makes a pod twice because its cache is behind: it counts only when all it asked for has been heard of (see `expectations`);
@@ -37,7 +37,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Two ReplicaSets can be worked on at a time; the demo has one.
+/// Two replica sets can be worked on at a time; the demo has one.
 const WORKERS: usize = 2;
 
 /// Pods made or deleted in one go (`BurstReplicas` in `replica_set.go`).
@@ -46,24 +46,24 @@ const BURST_MAX: usize = 500;
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Pods by their ReplicaSet's uid.
+    /// Pods by their replica set's uid.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// How many pods were ready when each ReplicaSet was last told to lack nothing.
+    /// How many pods were ready when each replica set was last found to lack nothing.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Api<ReplicaSet>,
     write_pods: Api<Pod>,
 }
 
-/// Hears of ReplicaSets.
+/// Hears of replica sets.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Hears of pods, for the ReplicaSets that own them.
+/// Hears of pods, for the replica sets that own them.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -178,7 +178,7 @@ impl Pods {
             .and_then(|pod| controller_name(pod, "ReplicaSet"));
         let Some(owner) = owner else { return };
         self.expectations.deleted(&owner, object.uid());
-        let text = "deleted the pod";
+        let text = "deleted it";
         self.teller.tell(Kind::PodDeleted, object, text).await;
         self.queue.add(owner);
     }
@@ -218,8 +218,10 @@ impl Reconciler for Controller {
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         // Asked before the cache is read: what is heard of in between is in the cache then.
         let met = self.expectations.met(name);
+        let handles = self.pods.by_index(&self.owned, uid);
+        let newest = newest_ready(&handles);
         let mut pods = Vec::new();
-        for pod in self.pods.by_index(&self.owned, uid) {
+        for pod in &handles {
             pods.push(pod.get()?);
         }
         let (mut ended, active): (Vec<_>, Vec<_>) = pods
@@ -232,7 +234,7 @@ impl Reconciler for Controller {
         if !met {
             self.queue.add_after(name.clone(), PATIENCE);
         } else if has == wanted(&set) && ended.is_empty() {
-            self.tell_content(&handle, ready).await;
+            self.tell_content(name, ready, newest).await;
         } else {
             let missing = usize::try_from(wanted(&set) - has).unwrap_or(0);
             let spare = usize::try_from(has - wanted(&set)).unwrap_or(0);
@@ -300,11 +302,12 @@ impl Controller {
         }
     }
 
-    async fn tell_content(&self, set: &Object<ReplicaSet>, ready: i32) {
-        let told = self.content.lock().insert(set.object_name().clone(), ready);
-        if told != Some(ready) && ready > 0 {
+    /// Tells, once for each pod more that is ready, that there is nothing to do about the newest.
+    async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
+        let told = self.content.lock().insert(set.clone(), ready);
+        if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
             let text = format!("sees {} ready, has nothing to do", pods(ready));
-            self.teller.tell(Kind::Content, set, text).await;
+            self.teller.tell(Kind::Content, newest, text).await;
         }
     }
 
@@ -334,6 +337,18 @@ impl Controller {
     }
 }
 
+/// Of the ready pods, the one that was written last.
+fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
+    let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
+    ready.reduce(|newest, pod| {
+        if pod.revision() > newest.revision() {
+            pod
+        } else {
+            newest
+        }
+    })
+}
+
 /// Some of the pods: first those without a node, then those not ready.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
@@ -345,7 +360,7 @@ fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// A pod as a ReplicaSet's template describes it.
+/// A pod as a replica set's template describes it.
 fn pod_of(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let template = template.unwrap_or_default();
@@ -364,3 +379,6 @@ fn pod_of(set: &ReplicaSet) -> Pod {
         ..Pod::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,7 +160,7 @@ impl EventHandler<Pod> for Unbound {
     async fn handle(&mut self, event: Event<Pod>) {
         match event {
             Event::Added { object, .. } => {
-                let text = "sees no spec.nodeName, queues the pod";
+                let text = "sees no spec.nodeName: queues it";
                 self.teller.tell(Kind::PodQueued, &object, text).await;
                 self.queue.add(object.object_name().clone());
             }
@@ -180,7 +180,7 @@ impl EventHandler<Pod> for Bound {
             } => {
                 self.memory.assumed.lock().remove(object.object_name());
                 if let Some(node) = object.live().and_then(node_of).filter(|_| !in_initial_list) {
-                    let text = format!("bound the pod to {node}");
+                    let text = format!("bound it to {node}");
                     self.teller.tell(Kind::PodBound, &object, text).await;
                 }
             }
@@ -370,10 +370,10 @@ fn nowhere(lacks: &[Lack]) -> String {
         .map(|(lack, nodes)| format!("{nodes} insufficient {lack}"))
         .collect();
     let among = lacks.len();
-    match reasons.is_empty() {
-        true => "no nodes available to schedule pods".to_owned(),
-        false => format!("0/{among} nodes are available: {}", reasons.join(", ")),
+    if reasons.is_empty() {
+        return "no nodes available to schedule pods".to_owned();
     }
+    format!("0/{among} nodes are available: {}", reasons.join(", "))
 }
 
 #[cfg(test)]

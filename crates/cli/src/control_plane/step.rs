@@ -28,9 +28,9 @@ pub(crate) enum Kind {
     Wish,
     /// The deployment controller sees a Deployment.
     DeploymentSeen,
-    /// The deployment controller sees the ReplicaSet that it made.
+    /// The deployment controller sees the replica set that it made.
     ReplicaSetCreated,
-    /// The replica set controller sees a ReplicaSet.
+    /// The replica set controller sees a replica set.
     ReplicaSetSeen,
     /// The replica set controller sees a pod that it made.
     PodCreated,

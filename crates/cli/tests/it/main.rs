@@ -1,1 +1,11 @@
-//! x
+//! The program as people run it: the real binary, its output, its exit code.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a failed step fails the test; clippy's exemption does not reach helpers"
+)]
+
+mod binary;
+mod demo;
+mod refusals;
+mod serve;

@@ -74,7 +74,9 @@ pub(super) fn json_lines(log: &RequestLog) -> String {
             "revision": request.revision,
         })
     };
-    log.iter()
-        .map(|request| format!("{}\n", line(request)))
-        .collect()
+    let lines: Vec<_> = log
+        .iter()
+        .map(|request| line(request).to_string())
+        .collect();
+    lines.join("\n")
 }

@@ -1,7 +1,7 @@
 //! From steps to lines that people can follow.
 //!
 //! Guarantees:
-//! - steps are told in the order of their revisions as far as they come within [`HOLD`]: the loops hear of a change each on its own connection, and a cause should stand before its effect;
+//! - steps are told in the order of their revisions, then of their kinds, as far as they come within [`HOLD`]: the loops hear of a change each on its own connection, and a cause should stand before its effect;
 //! - every step is a line of its own while there are few; where there are many, the first [`FIRST`] of a kind and then one in so many, with the count so far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -31,8 +31,8 @@ pub(super) struct Narration {
     /// One line stands for so many steps of a kind and a loop.
     every: u64,
     arrived: u64,
-    /// By revision, then by arrival.
-    held: BTreeMap<(u64, u64), Step>,
+    /// By revision, then by what follows from what, then by arrival.
+    held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
 
@@ -58,7 +58,7 @@ impl Narration {
         // A revision that is no number has no place in the order; it is told as it comes.
         let revision = step.revision.to_string().parse().unwrap_or(0);
         self.arrived += 1;
-        self.held.insert((revision, self.arrived), step);
+        self.held.insert((revision, step.kind, self.arrived), step);
     }
 
     /// When the next lines are due.
@@ -72,7 +72,7 @@ impl Narration {
         let Some(last) = due.map(|(place, _)| *place).max() else {
             return Vec::new();
         };
-        let rest = self.held.split_off(&(last.0, last.1 + 1));
+        let rest = self.held.split_off(&(last.0, last.1, last.2 + 1));
         let due = std::mem::replace(&mut self.held, rest);
         due.into_values()
             .filter_map(|step| self.line(step))

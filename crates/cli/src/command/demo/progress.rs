@@ -20,19 +20,50 @@ pub(super) struct Goal {
 
 /// One thing that must have happened so often before the next one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Milestone {
+struct Milestone {
     /// The loop that owns the step.
     owner: Loop,
     kind: Kind,
+    times: Times,
     what: &'static str,
-    wanted: usize,
 }
+
+/// How often something must have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Times {
+    Once,
+    /// For each pod that is asked for.
+    Replicas,
+    /// For each pod that fails.
+    Failures,
+    /// For each pod that is asked for or replaced.
+    All,
+}
+
+/// In the order in which they are reached.
+#[rustfmt::skip]
+const MILESTONES: [Milestone; 13] = [
+    milestone(Loop::Deployment, Kind::DeploymentSeen, Times::Once, "the Deployment is seen"),
+    milestone(Loop::Deployment, Kind::ReplicaSetCreated, Times::Once, "a ReplicaSet is made"),
+    milestone(Loop::ReplicaSet, Kind::ReplicaSetSeen, Times::Once, "the ReplicaSet is seen"),
+    milestone(Loop::ReplicaSet, Kind::PodCreated, Times::Replicas, "pods are made"),
+    milestone(Loop::Scheduler, Kind::PodQueued, Times::Replicas, "pods are queued"),
+    milestone(Loop::Scheduler, Kind::PodBound, Times::Replicas, "pods are bound to a node"),
+    milestone(Loop::NodeAgent, Kind::PodStarts, Times::Replicas, "pods are started"),
+    milestone(Loop::NodeAgent, Kind::PodRuns, Times::Replicas, "pods run"),
+    milestone(Loop::NodeAgent, Kind::PodFailed, Times::Failures, "pods fail"),
+    milestone(Loop::ReplicaSet, Kind::PodDeleted, Times::Failures, "failed pods are deleted"),
+    milestone(Loop::ReplicaSet, Kind::PodCreated, Times::All, "failed pods are replaced"),
+    milestone(Loop::NodeAgent, Kind::PodRuns, Times::All, "replacements run"),
+    milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
+];
 
 /// A milestone that is not reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
     has: usize,
+    wanted: usize,
 }
 
 /// What has been told so far.
@@ -42,90 +73,28 @@ pub(super) struct Progress {
     seen: BTreeMap<Kind, BTreeSet<String>>,
     /// Whether the Deployment's status says that all replicas are ready.
     ready: bool,
-    /// The last reason for which a pod was left Pending.
-    pending: Option<String>,
+    /// The pods that were left Pending, and why.
+    pending: BTreeMap<String, String>,
 }
 
-// === impl Goal ===
+const fn milestone(owner: Loop, kind: Kind, times: Times, what: &'static str) -> Milestone {
+    Milestone {
+        owner,
+        kind,
+        times,
+        what,
+    }
+}
 
 impl Goal {
-    /// In the order in which they are reached.
-    fn milestones(self) -> Vec<Milestone> {
-        let milestone = |owner, kind, what, wanted: u32| Milestone {
-            owner,
-            kind,
-            what,
-            wanted: wanted as usize,
+    fn wanted(self, times: Times) -> usize {
+        let number = match times {
+            Times::Once => 1,
+            Times::Replicas => self.replicas,
+            Times::Failures => self.failures,
+            Times::All => self.replicas + self.failures,
         };
-        let Goal {
-            replicas, failures, ..
-        } = self;
-        let all = replicas + failures;
-        vec![
-            milestone(
-                Loop::Deployment,
-                Kind::DeploymentSeen,
-                "the Deployment is seen",
-                1,
-            ),
-            milestone(
-                Loop::Deployment,
-                Kind::ReplicaSetCreated,
-                "a ReplicaSet is made",
-                1,
-            ),
-            milestone(
-                Loop::ReplicaSet,
-                Kind::ReplicaSetSeen,
-                "the ReplicaSet is seen",
-                1,
-            ),
-            milestone(
-                Loop::ReplicaSet,
-                Kind::PodCreated,
-                "pods are made",
-                replicas,
-            ),
-            milestone(
-                Loop::Scheduler,
-                Kind::PodQueued,
-                "pods are queued",
-                replicas,
-            ),
-            milestone(
-                Loop::Scheduler,
-                Kind::PodBound,
-                "pods are bound to a node",
-                replicas,
-            ),
-            milestone(
-                Loop::NodeAgent,
-                Kind::PodStarts,
-                "pods are started",
-                replicas,
-            ),
-            milestone(Loop::NodeAgent, Kind::PodRuns, "pods run", replicas),
-            milestone(Loop::NodeAgent, Kind::PodFailed, "pods fail", failures),
-            milestone(
-                Loop::ReplicaSet,
-                Kind::PodDeleted,
-                "failed pods are deleted",
-                failures,
-            ),
-            milestone(
-                Loop::ReplicaSet,
-                Kind::PodCreated,
-                "failed pods are replaced",
-                all,
-            ),
-            milestone(Loop::NodeAgent, Kind::PodRuns, "replacements run", all),
-            milestone(
-                Loop::Deployment,
-                Kind::AllReady,
-                "the Deployment's status says that all replicas are ready",
-                1,
-            ),
-        ]
+        number as usize
     }
 }
 
@@ -137,7 +106,7 @@ impl Progress {
             goal,
             seen: BTreeMap::new(),
             ready: false,
-            pending: None,
+            pending: BTreeMap::new(),
         }
     }
 
@@ -145,7 +114,12 @@ impl Progress {
         match step.kind {
             Kind::AllReady => self.ready = true,
             Kind::NotAllReady => self.ready = false,
-            Kind::NoNodeFits => self.pending = Some(step.text.clone()),
+            Kind::NoNodeFits => {
+                self.pending.insert(step.object.clone(), step.text.clone());
+            }
+            Kind::PodBound | Kind::PodDeleted => {
+                self.pending.remove(&step.object);
+            }
             _ => {}
         }
         let objects = self.seen.entry(step.kind).or_default();
@@ -162,24 +136,26 @@ impl Progress {
 
     /// The first milestone that is not reached; none when the goal is, or when the loop that is left out would be next.
     pub(super) fn missing(&self) -> Option<Missing> {
-        for milestone in self.goal.milestones() {
+        for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
                 return None;
             }
             let has = self.count(milestone.kind);
-            if has < milestone.wanted {
-                return Some(Missing { milestone, has });
+            let wanted = self.goal.wanted(milestone.times);
+            if has < wanted {
+                return Some(Missing {
+                    milestone,
+                    has,
+                    wanted,
+                });
             }
         }
         None
     }
 
-    /// Why a pod has been left Pending, if one is the reason for what is missing.
+    /// Why a pod is left Pending, if one is.
     pub(super) fn pending(&self) -> Option<&str> {
-        let missing = self.missing()?;
-        let waits =
-            missing.milestone.owner != Loop::Deployment || missing.milestone.kind == Kind::AllReady;
-        self.pending.as_deref().filter(|_| waits)
+        self.pending.values().next().map(String::as_str)
     }
 
     /// Where everything has stopped for want of the loop that is left out.
@@ -202,13 +178,11 @@ impl Progress {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Missing { milestone, has } = self;
-        let Milestone {
-            owner,
-            what,
+        let Missing {
+            milestone: Milestone { owner, what, .. },
+            has,
             wanted,
-            ..
-        } = milestone;
+        } = self;
         write!(
             f,
             "{what} ({has} of {wanted}), which is up to the {owner} loop"
@@ -302,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_fits_nowhere_is_the_reason_only_while_something_is_missing() {
+    fn a_pod_that_fits_nowhere_is_the_reason_until_it_is_bound() {
         let mut progress = progress(1, 0, None);
         told(&mut progress, Kind::DeploymentSeen, &["d"]);
         told(&mut progress, Kind::ReplicaSetCreated, &["r"]);

@@ -132,7 +132,7 @@ impl Show {
         let replicas = self.goal.replicas;
         let seconds = self.last_step.duration_since(self.began).as_secs_f64();
         Verdict::Reached(format!(
-            "Reached after {seconds:.1} s: {replicas} of {replicas} replicas are ready, {failed} failed on the way and were replaced."
+            "Reached after {seconds:.1} s. Replicas ready: {replicas} of {replicas}. Failed and replaced: {failed}."
         ))
     }
 
@@ -140,14 +140,12 @@ impl Show {
         let Some(missing) = self.progress.missing() else {
             return self.verdict();
         };
+        let deadline = self.deadline.as_secs_f64();
         Verdict::NotReached(match self.progress.pending() {
             Some(why) => {
                 format!("{missing}; the scheduler {why}; ask for less with --cpu or --replicas")
             }
-            None => {
-                let deadline = self.deadline.as_secs_f64();
-                format!("{missing}, within {deadline:.1} s; give it more time with --deadline")
-            }
+            None => format!("{missing}, within {deadline:.1} s; give it more time with --deadline"),
         })
     }
 }

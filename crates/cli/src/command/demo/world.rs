@@ -4,7 +4,12 @@
 //! - everything that the demo makes carries its label with a value of its own, and the loops see nothing else;
 //! - on a real server all of it is removed at the end, by that label, whatever the end is; of the embedded server nothing is left anyway.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, path::Path, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use anyhow::{Context as _, anyhow, bail};
 use http::{HeaderValue, header::USER_AGENT};
@@ -14,7 +19,7 @@ use k8s_openapi::api::{
 };
 use kube_client::{
     Api, Client, Config,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kube_informer::{Object, Selector};
@@ -49,6 +54,8 @@ pub(super) struct World {
     /// A real server has room for several demos, so their names differ.
     prefix: String,
     place: Place,
+    /// Whether something may be there to be removed.
+    has_made: AtomicBool,
 }
 
 enum Place {
@@ -80,37 +87,36 @@ impl World {
         if let Some(namespace) = namespace {
             config.default_namespace.clone_from(namespace);
         }
-        let run = format!("{:08x}", fastrand::u32(..));
+        let run = format!("{:04x}", fastrand::u16(..));
         let world = World {
             namespace: config.default_namespace.clone(),
             config,
-            prefix: format!("informer-demo-{run}-"),
+            prefix: format!("demo-{run}-"),
             run,
             place: Place::Cluster { act: *act },
+            has_made: AtomicBool::new(false),
         };
         world.is_there().await?;
         Ok(world)
     }
 
     async fn embedded() -> anyhow::Result<World> {
-        let mut world = World {
-            config: Config::new(http::Uri::default()),
-            namespace: "default".to_owned(),
-            run: "embedded".to_owned(),
-            prefix: String::new(),
-            place: Place::Cluster { act: true },
-        };
-        let server = Server::builder()
-            .seed(NODES.iter().map(|node| world.node(node)))
-            .build();
+        let run = "embedded";
+        let nodes = NODES.iter().map(|name| node(name, run));
+        let server = Server::builder().seed(nodes).build();
         let listening = server
             .listen((Ipv4Addr::LOCALHOST, 0).into())
             .await
             .context("can't listen on a port of 127.0.0.1: is the loopback interface up?")?;
         let uri = format!("http://{}", listening.local_addr());
-        world.config = Config::new(uri.parse()?);
-        world.place = Place::Embedded { server, listening };
-        Ok(world)
+        Ok(World {
+            config: Config::new(uri.parse()?),
+            namespace: "default".to_owned(),
+            run: run.to_owned(),
+            prefix: String::new(),
+            place: Place::Embedded { server, listening },
+            has_made: AtomicBool::new(false),
+        })
     }
 
     /// Whether the server answers, and has the namespace.
@@ -149,7 +155,7 @@ impl World {
         let url = &self.config.cluster_url;
         match &self.place {
             Place::Embedded { .. } => {
-                format!("An embedded API server listens at {url}, with two nodes.")
+                format!("An embedded API server listens at {url} with two nodes.")
             }
             Place::Cluster { act: true } => format!(
                 "The API server is {url}; the loops act there, in namespace {} and on two nodes of the demo.",
@@ -185,13 +191,11 @@ impl World {
         !matches!(self.place, Place::Cluster { act: false })
     }
 
-    /// The names of the nodes that the demo brings, which are none where it only observes.
-    pub(super) fn nodes(&self) -> Vec<String> {
-        let name = |node: &&str| format!("{}{node}", self.prefix);
-        match self.acts() {
-            true => NODES.iter().map(name).collect(),
-            false => Vec::new(),
-        }
+    /// The nodes that the demo brings, which are none where it only observes: what people call them, and their names on the server.
+    pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
+        let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
+        let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
+        nodes.iter().map(named).collect()
     }
 
     /// What the embedded server was asked; unknown of a real one.
@@ -211,12 +215,20 @@ impl World {
             return Ok(());
         }
         let nodes: Api<Node> = Api::all(self.client(USER)?);
-        for name in self.nodes() {
-            let node: Node = serde_json::from_value(self.node(&name))?;
+        self.has_made.store(true, Ordering::Relaxed);
+        for (_, name) in self.nodes() {
+            let value = node(&name, &self.run);
+            let new: Node = serde_json::from_value(value.clone())?;
             nodes
-                .create(&PostParams::default(), &node)
+                .create(&PostParams::default(), &new)
                 .await
                 .map_err(|error| refused("create a Node", &error))?;
+            // A server may keep of a new object what its author wants, and not how it is.
+            let status = json!({"status": value["status"]});
+            nodes
+                .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
+                .await
+                .map_err(|error| refused("write a Node's status", &error))?;
         }
         Ok(())
     }
@@ -231,6 +243,7 @@ impl World {
     ) -> anyhow::Result<Object<Deployment>> {
         let deployments: Api<Deployment> = Api::namespaced(self.client(USER)?, &self.namespace);
         let deployment = serde_json::from_value(self.deployment(options))?;
+        self.has_made.store(true, Ordering::Relaxed);
         let created = deployments
             .create(&PostParams::default(), &deployment)
             .await
@@ -238,16 +251,20 @@ impl World {
         Ok(Object::new(created)?)
     }
 
+    /// How to remove by hand what the demo has made.
+    pub(super) fn advice(&self) -> String {
+        let (namespace, label) = (&self.namespace, self.selector());
+        format!(
+            "remove what is left with: kubectl delete deployments,replicasets,pods,nodes -n {namespace} -l {label}"
+        )
+    }
+
     /// Removes what the demo has made, and says what that was; stops the embedded server.
     ///
     /// # Errors
     /// Something may be left; the message says how to remove it.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
-        let advice = format!(
-            "remove what is left with: kubectl delete deployments,replicasets,pods -n {} -l {}",
-            self.namespace,
-            self.selector()
-        );
+        let advice = self.advice();
         let act = match self.place {
             Place::Embedded { listening, .. } => {
                 listening.shutdown().await;
@@ -255,6 +272,9 @@ impl World {
             }
             Place::Cluster { act } => act,
         };
+        if !self.has_made.load(Ordering::Relaxed) {
+            return Ok("Nothing was made, so nothing is left.".to_owned());
+        }
         match tokio::time::timeout(REMOVAL, self.remove_all(act)).await {
             Ok(Ok(removed)) => Ok(removed),
             Ok(Err(error)) => Err(error.context(advice)),
@@ -270,27 +290,22 @@ impl World {
         let here = &self.namespace;
         let background = DeleteParams::background();
         // Without a kubelet nobody else would end a pod's grace period.
-        let pods = match act {
-            true => DeleteParams::default().grace_period(0),
-            false => DeleteParams::default(),
+        let pods = if act {
+            DeleteParams::default().grace_period(0)
+        } else {
+            DeleteParams::default()
         };
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), here);
         let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), here);
         let in_pods: Api<Pod> = Api::namespaced(client.clone(), here);
         let mut removed = vec![
-            format!(
-                "{} Deployment(s)",
-                self.remove(&deployments, &background).await?
-            ),
-            format!("{} ReplicaSet(s)", self.remove(&sets, &background).await?),
-            format!("{} pod(s)", self.remove(&in_pods, &pods).await?),
+            counted(self.remove(&deployments, &background).await?, "Deployment"),
+            counted(self.remove(&sets, &background).await?, "ReplicaSet"),
+            counted(self.remove(&in_pods, &pods).await?, "Pod"),
         ];
         if act {
             let nodes: Api<Node> = Api::all(client);
-            removed.push(format!(
-                "{} Node(s)",
-                self.remove(&nodes, &background).await?
-            ));
+            removed.push(counted(self.remove(&nodes, &background).await?, "Node"));
         }
         Ok(format!(
             "Removed what the demo had made: {}.",
@@ -314,29 +329,9 @@ impl World {
         format!("{LABEL}={}", self.run)
     }
 
-    fn labels(&self) -> BTreeMap<&str, &str> {
-        BTreeMap::from([(LABEL, self.run.as_str())])
-    }
-
-    /// A node with room for 320 of the demo's pods.
-    fn node(&self, name: &str) -> Value {
-        let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
-        json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": name, "labels": self.labels()},
-            "status": {
-                "capacity": room,
-                "allocatable": room,
-                "conditions": [{"type": "Ready", "status": "True", "reason": "Demo"}],
-            },
-        })
-    }
-
     fn deployment(&self, options: &Options) -> Value {
         let name = format!("{}web", self.prefix);
-        let mut labels = self.labels();
-        labels.insert("app", &name);
+        let labels = json!({LABEL: self.run, "app": name});
         let mut spec = json!({
             "containers": [{
                 "name": "main",
@@ -362,13 +357,36 @@ impl World {
     }
 }
 
+/// A node with room for 320 of the demo's pods.
+fn node(name: &str, run: &str) -> Value {
+    let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {LABEL: run}},
+        "status": {
+            "capacity": room,
+            "allocatable": room,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Demo"}],
+        },
+    })
+}
+
+/// So many of a kind, as people say it.
+fn counted(number: usize, kind: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {kind}{plural}")
+}
+
 async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config> {
     let shown = path.display();
     if let Err(error) = std::fs::File::open(path) {
         bail!("can't read the kubeconfig {shown}: {error}; give another with --kubeconfig");
     }
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
-        let error = one_line(&error.to_string());
+        // The parser shows the place in further lines, which would show secrets too.
+        let error = error.to_string();
+        let error = error.lines().next().unwrap_or_default();
         anyhow!("{shown} is not a kubeconfig: {error}; give another with --kubeconfig")
     })?;
     let contexts: Vec<_> = kubeconfig
@@ -378,9 +396,10 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         .collect();
     let wanted = context.or(kubeconfig.current_context.as_deref());
     if !wanted.is_some_and(|wanted| contexts.contains(&wanted)) {
-        let has = match contexts.is_empty() {
-            true => "none".to_owned(),
-            false => contexts.join(", "),
+        let has = if contexts.is_empty() {
+            "none".to_owned()
+        } else {
+            contexts.join(", ")
         };
         let what = match wanted {
             Some(wanted) => format!("{shown} has no context {wanted:?}"),

@@ -1,1 +1,174 @@
-//! The scheduler
+//! The scheduler against the in-process server, in paused time: each test waits for what the loop tells.
+
+use std::time::Duration;
+
+use kube_informer_apiserver::Server;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{
+    super::{
+        Scope,
+        step::{STEPS_MAX, Step},
+    },
+    *,
+};
+
+/// Longer than anything takes in virtual time.
+const LONG: Duration = Duration::from_secs(60);
+
+fn node(name: &str, cpu: &str) -> Value {
+    let room = json!({"cpu": cpu, "memory": "1Gi", "pods": "10"});
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+        "status": {"allocatable": room},
+    })
+}
+
+fn pod(name: &str, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]},
+    })
+}
+
+fn bound_pod(name: &str, cpu: &str, node: &str) -> Value {
+    let mut pod = pod(name, cpu);
+    pod["spec"]["nodeName"] = json!(node);
+    pod
+}
+
+fn node_name(server: &Server, pod: &str) -> Value {
+    let pod = server.get("v1", "pods", &format!("default/{pod}")).unwrap();
+    pod["spec"]["nodeName"].clone()
+}
+
+/// A scheduler whose caches are filled, and whose workers have not begun.
+async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
+    let (tell, steps) = mpsc::channel(STEPS_MAX);
+    let scope = Scope {
+        namespace: "default".to_owned(),
+        selector: kube_informer::Selector::everything(),
+    };
+    let mut plane = ControlPlane::new(scope, tell);
+    let mut process = plane.process("scheduler", server.client());
+    open(&mut plane, &mut process, Reach::PodsAndNodes)
+        .await
+        .unwrap();
+    plane.host(process);
+    plane.observe(LONG).await.unwrap();
+    (plane, steps)
+}
+
+/// The next step of a kind.
+async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
+    let found = async {
+        loop {
+            let step = steps.recv().await.unwrap();
+            if step.kind == kind {
+                return step;
+            }
+        }
+    };
+    timeout(LONG, found)
+        .await
+        .unwrap_or_else(|_| panic!("nobody told of {kind:?}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nowhere_says_so_and_is_bound_when_a_node_grows() {
+    let server = Server::builder()
+        .seed([node("n", "1"), pod("large", "2")])
+        .build();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    plane.act();
+    let step = next(&mut steps, Kind::NoNodeFits).await;
+    assert!(
+        step.text
+            .ends_with("0/1 nodes are available: 1 insufficient cpu"),
+        "{}",
+        step.text
+    );
+    // The condition is written after the step is told; only then is the pod where it stays.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let stored = server.get("v1", "pods", "default/large").unwrap();
+    let condition = &stored["status"]["conditions"][0];
+    assert_eq!(condition["reason"], "Unschedulable");
+    assert_eq!(
+        condition["message"],
+        "0/1 nodes are available: 1 insufficient cpu"
+    );
+
+    let larger = json!({"status": {"allocatable": {"cpu": "2"}}});
+    server.patch("v1", "nodes", "n", larger).unwrap();
+    next(&mut steps, Kind::PodBound).await;
+    assert_eq!(node_name(&server, "large"), "n");
+    plane.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_pod_is_tried_again_when_another_goes() {
+    let seeds = [
+        node("n", "1"),
+        bound_pod("first", "1", "n"),
+        pod("second", "1"),
+    ];
+    let server = Server::builder().seed(seeds).build();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    plane.act();
+    next(&mut steps, Kind::NoNodeFits).await;
+    server.delete("v1", "pods", "default/first").unwrap();
+    next(&mut steps, Kind::PodBound).await;
+    assert_eq!(node_name(&server, "second"), "n");
+    plane.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_pod_is_not_tried_again_for_what_is_written_into_its_status() {
+    let server = Server::builder()
+        .seed([node("n", "1"), pod("large", "2")])
+        .build();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    plane.act();
+    next(&mut steps, Kind::NoNodeFits).await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(server.requests().writes().len(), 1, "one condition, once");
+    plane.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_is_given_away_once_also_while_the_cache_is_behind() {
+    let seeds = [node("n", "1"), pod("a", "1"), pod("b", "1")];
+    let server = Server::builder().seed(seeds).build();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    server.faults().freeze_watches();
+    plane.act();
+    let step = next(&mut steps, Kind::NoNodeFits).await;
+    assert_eq!(step.object, "pod/b");
+    assert_eq!(
+        node_name(&server, "a"),
+        "n",
+        "bound, though the cache can't show it"
+    );
+    assert_eq!(node_name(&server, "b"), Value::Null);
+    plane.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_emptiest_node_is_taken_and_the_first_of_equals() {
+    let seeds = [
+        node("a", "3"),
+        node("b", "3"),
+        bound_pod("old", "1", "a"),
+        pod("x", "1"),
+        pod("y", "1"),
+    ];
+    let server = Server::builder().seed(seeds).build();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    plane.act();
+    next(&mut steps, Kind::PodBound).await;
+    next(&mut steps, Kind::PodBound).await;
+    assert_eq!(node_name(&server, "x"), "b", "the emptier one");
+    assert_eq!(node_name(&server, "y"), "a", "equally empty by then");
+    plane.shutdown().await;
+}

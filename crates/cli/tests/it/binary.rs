@@ -1,0 +1,152 @@
+//! Runs the binary in bounded time, and reads its lines.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+/// Far above what anything takes, also on a busy machine; nothing waits for it to pass.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// What came of a run.
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// One step of the demo, as printed.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) who: String,
+    pub(crate) text: String,
+    pub(crate) object: String,
+    pub(crate) revision: u64,
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-informer"));
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs it to its end.
+pub(crate) async fn run(arguments: &[&str]) -> Ended {
+    let output = timeout(LONG, command(arguments).output())
+        .await
+        .unwrap_or_else(|_| panic!("{arguments:?} hangs"))
+        .unwrap();
+    Ended {
+        code: output.status.code().expect("no signal ended it"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ended {
+    /// Asserts the exit code, and shows everything if it is another.
+    #[track_caller]
+    pub(crate) fn with_code(self, code: i32) -> Self {
+        let Ended { out, err, .. } = &self;
+        assert_eq!(self.code, code, "{out}\n{err}");
+        self
+    }
+
+    /// The steps of a demo, as printed.
+    pub(crate) fn steps(&self) -> Vec<Told> {
+        self.out.lines().filter_map(told).collect()
+    }
+}
+
+/// Reads `  0.41s  WHO  TEXT  OBJECT  rv 17`, whose columns are two or more spaces apart.
+fn told(line: &str) -> Option<Told> {
+    let columns: Vec<_> = line
+        .split("  ")
+        .map(str::trim)
+        .filter(|column| !column.is_empty())
+        .collect();
+    let [_, who, text, object, revision] = columns[..] else {
+        return None;
+    };
+    Some(Told {
+        who: who.to_owned(),
+        text: text.to_owned(),
+        object: object.to_owned(),
+        revision: revision.strip_prefix("rv ")?.parse().ok()?,
+    })
+}
+
+/// A run under way.
+pub(crate) struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = child.stdout.take().unwrap();
+        let lines = BufReader::new(out).lines();
+        Self { child, lines }
+    }
+
+    /// Reads on until a line has this in it, and returns that line.
+    pub(crate) async fn line_with(&mut self, text: &str) -> String {
+        let found = async {
+            loop {
+                let line = self.lines.next_line().await.unwrap();
+                let line = line.unwrap_or_else(|| panic!("it ended without {text:?}"));
+                if line.contains(text) {
+                    return line;
+                }
+            }
+        };
+        timeout(LONG, found)
+            .await
+            .unwrap_or_else(|_| panic!("no line with {text:?}"))
+    }
+
+    /// Sends it a signal, and waits for its end.
+    pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
+        let id = self.child.id().expect("it still runs").to_string();
+        let sent = std::process::Command::new("kill")
+            .args([signal, &id])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        let mut out = String::new();
+        let ended = async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                out.push_str(&line);
+                out.push('\n');
+            }
+            self.child.wait_with_output().await.unwrap()
+        };
+        let output = timeout(LONG, ended)
+            .await
+            .unwrap_or_else(|_| panic!("it goes on after {signal}"));
+        Ended {
+            code: output.status.code().expect("it ended by itself"),
+            out,
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// A file name of this run's own, in a folder that Cargo gives for this.
+pub(crate) fn file(name: &str) -> PathBuf {
+    let own = std::process::id().to_string();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}

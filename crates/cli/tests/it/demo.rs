@@ -1,0 +1,293 @@
+//! The demo on the embedded server: what it shows, and what the server's request log says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::binary::{Ended, Running, Told, file, run};
+
+const CONTROLLERS: &str = "deployment-and-replica-set-controller";
+
+/// The whole story, in the order in which one thing follows from another: who, and how its text begins.
+const STORY: [(&str, &str); 13] = [
+    ("user", "asks for a Deployment of 3 pods"),
+    ("deployment", "sees a Deployment of 3 pods"),
+    ("deployment", "made a ReplicaSet"),
+    ("replica-set", "sees a ReplicaSet of 3 pods"),
+    ("replica-set", "made a pod"),
+    ("scheduler", "sees no spec.nodeName: queues it"),
+    ("node-agent/", "sees no node in it: not mine, back to sleep"),
+    ("scheduler", "bound it to node-"),
+    ("node-agent/", "wakes, for it is mine: starts it"),
+    ("node-agent/", "wrote its status: Running"),
+    ("node-agent/", "wrote its status: Failed"),
+    ("replica-set", "sees it ended, so one is missing"),
+    ("replica-set", "deleted it"),
+];
+
+fn of<'a>(steps: &'a [Told], who: &str, text: &str) -> Vec<&'a Told> {
+    let wanted = |step: &&Told| step.who.starts_with(who) && step.text.starts_with(text);
+    steps.iter().filter(wanted).collect()
+}
+
+fn objects(steps: &[&Told]) -> BTreeSet<String> {
+    steps.iter().map(|step| step.object.clone()).collect()
+}
+
+/// Runs a demo and returns it with its request log.
+async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
+    let log = file(name);
+    let path = log.to_str().unwrap();
+    let ended = run(&[&["demo", "--request-log", path], arguments].concat()).await;
+    let log = std::fs::read_to_string(log).unwrap();
+    let requests = log.lines().map(|line| serde_json::from_str(line).unwrap());
+    (ended, requests.collect())
+}
+
+/// The revisions that the server answered to a process for one verb on one resource.
+fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
+    let theirs = requests.iter().filter(|request| {
+        request["userAgent"] == user_agent
+            && request["verb"] == verb
+            && request["resource"] == resource
+    });
+    theirs
+        .filter_map(|request| request["revision"].as_u64())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
+    let ended = run(&["demo"]).await.with_code(0);
+    let steps = ended.steps();
+    let mut earlier = 0;
+    for (who, text) in STORY {
+        let found = of(&steps, who, text);
+        let first = found.iter().map(|step| step.revision).min();
+        let first = first.unwrap_or_else(|| panic!("{who} {text}:\n{}", ended.out));
+        assert!(first >= earlier, "{who} {text}:\n{}", ended.out);
+        earlier = first;
+    }
+    let last = of(&steps, "deployment", "wrote its status")
+        .into_iter()
+        .next_back();
+    assert_eq!(last.unwrap().text, "wrote its status: 3 of 3 ready");
+    assert_eq!(objects(&of(&steps, "replica-set", "made a pod")).len(), 4);
+    assert_eq!(objects(&of(&steps, "scheduler", "bound it")).len(), 4);
+    let read = of(
+        &steps,
+        "node-agent/",
+        "its container ended: reads it from the server",
+    );
+    let ran = of(&steps, "node-agent/", "wrote its status: Running");
+    let as_it_ran = |it: &Told| (it.object.clone(), it.revision);
+    assert!(
+        ran.iter().any(|ran| as_it_ran(ran) == as_it_ran(read[0])),
+        "{}",
+        ended.out
+    );
+    let failed = objects(&of(&steps, "node-agent/", "wrote its status: Failed"));
+    assert_eq!(failed, objects(&of(&steps, "replica-set", "deleted it")));
+    assert_eq!(failed.len(), 1);
+    assert!(
+        ended
+            .out
+            .contains("Replicas ready: 3 of 3. Failed and replaced: 1.")
+    );
+    assert_eq!(ended.err, "");
+}
+
+#[tokio::test]
+async fn every_line_carries_a_revision_that_the_server_has_answered() {
+    let (ended, requests) = logged("join.log", &["--replicas", "4", "--pods-fail", "2"]).await;
+    let steps = ended.with_code(0).steps();
+    let mut joined = BTreeMap::<&str, usize>::new();
+    for step in &steps {
+        let agent = match step.who.as_str() {
+            "deployment" | "replica-set" => CONTROLLERS,
+            who => who,
+        };
+        let (verb, resource) = match (step.who.as_str(), step.text.split(' ').next().unwrap()) {
+            ("user", _) => ("create", "deployments"),
+            ("deployment", "made") => ("create", "replicasets"),
+            ("deployment", "wrote") => ("patch", "deployments"),
+            ("replica-set", "made") | ("scheduler", "bound") => ("create", "pods"),
+            ("replica-set", "wrote") => ("patch", "replicasets"),
+            ("replica-set", "deleted") => ("delete", "pods"),
+            (_, "its") => ("get", "pods"),
+            (who, "wrote") if who.starts_with("node-agent/") => ("patch", "pods"),
+            (_, "sees" | "wakes,") => continue,
+            other => panic!("unknown line {other:?}"),
+        };
+        let revisions = answered(&requests, agent, verb, resource);
+        assert!(revisions.contains(&step.revision), "{step:?} {revisions:?}");
+        *joined.entry(verb).or_default() += 1;
+    }
+    assert!(joined["create"] > 12 && joined["patch"] > 8, "{joined:?}");
+    assert!(joined["delete"] == 2 && joined["get"] >= 2, "{joined:?}");
+    let known: BTreeSet<_> = requests
+        .iter()
+        .filter_map(|it| it["revision"].as_u64())
+        .collect();
+    for step in &steps {
+        assert!(known.contains(&step.revision), "{step:?}");
+    }
+}
+
+#[tokio::test]
+async fn caches_answer_all_reads_but_one_for_each_pod_that_ends() {
+    let (ended, requests) = logged("reads.log", &["--replicas", "5", "--pods-fail", "2"]).await;
+    let ended = ended.with_code(0);
+    let count = |agent: &str, verb: &str| {
+        let theirs = |it: &&Value| it["userAgent"] == agent && it["verb"] == verb;
+        requests.iter().filter(theirs).count()
+    };
+    let informers = [
+        (CONTROLLERS, 3),
+        ("scheduler", 2),
+        ("node-agent/node-1", 1),
+        ("node-agent/node-2", 1),
+    ];
+    for (agent, informers) in informers {
+        assert_eq!(count(agent, "list"), informers, "{agent}");
+        let gets = count(agent, "get");
+        assert!(agent.starts_with("node-agent/") || gets == 0, "{agent}");
+        let row = ended
+            .out
+            .lines()
+            .find(|line| line.starts_with(&format!("{agent} ")));
+        let mut numbers = row.unwrap().split_whitespace().skip(1);
+        assert_eq!(numbers.next(), Some(informers.to_string().as_str()));
+        assert_ne!(numbers.last(), Some("0"), "it reads from its cache");
+    }
+    let gets = requests.iter().filter(|it| it["verb"] == "get");
+    let read: BTreeSet<_> = gets.map(|it| it["name"].to_string()).collect();
+    assert_eq!(read.len(), 2, "those that ended");
+    assert!(
+        ended
+            .out
+            .contains("After their caches were filled the loops sent no list")
+    );
+}
+
+#[tokio::test]
+async fn five_hundred_replicas_stay_readable_and_no_pod_is_made_twice() {
+    let (ended, requests) = logged("many.log", &["--replicas", "500", "--pods-fail", "3"]).await;
+    let ended = ended.with_code(0);
+    assert!(
+        ended
+            .out
+            .contains("Replicas ready: 500 of 500. Failed and replaced: 3.")
+    );
+    assert!(ended.out.contains("… 500 so far: made a pod"));
+    let lines = ended.out.lines().count();
+    assert!(lines < 200, "{lines} lines");
+    let made = requests.iter().filter(|it| {
+        it["verb"] == "create" && it["resource"] == "pods" && it["subresource"].is_null()
+    });
+    assert_eq!(made.count(), 503);
+}
+
+#[tokio::test]
+async fn without_a_loop_everything_stops_before_its_part() {
+    let rows = [
+        ("deployment", "nobody makes a ReplicaSet", None),
+        (
+            "replica-set",
+            "nobody makes pods",
+            Some("made a ReplicaSet"),
+        ),
+        (
+            "scheduler",
+            "nobody schedules: 3 pods stay without a node",
+            Some("made a pod"),
+        ),
+        (
+            "node-agent",
+            "nobody starts containers: 3 pods have a node",
+            Some("bound it"),
+        ),
+    ];
+    for (without, says, last) in rows {
+        let ended = run(&["demo", "--without", without]).await.with_code(0);
+        assert!(ended.out.contains(says), "{without}:\n{}", ended.out);
+        let steps = ended.steps();
+        assert!(
+            of(&steps, without, "").is_empty(),
+            "{without} says something"
+        );
+        let at = |text: &str| steps.iter().any(|step| step.text.starts_with(text));
+        assert!(last.is_none_or(at), "{without}:\n{}", ended.out);
+        let later = ["made a ReplicaSet", "made a pod", "bound it", "wakes"];
+        let beyond = later
+            .iter()
+            .skip_while(|text| last.is_some_and(|last| **text != last));
+        for text in beyond.skip(usize::from(last.is_some())) {
+            assert!(!at(text), "{without}: {text}:\n{}", ended.out);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_fails_when_nothing_is_to_fail() {
+    let ended = run(&["demo", "--pods-fail", "0"]).await.with_code(0);
+    assert!(!ended.out.contains("Failed\n") && !ended.out.contains("deleted it"));
+    assert!(
+        ended
+            .out
+            .contains("Replicas ready: 3 of 3. Failed and replaced: 0.")
+    );
+}
+
+#[tokio::test]
+async fn more_pods_can_fail_than_there_are() {
+    let ended = run(&["demo", "--replicas", "1", "--pods-fail", "3"])
+        .await
+        .with_code(0);
+    assert!(
+        ended
+            .out
+            .contains("Replicas ready: 1 of 1. Failed and replaced: 3.")
+    );
+}
+
+#[tokio::test]
+async fn a_deployment_of_no_pods_is_ready_without_any() {
+    let ended = run(&["demo", "--replicas", "0"]).await.with_code(0);
+    assert!(ended.out.contains("Replicas ready: 0 of 0."));
+    assert!(!ended.out.contains("made a pod"));
+}
+
+#[tokio::test]
+async fn a_pod_too_large_for_any_node_stays_pending_and_the_step_is_named() {
+    let ended = run(&["demo", "--cpu", "100"]).await.with_code(1);
+    assert!(
+        ended
+            .out
+            .contains("leaves it Pending: 0/2 nodes are available: 2 insufficient cpu")
+    );
+    assert!(
+        ended.out.contains("scheduler, pods: synced, watching"),
+        "{}",
+        ended.out
+    );
+    assert!(
+        ended
+            .err
+            .starts_with("error: not reached: pods are bound to a node (0 of 3)")
+    );
+    assert!(ended.err.contains("--cpu"));
+    assert_eq!(ended.err.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn control_c_ends_it_in_order_wherever_it_is() {
+    for reached in ["embedded API server", "caches are filled", "made a pod"] {
+        let mut running = Running::start(&["demo", "--without", "scheduler"]);
+        running.line_with(reached).await;
+        let ended = running.end_by("-INT").await.with_code(130);
+        assert!(ended.out.contains("are gone"), "{reached}:\n{}", ended.out);
+        assert!(!ended.out.contains("Nothing has moved"), "{reached}");
+        assert!(ended.err.contains("interrupted") && ended.err.lines().count() == 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! Whatever goes wrong is one line that says what to do, and an exit code other than 0.
+
+use crate::binary::{Ended, file, run};
+
+/// A kubeconfig for a server at an address.
+fn kubeconfig(name: &str, address: &str) -> String {
+    let path = file(name);
+    let text = format!(
+        "apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: \"http://{address}\"}}}}]
+users: [{{name: u, user: {{}}}}]
+contexts: [{{name: here, context: {{cluster: c, user: u}}}}]
+current-context: here
+"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn one_line(ended: &Ended, says: &[&str]) {
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(ended.err.starts_with("error: "), "{}", ended.err);
+    for word in says {
+        assert!(ended.err.contains(word), "{word:?} is not in {}", ended.err);
+    }
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_is_named() {
+    let ended = run(&["demo", "--kubeconfig", "no/such/file"])
+        .await
+        .with_code(1);
+    one_line(&ended, &["no/such/file", "--kubeconfig"]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_kubeconfig_is_named_and_not_shown() {
+    let path = file("nonsense.yaml");
+    std::fs::write(&path, "[secret-token\n").unwrap();
+    let path = path.to_str().unwrap();
+    let ended = run(&["demo", "--kubeconfig", path]).await.with_code(1);
+    one_line(&ended, &["is not a kubeconfig", "--kubeconfig"]);
+    assert!(!ended.err.contains("secret-token"), "{}", ended.err);
+}
+
+#[tokio::test]
+async fn a_wrong_context_is_answered_with_those_there_are() {
+    let path = kubeconfig("context.yaml", "127.0.0.1:1");
+    let arguments = ["demo", "--kubeconfig", &path, "--context", "there"];
+    let ended = run(&arguments).await.with_code(1);
+    one_line(&ended, &["\"there\"", "--context", "here"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_to_be_unreachable() {
+    // A port that was free a moment ago: nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let path = kubeconfig("unreachable.yaml", &address);
+    let ended = run(&["demo", "--kubeconfig", &path]).await.with_code(1);
+    one_line(&ended, &["can't reach", &address, "check that it runs"]);
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named_with_a_way_out() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = run(&["serve", "--listen", &address]).await.with_code(1);
+    one_line(&ended, &["is in use", "--listen 127.0.0.1:0"]);
+}
+
+#[tokio::test]
+async fn what_can_not_be_listened_on_is_refused() {
+    let ended = run(&["serve", "--listen", "localhost"]).await.with_code(2);
+    one_line(&ended, &["--listen", "127.0.0.1:8001"]);
+    let ended = run(&["serve", "--listen", "0.0.0.0:0"]).await.with_code(1);
+    one_line(&ended, &["no authentication", "--listen 127.0.0.1:0"]);
+}
+
+#[tokio::test]
+async fn a_file_of_somebody_else_is_not_written_over() {
+    let path = file("precious.yaml");
+    std::fs::write(&path, "mine").unwrap();
+    let arguments = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
+    let ended = run(&arguments).await.with_code(1);
+    one_line(&ended, &["not ours", "--kubeconfig-out"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn a_flag_that_is_not_understood_is_refused_in_one_line() {
+    for arguments in [
+        &["demo", "--replicas", "-1"][..],
+        &["demo", "--without", "kubelet"],
+        &["demo", "--act"],
+        &["frobnicate"],
+        &[],
+    ] {
+        let ended = run(arguments).await.with_code(2);
+        one_line(&ended, &["--help"]);
+    }
+}

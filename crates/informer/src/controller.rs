@@ -33,6 +33,8 @@ pub(crate) enum Command<K> {
     AddListener(NewListener<K>),
     RemoveListener(ListenerId),
     AddIndexers(Indexers<K>, oneshot::Sender<Result<(), DuplicateIndex>>),
+    /// Answered between two batches: all that readers can see has been sent to the handlers.
+    Settle(oneshot::Sender<()>),
 }
 
 /// Where an informer is in its life.
@@ -313,6 +315,8 @@ where
                 processor.add(listener, indexer.snapshot(), self.synced);
             }
             Command::RemoveListener(id) => processor.remove(id),
+            // Whoever asked may have stopped waiting.
+            Command::Settle(reply) => drop(reply.send(())),
             Command::AddIndexers(indexers, reply) => {
                 let added = indexer.add_indexers(indexers);
                 let errors = added.as_ref().map_or(&[][..], Vec::as_slice);

@@ -295,8 +295,8 @@ impl<K, F, H> std::fmt::Debug for Filtering<K, F, H> {
 impl<K, F, H> EventHandler<K> for Filtering<K, F, H>
 where
     K: Send + Sync + 'static,
-    F: Fn(&Object<K>) -> bool + Send + Sync + 'static,
-    H: EventHandler<K> + Sync,
+    F: Fn(&Object<K>) -> bool + Send + 'static,
+    H: EventHandler<K>,
 {
     async fn handle(&mut self, event: Event<K>) {
         if let Some(event) = self.pass(event) {

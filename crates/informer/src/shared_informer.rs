@@ -308,8 +308,17 @@ impl<K> SharedInformer<K> {
         wait::for_revision(self.clone(), revision.into(), deadline)
     }
 
-    /// Waits until every handler has handled all that it has been sent so far.
+    /// Waits until every handler has handled everything that is in the cache now.
+    ///
+    /// # Cancel safety
+    /// Dropping the future only stops waiting.
     pub async fn handlers_idle(&self) {
+        // A cache that has changed is ahead of its handlers until the batch has been handed to them.
+        let (reply, settled) = oneshot::channel();
+        if self.command(Command::Settle(reply)).is_ok() {
+            // An error says that the informer is ending, so nothing more will be handed to anyone.
+            let _ = settled.await;
+        }
         for buffer in self.buffers() {
             buffer.until_idle().await;
         }

@@ -24,6 +24,14 @@ impl ResourceVersion {
     /// Revision `"0"`. In a request: whatever the server's cache has, however old.
     pub const ZERO: Self = Self(Repr::Number(0));
 
+    /// The revision as a number, if it is one of at most 64 bits, as etcd's are.
+    pub fn as_u64(&self) -> Option<u64> {
+        match self.0 {
+            Repr::Number(number) => Some(number),
+            Repr::Unset | Repr::Text(_) => None,
+        }
+    }
+
     /// Whether there is no revision.
     pub fn is_unset(&self) -> bool {
         self.0 == Repr::Unset

@@ -96,8 +96,7 @@ where
     /// told as added, one that ceases to pass as deleted.
     pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
     where
-        F: Fn(&Object<K>) -> bool + Send + Sync + 'static,
-        H: Sync,
+        F: Fn(&Object<K>) -> bool + Send + 'static,
     {
         HandlerBuilder {
             informer: self.informer,

@@ -452,3 +452,64 @@ async fn a_full_block_buffer_holds_back_the_informer_but_not_its_commands() {
     assert_eq!(late.load(Ordering::Relaxed), 21);
     informer.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_turns_updates_into_adds_and_deletes() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), labelled("b", "db")])
+        .build();
+    let informer = run(builder(&server));
+    let trace = Trace::default();
+    let (adds, updates, deletes) = (trace.clone(), trace.clone(), trace.clone());
+    informer
+        .pods
+        .on_add(move |pod, initial| adds.note(format!("+ {pod:?} {initial}")))
+        .on_update(move |old, new| updates.note(format!("~ {old:?} → {}", new.revision())))
+        .on_delete(move |gone| deletes.note(format!("- {:?}", gone.object().unwrap())))
+        .filter(|pod| pod.labels().get("app") == Some("web"))
+        .register()
+        .unwrap();
+    informer.caught_up(&server).await;
+    for (name, value) in [("b", "web"), ("a", "db"), ("b", "cache"), ("a", "x")] {
+        server.update(labelled(name, value)).unwrap();
+    }
+    server.update(labelled("b", "web")).unwrap();
+    let mut other = labelled("b", "web");
+    other["metadata"]["annotations"] = serde_json::json!({"n": "1"});
+    server.update(other).unwrap();
+    server.delete("v1", "pods", "default/a").unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    informer.caught_up(&server).await;
+    expect![[r#"
+        + default/a@1 true
+        + default/b@3 false
+        - default/a@1
+        - default/b@3
+        + default/b@7 false
+        ~ default/b@7 → 8
+        - default/b@10
+    "#]].assert_eq(&trace.take());
+    informer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_are_idle_have_heard_what_the_cache_has() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    informer
+        .pods
+        .on_update(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+        })
+        .register()
+        .unwrap();
+    informer.caught_up(&server).await;
+    for n in 1..=1000 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+        informer.caught_up(&server).await;
+        assert_eq!(heard.load(Ordering::Relaxed), n);
+    }
+    informer.stop().await;
+}

@@ -1,14 +1,24 @@
 //! Handlers and informers that come and go while much happens.
 
-use std::{num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_informer::{
     Event, EventHandler, InformerOptions, SharedInformerFactory,
     factory::QueueKind,
-    queue::DeltaFifo,
-    shared_informer::{ListenerBuffer, Registration},
+    object::Known,
+    queue::{BATCH, Batch, DeltaFifo, InOrder, KeyError, Queue, Replaced},
+    reflector::Delta,
+    shared_informer::{ListenerBuffer, Registration, RevisionError},
     status::{Status, SyncFailure},
 };
 use kube_informer_apiserver::Server;
@@ -16,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::{
     sync::{Semaphore, oneshot},
     task::{JoinSet, yield_now},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::Replay;
@@ -182,6 +192,80 @@ async fn a_handler_that_panics_at_every_initial_object_syncs_on_either_queue() {
         calm.check(&informer.pods);
         informer.stop().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_revision_ends_with_the_informer_and_not_at_its_deadline() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let wait = informer.pods.wait_for_revision(1_000_000, LONG);
+    let began = Instant::now();
+    let (waited, _) = tokio::join!(wait, informer.stop());
+    let failed = waited.unwrap_err();
+    assert!(matches!(failed, RevisionError::Stopped { .. }), "{failed}");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+/// Notes how long it ever was.
+struct Longest(InOrder<Pod>, Arc<AtomicUsize>);
+
+impl Queue<Pod> for Longest {
+    fn push(&mut self, delta: Delta<Pod>, known: &dyn Known<Pod>) -> Result<(), KeyError<Pod>> {
+        self.0.push(delta, known)?;
+        self.1.fetch_max(self.0.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        list: Replaced<Pod>,
+        known: &dyn Known<Pod>,
+    ) -> Result<(), KeyError<Pod>> {
+        self.0.replace(list, known)
+    }
+
+    fn resync(&mut self, known: &dyn Known<Pod>) {
+        self.0.resync(known);
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<Pod>> {
+        self.0.pop_batch(room)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_block_buffer_bounds_what_waits_in_the_queue() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let longest = Arc::new(AtomicUsize::new(0));
+    let queue = Longest(InOrder::new(), Arc::clone(&longest));
+    let informer = run(builder(&server).queue(queue));
+    let gate = Arc::new(Semaphore::new(2));
+    let replay = Replay::default();
+    let held = informer
+        .pods
+        .handler(Paced(replay.clone(), Arc::clone(&gate)))
+        .buffer(ListenerBuffer::Block(NonZeroUsize::MIN));
+    held.register().unwrap();
+    informer.caught_up(&server).await;
+    for n in 0..3500 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+        if n % 100 == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    sleep(Duration::from_secs(10)).await;
+    let longest = longest.load(Ordering::Relaxed);
+    // It takes in at most a batch more while it holds less than two.
+    assert!((1000..3 * BATCH).contains(&longest), "{longest}");
+    gate.add_permits(10_000);
+    informer.caught_up(&server).await;
+    replay.check(&informer.pods);
+    informer.stop().await;
 }
 
 /// client-go's `TestSharedInformerHandlerAbuse`.

@@ -49,7 +49,7 @@ fn deltas_of_one_object_are_popped_together() -> anyhow::Result<()> {
 }
 
 fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
-    let (_, mut store) = indexer::new(Indexers::new());
+    let (_, mut store) = indexer::new(Indexers::new())?;
     store.add(pod("pod1", "2"))?;
     store.add(pod("pod2", "3"))?;
     let mut fifo = DeltaFifo::new();
@@ -78,7 +78,7 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
 }
 
 fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
-    let (_, mut store) = indexer::new(Indexers::new());
+    let (_, mut store) = indexer::new(Indexers::new())?;
     store.add(pod("pod1", "2"))?;
     store.add(pod("pod2", "3"))?;
     let mut fifo = DeltaFifo::new();

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 fn index_by_label() -> anyhow::Result<()> {
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
-    let (indexer, mut writer) = indexer::new(by_app);
+    let (indexer, mut writer) = indexer::new(by_app)?;
     writer.add(pod("ns1", "pod1", "l1"))?;
     writer.add(pod("ns2", "pod2", "l2"))?;
 

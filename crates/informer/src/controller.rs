@@ -12,14 +12,14 @@ use serde::de::DeserializeOwned;
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     task::JoinSet,
-    time::Instant,
 };
 
 use crate::{
+    clock,
     indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers},
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
-    queue::{BATCH, Queue, Replaced},
+    queue::{BATCH, KeyErrors, Queue, Replaced},
     reflector::{Delta, DeltaKind, Error, MachineConfig, Reflector, Reporter},
     status::{Status, StatusReader, WaitForSync},
 };
@@ -101,6 +101,7 @@ where
             resyncing: false,
             broken_version: 0,
             phase: told,
+            _gone: GoneGuard(report.clone(), Arc::clone(&parts.applied)),
             parts,
         };
         let mut serving = JoinSet::new();
@@ -158,7 +159,7 @@ where
         }
         reflecting.shutdown().await;
         let closing = self.drain.map_or(Closing::Discard, |drain| {
-            Closing::Drain(Instant::now() + drain)
+            Closing::Drain(clock::from_now(drain))
         });
         self.phase.send_replace(Phase::Stopping(closing));
         while self.serving.join_next().await.is_some() {}
@@ -177,6 +178,8 @@ struct Serving<K> {
     /// Which broken objects the status tells of.
     broken_version: u64,
     phase: watch::Receiver<Phase>,
+    /// Last, so that everything else is gone when it says so.
+    _gone: GoneGuard,
 }
 
 impl<K> Serving<K>
@@ -184,10 +187,9 @@ where
     K: Send + Sync + 'static,
 {
     async fn serve(mut self) {
-        let _gone = GoneGuard(self.parts.report.clone(), Arc::clone(&self.parts.applied));
         let mut arrived = Vec::with_capacity(BATCH);
         loop {
-            self.pop();
+            let more = self.pop();
             let Parts {
                 queue,
                 processor,
@@ -195,18 +197,20 @@ where
                 deltas,
                 ..
             } = &mut self.parts;
-            let has_room = processor.room() > 0;
+            // What is left in the queue waits for room, which may have come since it was looked for.
+            let held_back = !more && !queue.is_empty();
             tokio::select! {
                 biased;
+                Some(command) = commands.recv() => self.obey(command),
                 phase = self.phase.changed() => {
                     match *self.phase.borrow_and_update() {
                         Phase::Running if phase.is_ok() => processor.started(),
                         _ => break,
                     }
                 }
-                Some(command) = commands.recv() => self.obey(command),
-                () = processor.room_made(), if !has_room => {}
+                () = processor.room_made(), if held_back => {}
                 () = processor.next_resync() => self.resync(),
+                () = tokio::task::yield_now(), if more => {}
                 count = deltas.recv_many(&mut arrived, BATCH), if queue.len() < CHANNEL_CAPACITY => {
                     if count == 0 {
                         break;
@@ -220,9 +224,15 @@ where
         self.close().await;
     }
 
-    /// Applies and tells all that the listeners have room for.
-    fn pop(&mut self) {
-        while let Some(batch) = self.parts.queue.pop_batch(self.parts.processor.room()) {
+    /// Applies and tells what the listeners have room for, up to a batch; whether there may be more.
+    fn pop(&mut self) -> bool {
+        let mut told = 0;
+        while told < BATCH {
+            let room = self.parts.processor.room();
+            let Some(batch) = self.parts.queue.pop_batch(room) else {
+                break;
+            };
+            told += batch.deltas.len().max(1);
             let Applied {
                 changes,
                 index_errors,
@@ -253,6 +263,7 @@ where
         if self.parts.queue.is_empty() {
             self.resyncing = false;
         }
+        told >= BATCH
     }
 
     fn accept(&mut self, delta: Delta<K>) {
@@ -262,7 +273,7 @@ where
             report,
             ..
         } = &mut self.parts;
-        let accepted = match delta.kind {
+        let errors = match delta.kind {
             DeltaKind::ReplacedAll { objects, revision } => {
                 let source = delta.source;
                 let list = Replaced {
@@ -270,11 +281,17 @@ where
                     objects,
                     revision,
                 };
-                queue.replace(list, indexer)
+                queue
+                    .replace(list, indexer)
+                    .err()
+                    .map(|KeyErrors(errors)| errors)
             }
-            kind => queue.push(Delta::new(delta.source, kind), indexer),
+            kind => {
+                let pushed = queue.push(Delta::new(delta.source, kind), indexer);
+                pushed.err().map(|error| vec![error])
+            }
         };
-        if let Err(error) = accepted {
+        for error in errors.into_iter().flatten() {
             report.skipped(&Error::Key {
                 object: error.object.object_name().clone(),
                 reason: error.source.to_string(),
@@ -357,8 +374,10 @@ where
             Ok(Phase::Stopping(closing)) => closing,
             _ => Closing::Discard,
         };
-        // From here on commands are refused, and whoever is waiting for an answer hears of the end.
-        drop(self.parts.commands);
+        // From here on commands are refused. Those that were on their way are let go of, so that
+        // whoever is waiting for an answer hears of the end.
+        self.parts.commands.close();
+        while self.parts.commands.recv().await.is_some() {}
         let discarded = self.parts.processor.close(closing).await;
         self.parts
             .report

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use crate::object::{DecodeError, Head, Nameless, Object, ObjectName, ResourceVersion};
+use crate::object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion};
 
 /// A change made to every object before anything else sees it.
 ///
@@ -99,6 +99,10 @@ where
                 return broken(bytes, field, reason);
             }
         };
+        // Before the transform, which may drop what nobody reads, and is of no account for order.
+        let Some((name, revision)) = object::identity(&object) else {
+            return broken(bytes, "metadata.name".to_owned(), "no name".to_owned());
+        };
         if let Some(transform) = &self.transform {
             let transformed = catch_unwind(AssertUnwindSafe(|| transform(&mut object)));
             if let Err(reason) = transformed.unwrap_or_else(|_| Err("it panicked".to_owned())) {
@@ -109,10 +113,7 @@ where
                 );
             }
         }
-        match Object::new(object) {
-            Ok(object) => Decoded::Object(object),
-            Err(Nameless(_)) => broken(bytes, "metadata.name".to_owned(), "no name".to_owned()),
-        }
+        Decoded::Object(Object::identified(name, revision, object))
     }
 }
 

@@ -225,7 +225,8 @@ impl SharedInformerFactory {
         Ok(informer)
     }
 
-    /// The informer of a kind that is known at run time only.
+    /// The informer of a kind that is known at run time only. The factory's namespaces apply, for
+    /// nothing says whether the kind has any.
     #[track_caller]
     #[doc(alias = "ForResource")]
     pub fn for_resource(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
@@ -269,22 +270,23 @@ impl SharedInformerFactory {
     }
 
     /// Ends all informers and waits until their tasks have ended: no task is left. May be called
-    /// several times, also at once.
+    /// several times, also at once; each call waits. (Dropping the last clone of a factory ends its
+    /// informers too, without waiting: their handlers are cut off at an await.)
     ///
     /// # Cancel safety
     /// All informers are told to end at the first poll; dropping the future only stops waiting.
     pub async fn shutdown(&self) {
-        let mut running = {
+        {
             let mut state = self.inner.state.lock();
             state.shut_down = true;
             // Those that never ran end with their controllers.
             for informer in &mut state.informers {
                 informer.run = None;
             }
-            std::mem::take(&mut state.running)
-        };
+        }
         self.inner.stop.send_replace(true);
-        while running.join_next().await.is_some() {}
+        // Every running informer holds a receiver until its last task has ended.
+        self.inner.stop.closed().await;
     }
 
     fn get_or_make<K>(
@@ -377,16 +379,19 @@ impl SharedInformerFactory {
     }
 }
 
-async fn run_until<K>(controller: Controller<K>, mut stop: watch::Receiver<bool>)
+async fn run_until<K>(controller: Controller<K>, stop: watch::Receiver<bool>)
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
+    let mut told = stop.clone();
     let stopped = async move {
         // An error says that the factory is gone, which ends its informers too.
-        let _ = stop.wait_for(|stop| *stop).await;
+        let _ = told.wait_for(|stop| *stop).await;
     };
     controller.run(stopped).await;
+    // Held until here: the shutdown waits for it.
+    drop(stop);
 }
 
 /// Waits for several informers, of any types and factories, to have synced; resolves when awaited.

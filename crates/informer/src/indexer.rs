@@ -10,7 +10,7 @@
 //! use kube_informer::indexer::{self, Indexers};
 //!
 //! let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
-//! let (indexer, mut writer) = indexer::new(by_app);
+//! let (indexer, mut writer) = indexer::new(by_app)?;
 //! let pod = |namespace: &str, name: &str, app: &str| Pod {
 //!     metadata: ObjectMeta {
 //!         namespace: Some(namespace.into()),
@@ -50,10 +50,20 @@ use crate::{
 };
 
 /// An empty store with these indices: the handle that readers clone, and its one writer.
+///
+/// # Errors
+/// Two indices have the same name, or one has that of the index by namespace, which is always there.
 #[doc(alias = "NewIndexer")]
 #[doc(alias = "NewStore")]
-pub fn new<K>(indexers: Indexers<K>) -> (Indexer<K>, IndexerWriter<K>) {
-    let root = Root::new(indexers);
+pub fn new<K>(indexers: Indexers<K>) -> Result<(Indexer<K>, IndexerWriter<K>), DuplicateIndex> {
+    let (indexer, mut writer) = empty();
+    writer.add_indexers(indexers)?;
+    Ok((indexer, writer))
+}
+
+/// An empty store without an index of its own.
+pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
+    let root = Root::empty();
     let published = Arc::new(ArcSwap::from_pointee(root.clone()));
     let indexer = Indexer {
         published: Arc::clone(&published),
@@ -205,6 +215,7 @@ impl<K> IndexerWriter<K> {
             deltas,
             in_initial_list: initial,
             completes,
+            reached,
         } = batch;
         let mut applied = Applied {
             changes: Vec::with_capacity(deltas.len() + 1),
@@ -214,7 +225,6 @@ impl<K> IndexerWriter<K> {
             let source = delta.source;
             let change = match delta.kind {
                 DeltaKind::Added(object) | DeltaKind::Updated(object) => {
-                    self.root.advance(source, object.revision().clone());
                     self.root
                         .put(source, object, Cause::Watch, &mut applied.index_errors)
                 }
@@ -226,12 +236,7 @@ impl<K> IndexerWriter<K> {
                     self.root
                         .put(source, object, Cause::Resync, &mut applied.index_errors)
                 }
-                DeltaKind::Deleted(deleted) => {
-                    if let Deleted::Known(object) = &deleted {
-                        self.root.advance(source, object.revision().clone());
-                    }
-                    self.root.remove(source, deleted)
-                }
+                DeltaKind::Deleted(deleted) => self.root.remove(source, deleted),
                 DeltaKind::ReplacedAll { objects, revision } => {
                     let list = Replaced {
                         source,
@@ -243,14 +248,14 @@ impl<K> IndexerWriter<K> {
                 DeltaKind::SyncAll => {
                     Some(Change::Resync(Snapshot::new(Arc::new(self.root.clone()))))
                 }
-                DeltaKind::Bookmark { revision } => {
-                    self.root.advance(source, revision);
-                    None
-                }
+                DeltaKind::Bookmark { .. } => None,
             };
             applied
                 .changes
                 .extend(change.map(|change| change.flagged(initial)));
+        }
+        for (source, revision) in reached {
+            self.root.advance(source, revision);
         }
         applied.changes.extend(completes.map(Change::Listed));
         self.publish();

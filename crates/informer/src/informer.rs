@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     controller::Controller,
     event_handler::{Callbacks, EventHandler},
-    indexer::{Indexer, Indexers},
+    indexer::{DuplicateIndex, Indexer, Indexers},
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
@@ -109,9 +109,12 @@ where
     }
 
     /// The indices of the store.
-    pub fn indexers(mut self, indexers: Indexers<K>) -> Self {
-        self.shared = self.shared.indexers(indexers);
-        self
+    ///
+    /// # Errors
+    /// Two of them have the same name.
+    pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
+        self.shared = self.shared.indexers(indexers)?;
+        Ok(self)
     }
 
     /// How often the handler hears of everything again; zero, the default, means never.

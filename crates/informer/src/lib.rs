@@ -22,6 +22,7 @@
 //! before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
 //! [`workqueue`]; every part is public and useful alone.
 
+mod clock;
 pub mod object;
 pub mod selector;
 pub mod workqueue;

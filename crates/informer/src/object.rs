@@ -129,9 +129,25 @@ impl<K> Object<K> {
         }
     }
 
+    /// Whether the other is the same state by its revision. Objects without one are never known to be.
+    pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
+        !self.revision().is_unset() && self.revision() == other.revision()
+    }
+
     /// Whether two handles point at the very same state, by address.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Wraps an object under the identity that it had when the server sent it.
+    pub(crate) fn identified(name: ObjectName, revision: ResourceVersion, object: K) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                revision,
+                body: Body::Live(Arc::new(object)),
+            }),
+        }
     }
 
     pub(crate) fn from_broken(name: ObjectName, head: &Head, error: DecodeError) -> Self {
@@ -156,19 +172,10 @@ impl<K: Resource> Object<K> {
     /// [`Nameless`], with the object, when `metadata.name` is missing or empty: such an object can't
     /// be kept under any key.
     pub fn new(object: K) -> Result<Self, Nameless<K>> {
-        let meta = object.meta();
-        let Some(name) = meta.name.as_deref().filter(|name| !name.is_empty()) else {
+        let Some((name, revision)) = identity(&object) else {
             return Err(Nameless(Box::new(object)));
         };
-        let name = ObjectName::new(meta.namespace.as_deref(), name);
-        let revision = ResourceVersion::from(meta.resource_version.as_deref().unwrap_or_default());
-        Ok(Self {
-            inner: Arc::new(Inner {
-                name,
-                revision,
-                body: Body::Live(Arc::new(object)),
-            }),
-        })
+        Ok(Self::identified(name, revision, object))
     }
 
     /// `metadata.uid`, empty when the server sent none.
@@ -186,6 +193,15 @@ impl<K: Resource> Object<K> {
             Body::Broken(broken) => Some(&broken.labels),
         })
     }
+}
+
+/// Name and revision, if there is a name.
+pub(crate) fn identity<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
+    let meta = object.meta();
+    let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
+    let name = ObjectName::new(meta.namespace.as_deref(), name);
+    let revision = ResourceVersion::from(meta.resource_version.as_deref().unwrap_or_default());
+    Some((name, revision))
 }
 
 /// The labels of one object, borrowed from it.
@@ -302,7 +318,18 @@ pub(crate) struct HeadMetadata {
     pub(crate) namespace: Option<String>,
     pub(crate) uid: String,
     pub(crate) resource_version: String,
+    #[serde(deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Option<BTreeMap<String, String>>,
+}
+
+/// Labels that are none must not cost an object its name.
+fn labels_if_they_are<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    use serde::Deserialize;
+
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 impl Head {

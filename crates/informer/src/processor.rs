@@ -51,6 +51,25 @@ pub(crate) struct NewListener<K> {
     pub(crate) tells: Tells,
     /// What tells the handler, to be run as a task; `None` if somebody polls the buffer.
     pub(crate) task: Option<BoxFuture<'static, ()>>,
+    pub(crate) closer: Closer<K>,
+}
+
+/// Closes a buffer when nobody can fill it any more: its listener was removed, or never joined, or
+/// the informer is gone.
+pub(crate) struct Closer<K>(Option<Arc<Buffer<K>>>);
+
+impl<K> Closer<K> {
+    pub(crate) fn new(buffer: &Arc<Buffer<K>>) -> Self {
+        Self(Some(Arc::clone(buffer)))
+    }
+}
+
+impl<K> Drop for Closer<K> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.0.take() {
+            buffer.close(Closing::Discard);
+        }
+    }
 }
 
 pub(crate) struct Processor<K> {
@@ -67,6 +86,9 @@ struct Listener<K> {
     id: ListenerId,
     buffer: Arc<Buffer<K>>,
     tells: Tells,
+    /// Whether the informer runs it, or somebody polls its buffer.
+    has_task: bool,
+    closer: Closer<K>,
 }
 
 impl<K> Processor<K>
@@ -92,15 +114,22 @@ where
             resync,
             tells,
             task,
+            closer,
         } = new;
         self.schedule.add(id, resync, Instant::now());
-        if !cache.is_empty() && tells == Tells::News {
+        if cache.told_after(None).is_some() && tells == Tells::News {
             buffer.push(Notification::Join(cache));
         }
         if synced {
             buffer.push(Notification::One(Event::Synced));
         }
-        self.listeners.push(Listener { id, buffer, tells });
+        self.listeners.push(Listener {
+            id,
+            buffer,
+            tells,
+            has_task: task.is_some(),
+            closer,
+        });
         if let Some(task) = task {
             self.tasks.spawn(task);
         }
@@ -111,12 +140,7 @@ where
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
-        self.listeners.retain(|listener| {
-            if listener.id == id {
-                listener.buffer.close(Closing::Discard);
-            }
-            listener.id != id
-        });
+        self.listeners.retain(|listener| listener.id != id);
     }
 
     /// Tells every listener that has to hear of it.
@@ -138,7 +162,7 @@ where
                 // What a list or a resync brings back as it was is told to those who asked for it.
                 match cause {
                     Cause::Resync => self.to(event, |listener| self.due.contains(&listener.id)),
-                    Cause::Relist if old.revision() == new.revision() => {
+                    Cause::Relist if old.is_unchanged(&new) => {
                         self.to(event, |listener| self.hears_unchanged(listener));
                     }
                     Cause::Relist | Cause::Watch => self.all(event),
@@ -231,9 +255,17 @@ where
         }
         match closing {
             Closing::Drain(deadline) => {
+                // What somebody polls for ends when it is empty, however long that takes.
+                for listener in self
+                    .listeners
+                    .iter_mut()
+                    .filter(|listener| !listener.has_task)
+                {
+                    listener.closer.0 = None;
+                }
                 let drained = async { while self.tasks.join_next().await.is_some() {} };
                 if tokio::time::timeout_at(deadline, drained).await.is_err() {
-                    for listener in &self.listeners {
+                    for listener in self.listeners.iter().filter(|listener| listener.has_task) {
                         listener.buffer.close(Closing::Discard);
                     }
                 }
@@ -261,15 +293,6 @@ where
 
     fn hears_unchanged(&self, listener: &Listener<K>) -> bool {
         listener.tells == Tells::Everything || self.due.contains(&listener.id)
-    }
-}
-
-/// An informer that is dropped instead of shut down lets its listeners go, those on threads too.
-impl<K> Drop for Processor<K> {
-    fn drop(&mut self) {
-        for listener in &self.listeners {
-            listener.buffer.close(Closing::Discard);
-        }
     }
 }
 

@@ -19,8 +19,8 @@ pub use self::{
 use std::fmt;
 
 use crate::{
-    object::{Known, Object, ResourceVersion, SourceId},
-    reflector::Delta,
+    object::{Deleted, Known, Object, ResourceVersion, SourceId},
+    reflector::{Delta, DeltaKind},
 };
 
 /// At most so many changes are applied to the store at one go: client-go's batch size for its
@@ -39,8 +39,8 @@ pub trait Queue<K>: Send {
     /// Takes a whole list: what its source has that is not in it is gone.
     ///
     /// # Errors
-    /// An object has no key. Nothing of the list is queued.
-    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
+    /// Some objects have no key. They are left out, all others are queued.
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
     /// Lets everything in the store be told again, except what has a change waiting already: an old
     /// state must not come behind a newer one.
@@ -79,6 +79,10 @@ pub struct Batch<K> {
     pub in_initial_list: bool,
     /// With this batch the first list of that source has been handed out.
     pub completes: Option<SourceId>,
+    /// How far the store has come with this batch: up to these revisions it has everything that the
+    /// sources told. The revisions of single objects don't say that, for a queue may hand out a newer
+    /// change of one object before an older one of another.
+    pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
 /// A key function could not name an object, which is handed back.
@@ -109,6 +113,49 @@ impl<K> std::error::Error for KeyError<K> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&*self.source)
     }
+}
+
+/// The objects of one list that have no key.
+pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
+
+impl<K> fmt::Debug for KeyErrors<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyErrors").field(&self.0).finish()
+    }
+}
+
+impl<K> fmt::Display for KeyErrors<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "couldn't create keys for {} objects of a list",
+            self.0.len()
+        )
+    }
+}
+
+impl<K> std::error::Error for KeyErrors<K> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(self.0.first()?)
+    }
+}
+
+/// How far each source has come with these changes, if none is missing before them.
+pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
+    let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
+    for delta in deltas.iter().rev() {
+        let revision = match &delta.kind {
+            DeltaKind::Bookmark { revision } => revision,
+            DeltaKind::Added(object)
+            | DeltaKind::Updated(object)
+            | DeltaKind::Deleted(Deleted::Known(object)) => object.revision(),
+            _ => continue,
+        };
+        if !revision.is_unset() && reached.iter().all(|(source, _)| *source != delta.source) {
+            reached.push((delta.source, revision.clone()));
+        }
+    }
+    reached
 }
 
 /// How far the first list of each source has come.

@@ -171,6 +171,8 @@ where
         match page {
             Ok(action) => action,
             Err(error) => {
+                // Void, and not to be kept through a pause.
+                self.staged = Vec::new();
                 let error = self.failed(error);
                 self.machine.list_failed(&error, Instant::now())
             }

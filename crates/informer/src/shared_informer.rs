@@ -308,7 +308,8 @@ impl<K> SharedInformer<K> {
         wait::for_revision(self.clone(), revision.into(), deadline)
     }
 
-    /// Waits until every handler has handled everything that is in the cache now.
+    /// Waits until every handler has handled everything that is in the cache now; subscriptions, which
+    /// nobody may be polling, are not waited for.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.
@@ -331,10 +332,14 @@ impl<K> SharedInformer<K> {
     fn new_buffer(&self, policy: ListenerBuffer, name: Arc<str>) -> (ListenerId, Arc<Buffer<K>>) {
         let id = ListenerId(self.shared.listeners.fetch_add(1, Ordering::Relaxed));
         let buffer = Arc::new(Buffer::new(policy, name, Arc::clone(&self.shared.room)));
+        (id, buffer)
+    }
+
+    /// Lets [`SharedInformer::handlers_idle`] wait for a handler.
+    fn await_idle(&self, buffer: &Arc<Buffer<K>>) {
         let mut buffers = self.shared.buffers.lock();
         buffers.retain(|buffer| buffer.strong_count() > 0);
-        buffers.push(Arc::downgrade(&buffer));
-        (id, buffer)
+        buffers.push(Arc::downgrade(buffer));
     }
 
     fn buffers(&self) -> Vec<Arc<Buffer<K>>> {

@@ -89,6 +89,18 @@ impl SourceStatus {
     pub fn since_last_bookmark(&self) -> Option<Duration> {
         self.last_bookmark.map(|at| at.elapsed())
     }
+
+    /// Less for what is further from watching.
+    fn rank(&self) -> u8 {
+        match self.activity {
+            Activity::Stopped => 0,
+            Activity::BackingOff { .. } => 1,
+            Activity::Idle => 2,
+            Activity::Listing { .. } => 3,
+            Activity::Opening => 4,
+            Activity::Watching => 5,
+        }
+    }
 }
 
 impl Status {
@@ -97,23 +109,20 @@ impl Status {
 
     /// What the informer does: of several sources, the one that is furthest from watching.
     pub fn activity(&self) -> Activity {
-        let rank = |source: &&SourceStatus| match source.activity {
-            Activity::Stopped => 0,
-            Activity::BackingOff { .. } => 1,
-            Activity::Idle => 2,
-            Activity::Listing { .. } => 3,
-            Activity::Opening => 4,
-            Activity::Watching => 5,
-        };
-        let source = self.sources.iter().min_by_key(rank);
+        let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
     }
 
-    /// The last failure of any source.
+    /// The last failure; of several sources, of the one that is furthest from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
-        self.sources
+        let failed = self
+            .sources
             .iter()
-            .find_map(|source| source.last_error.as_ref())
+            .filter(|source| source.last_error.is_some());
+        failed
+            .min_by_key(|source| source.rank())?
+            .last_error
+            .as_ref()
     }
 
     /// Whether the informer has ended.
@@ -169,6 +178,9 @@ impl StatusReader {
 
     /// Waits until `until` holds and returns the status for which it did; at once if it holds now.
     /// `None` when the informer is gone and it will never hold.
+    ///
+    /// Revisions and the times of events are brought up to date without waking anybody, for that
+    /// happens with every event; they are looked at whenever something else changes.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

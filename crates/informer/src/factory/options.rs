@@ -37,6 +37,19 @@ impl<K> fmt::Debug for InformerOptions<K> {
     }
 }
 
+impl<K> Clone for InformerOptions<K> {
+    fn clone(&self) -> Self {
+        Self {
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            namespaces: self.namespaces.clone(),
+            resync: self.resync,
+            queue: self.queue,
+            transform: self.transform.clone(),
+        }
+    }
+}
+
 impl<K> Default for InformerOptions<K> {
     fn default() -> Self {
         Self::new()

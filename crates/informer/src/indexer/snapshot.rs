@@ -205,16 +205,24 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// The first object behind a name; the very first without one. Lets a listener go through a
+    /// The first object behind a name; the very first without one. Lets a reader go through a
     /// snapshot with pauses of any length.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
+        let mut entries = self.behind(name);
+        entries.find(|entry| entry.is_live()).map(Entry::object)
+    }
+
+    /// The first object behind a name of which handlers have been told, as they were told it.
+    pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
+        self.behind(name).find_map(Entry::told)
+    }
+
+    fn behind(&self, name: Option<&ObjectName>) -> impl Iterator<Item = &Entry<K>> {
         use std::ops::Bound::{Excluded, Unbounded};
 
         let first = name.map_or(Unbounded, |name| Excluded(name.clone()));
-        let mut entries = self.root.entries.range((first, Unbounded));
-        entries
-            .find(|(_, entry)| entry.is_live())
-            .map(|(_, entry)| entry.object())
+        let entries = self.root.entries.range((first, Unbounded));
+        entries.map(|(_, entry)| entry)
     }
 
     /// What handlers have been told of an object.

@@ -71,26 +71,24 @@ impl<K> Entry<K> {
     pub(super) fn is_live(&self) -> bool {
         self.0.object.broken().is_none()
     }
+
+    /// Whether `object`, from `source`, brings nothing new.
+    fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
+        let known = &self.0.object;
+        known.is_same(object)
+            || (self.is_live() && self.0.source == source && known.is_unchanged(object))
+    }
 }
 
 impl<K> Root<K> {
-    pub(super) fn new(indexers: Indexers<K>) -> Self {
-        let mut root = Self {
+    pub(super) fn empty() -> Self {
+        Self {
             entries: OrdMap::new(),
             indices: Arc::new(Vec::new()),
             revisions: Arc::default(),
             broken: OrdSet::new(),
             broken_version: 0,
-        };
-        // Of two indices of one name at the beginning the first stands, as in a map literal it would
-        // be a mistake that shows at once: by_index answers from one of them only.
-        for (name, function) in indexers.functions {
-            let single = Indexers {
-                functions: vec![(name, function)],
-            };
-            let _ = root.add_indexers(single, &mut Vec::new());
         }
-        root
     }
 
     pub(super) fn len(&self) -> usize {
@@ -118,15 +116,12 @@ impl<K> Root<K> {
 
     pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
         let entry = self.entries.get(name)?;
-        Some((
-            entry.0.source,
-            entry.told().unwrap_or(entry.object()).clone(),
-        ))
+        Some((entry.0.source, entry.object().clone()))
     }
 
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
         for (name, entry) in &self.entries {
-            visit(entry.0.source, name, entry.told().unwrap_or(entry.object()));
+            visit(entry.0.source, name, entry.object());
         }
     }
 
@@ -139,19 +134,26 @@ impl<K> Root<K> {
         errors: &mut Vec<IndexError>,
     ) -> Option<Change<K>> {
         let old = self.entries.get(object.object_name()).cloned();
-        let old_told = old.as_ref().and_then(|entry| entry.told().cloned());
-        let told = object.broken().is_none();
-        // A resync brings back what the store has; there is nothing to write.
-        if !old
-            .as_ref()
-            .is_some_and(|old| old.object().is_same(&object))
-        {
+        // What a list or a resync brings back as it was is not written, and not kept twice.
+        let kept = old.as_ref().filter(|old| match cause {
+            Cause::Watch => false,
+            Cause::Relist | Cause::Resync => old.is_same(source, &object),
+        });
+        let object = if let Some(kept) = kept {
+            kept.object().clone()
+        } else {
             self.write(source, object.clone(), old.as_ref(), errors);
-        }
-        if !told {
+            object
+        };
+        if object.broken().is_some() {
             return None;
         }
-        Some(match old_told {
+        let cause = match cause {
+            // Not from this store, so it brings something new.
+            Cause::Resync if kept.is_none() => Cause::Relist,
+            cause => cause,
+        };
+        Some(match old.as_ref().and_then(|entry| entry.told().cloned()) {
             Some(old) => Change::Updated {
                 old,
                 new: object,
@@ -194,7 +196,7 @@ impl<K> Root<K> {
             clippy::disallowed_types,
             reason = "pure look-up, its order is never seen"
         )]
-        let mut listed = std::collections::HashSet::with_capacity(objects.len());
+        let mut listed = std::collections::HashMap::with_capacity(objects.len());
         let mut changed = Changed {
             gone: Vec::new(),
             listed: Vec::with_capacity(objects.len()),
@@ -202,20 +204,19 @@ impl<K> Root<K> {
         for object in objects {
             let name = object.object_name().clone();
             let old = self.entries.get(&name).cloned();
-            let same = old.as_ref().is_some_and(|old| {
-                old.is_live()
-                    && old.0.source == source
-                    && old.object().revision() == object.revision()
-            });
+            let same = old.as_ref().is_some_and(|old| old.is_same(source, &object));
             if !same {
                 self.write(source, object, old.as_ref(), errors);
             }
-            if listed.insert(name.clone()) {
-                changed.listed.push((name, !same));
+            // A name that a list has twice is told once, with what it had last.
+            let at = *listed.entry(name.clone()).or_insert(changed.listed.len());
+            match changed.listed.get_mut(at) {
+                Some((_, changed)) => *changed |= !same,
+                None => changed.listed.push((name, !same)),
             }
         }
         for (name, entry) in &self.entries {
-            if entry.0.source == source && !listed.contains(name) {
+            if entry.0.source == source && !listed.contains_key(name) {
                 changed.gone.push(name.clone());
             }
         }

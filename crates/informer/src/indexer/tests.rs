@@ -64,7 +64,7 @@ fn name(text: &str) -> ObjectName {
 }
 
 fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
-    new(Indexers::new().with("colour", colours))
+    new(Indexers::new().with("colour", colours)).unwrap()
 }
 
 /// Every value of an index with the names under it.
@@ -86,10 +86,11 @@ fn index(snapshot: &Snapshot<K>, index: &str) -> String {
 
 fn batch(source: u32, kinds: impl IntoIterator<Item = DeltaKind<K>>) -> Batch<K> {
     let deltas = kinds.into_iter();
+    let deltas = deltas.map(|kind| crate::reflector::Delta::new(SourceId::new(source), kind));
+    let deltas: Vec<_> = deltas.collect();
     Batch {
-        deltas: deltas
-            .map(|kind| crate::reflector::Delta::new(SourceId::new(source), kind))
-            .collect(),
+        reached: crate::queue::reached(&deltas),
+        deltas,
         in_initial_list: false,
         completes: None,
     }
@@ -545,7 +546,7 @@ fn readers_see_a_batch_whole_or_not_at_all() {
             [""; 0]
         }
     };
-    let (indexer, mut writer) = new(Indexers::new());
+    let (indexer, mut writer) = new(Indexers::new()).unwrap();
     writer.add(map("a/x@1")).unwrap();
     reader.set(indexer.clone()).unwrap();
     let errors = writer.add_indexers(Indexers::new().with("spy", spy));
@@ -559,7 +560,7 @@ fn readers_see_a_batch_whole_or_not_at_all() {
 
 #[test]
 fn objects_are_read_by_namespace_in_order_and_by_nothing_that_only_begins_alike() {
-    let (indexer, mut writer) = new(Indexers::new());
+    let (indexer, mut writer) = new(Indexers::new()).unwrap();
     for text in ["a-b/x", "a/z", "b/x", "top", "a/x", "aa/x", "a.b/x", "zz"] {
         writer.add(map(text)).unwrap();
     }

@@ -56,6 +56,9 @@ struct State<K> {
     ended: bool,
     discarded: u64,
     warned: bool,
+    /// How many notifications were pushed, and how many of them were told; for whoever waits.
+    pushed: u64,
+    finished: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +71,9 @@ enum Telling {
 impl<K> State<K> {
     /// The listener has told what it took.
     fn told(&mut self) {
-        if std::mem::replace(&mut self.telling, Telling::Nothing) == Telling::Resync {
-            self.resyncs -= 1;
-        }
+        let told = std::mem::replace(&mut self.telling, Telling::Nothing);
+        self.resyncs -= usize::from(told == Telling::Resync);
+        self.finished += u64::from(told != Telling::Nothing);
     }
 }
 
@@ -85,6 +88,8 @@ impl<K> Buffer<K> {
                 ended: false,
                 discarded: 0,
                 warned: false,
+                pushed: 0,
+                finished: 0,
             }),
             policy,
             name,
@@ -101,6 +106,7 @@ impl<K> Buffer<K> {
         }
         state.resyncs += usize::from(notification.is_resync());
         state.waiting.push_back(notification);
+        state.pushed += 1;
         let depth = state.waiting.len();
         let warn = depth > WARN_DEPTH && !std::mem::replace(&mut state.warned, depth > WARN_DEPTH);
         drop(state);
@@ -145,6 +151,7 @@ impl<K> Buffer<K> {
                     };
                     state.warned &= state.waiting.len() > WARN_DEPTH / 2;
                     drop(state);
+                    self.idle.notify_waiters();
                     if matches!(self.policy, ListenerBuffer::Block(_)) {
                         self.room.notify_one();
                     }
@@ -181,12 +188,10 @@ impl<K> Buffer<K> {
         if closing == Closing::Discard {
             let rest = std::mem::take(&mut state.waiting);
             drop(state);
-            let mut events = 0;
-            for mut expansion in rest.into_iter().map(Expansion::new) {
-                while expansion.next().is_some() {
-                    events += 1;
-                }
-            }
+            let events = rest
+                .into_iter()
+                .map(|waiting| Expansion::new(waiting).rest())
+                .sum();
             self.discard(events);
         } else {
             drop(state);
@@ -220,13 +225,14 @@ impl<K> Buffer<K> {
         self.state.lock().resyncs > 0
     }
 
-    /// Waits until all that was pushed has been handled, or the listener has ended.
+    /// Waits until all that has been pushed so far has been handled, or the listener has ended.
     pub(crate) async fn until_idle(&self) {
+        let pushed = self.state.lock().pushed;
         loop {
             let idle = self.idle.notified();
             {
                 let state = self.state.lock();
-                if state.ended || (state.telling == Telling::Nothing && state.waiting.is_empty()) {
+                if state.ended || state.finished >= pushed {
                     return;
                 }
             }

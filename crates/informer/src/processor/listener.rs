@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use tokio::{sync::watch, time::Instant};
 
-use super::{Buffer, Expansion};
+use super::Buffer;
 use crate::event_handler::{Event, EventHandler};
 
 /// After a handler has panicked the next event comes so much later, as in client-go.
@@ -16,7 +16,7 @@ const SLOW: Duration = Duration::from_millis(100);
 
 /// Tells a handler everything that comes into its buffer, until that is closed.
 pub(crate) async fn listen<K, H>(
-    mut handler: H,
+    handler: H,
     ended: EndGuard<K>,
     name: Arc<str>,
     synced: watch::Sender<bool>,
@@ -24,11 +24,14 @@ pub(crate) async fn listen<K, H>(
     K: Send + Sync + 'static,
     H: EventHandler<K>,
 {
+    // In this order the handler is gone before it is said that it has ended, however it ends.
+    let ended = ended;
+    let mut handler = handler;
     let buffer = &*ended.0;
     while let Some(mut expansion) = buffer.next().await {
         while let Some(event) = expansion.next() {
             if buffer.is_discarding() {
-                buffer.discard(1 + count(expansion));
+                buffer.discard(1 + expansion.rest());
                 break;
             }
             let is_synced = matches!(event, Event::Synced);
@@ -36,6 +39,8 @@ pub(crate) async fn listen<K, H>(
             if is_synced {
                 synced.send_replace(true);
             }
+            // A handler that never waits must not keep the thread from everybody else.
+            tokio::task::coop::consume_budget().await;
         }
     }
 }
@@ -72,14 +77,6 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-fn count<K>(mut rest: Expansion<K>) -> u64 {
-    let mut events = 0;
-    while rest.next().is_some() {
-        events += 1;
-    }
-    events
 }
 
 /// Says that the listener has ended, however it ends: also when its task was never polled.

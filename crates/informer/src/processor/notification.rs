@@ -39,6 +39,22 @@ impl<K> Notification<K> {
                 })
         )
     }
+
+    /// How many events it is; broken objects may make it fewer.
+    fn events(&self) -> u64 {
+        let events = match self {
+            Self::One(_) => 1,
+            Self::Join(cache) | Self::Resync(cache) => cache.len(),
+            Self::Replaced {
+                changed, unchanged, ..
+            } => {
+                let listed = changed.listed.iter();
+                let told = listed.filter(|(_, changed)| *changed || *unchanged);
+                changed.gone.len() + told.count()
+            }
+        };
+        events as u64
+    }
 }
 
 /// A notification that is being told, event by event.
@@ -47,6 +63,8 @@ pub(crate) struct Expansion<K> {
     /// Where to go on: the name behind which, in a snapshot; or the place in a list of names.
     at: usize,
     after: Option<ObjectName>,
+    /// Events told so far.
+    told: u64,
 }
 
 impl<K> Expansion<K> {
@@ -55,15 +73,28 @@ impl<K> Expansion<K> {
             notification: Some(notification),
             at: 0,
             after: None,
+            told: 0,
         }
+    }
+
+    /// How many events have not been told, without unfolding them.
+    pub(crate) fn rest(&self) -> u64 {
+        let rest = self.notification.as_ref();
+        rest.map_or(0, |rest| rest.events().saturating_sub(self.told))
     }
 
     /// The next event, until there are no more.
     pub(crate) fn next(&mut self) -> Option<Event<K>> {
+        let event = self.unfold();
+        self.told += u64::from(event.is_some());
+        event
+    }
+
+    fn unfold(&mut self) -> Option<Event<K>> {
         match self.notification.take()? {
             Notification::One(event) => Some(event),
             Notification::Join(cache) => {
-                let object = cache.after(self.after.as_ref())?.clone();
+                let object = cache.told_after(self.after.as_ref())?.clone();
                 self.after = Some(object.object_name().clone());
                 self.notification = Some(Notification::Join(cache));
                 Some(Event::Added {

@@ -7,6 +7,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::clock;
+
 /// Shorter periods are raised to this: client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
@@ -61,7 +63,7 @@ impl<Id: Ord + Copy> Schedule<Id> {
                 self.check = asked_for;
                 for listener in self.listeners.values_mut() {
                     listener.every = effective(listener.asked_for, asked_for);
-                    listener.next = now + listener.every;
+                    listener.next = clock::after(now, listener.every);
                 }
             }
         }
@@ -72,7 +74,7 @@ impl<Id: Ord + Copy> Schedule<Id> {
             );
         }
         let every = effective(asked_for, self.check);
-        let next = now + every;
+        let next = clock::after(now, every);
         let listener = Period {
             asked_for,
             every,
@@ -87,9 +89,9 @@ impl<Id: Ord + Copy> Schedule<Id> {
 
     pub(super) fn start(&mut self, now: Instant) {
         self.started = true;
-        self.ticks_at = (!self.check.is_zero()).then(|| now + self.check);
+        self.ticks_at = (!self.check.is_zero()).then(|| clock::after(now, self.check));
         for listener in self.listeners.values_mut() {
-            listener.next = now + listener.every;
+            listener.next = clock::after(now, listener.every);
         }
     }
 
@@ -100,11 +102,11 @@ impl<Id: Ord + Copy> Schedule<Id> {
 
     /// Who is due now. Each of them is due again a period later.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
-        self.ticks_at = self.ticks_at.map(|_| now + self.check);
+        self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
         for (id, listener) in &mut self.listeners {
             if !listener.every.is_zero() && now >= listener.next {
-                listener.next = now + listener.every;
+                listener.next = clock::after(now, listener.every);
                 due.insert(*id);
             }
         }

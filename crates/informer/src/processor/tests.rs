@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    Buffer, Expansion, ListenerBuffer, ListenerId, NewListener, Notification, Processor, Tells,
+    Buffer, Closer, Expansion, ListenerBuffer, ListenerId, NewListener, Notification, Processor,
+    Tells,
 };
 use crate::{
     event_handler::Event,
@@ -97,7 +98,7 @@ struct World {
 impl World {
     fn new() -> Self {
         Self {
-            writer: indexer::new(Indexers::new()).1,
+            writer: indexer::new(Indexers::new()).unwrap().1,
             processor: Processor::new(Duration::from_secs(10), Arc::new(Notify::new())),
             listeners: 0,
         }
@@ -114,6 +115,7 @@ impl World {
             resync: None,
             tells: Tells::News,
             task: None,
+            closer: Closer::new(&buffer),
         };
         self.processor.add(new, self.writer.snapshot(), synced);
         (id, buffer)
@@ -124,6 +126,7 @@ impl World {
             deltas: vec![Delta::new(SourceId::default(), kind)],
             in_initial_list,
             completes: None,
+            reached: Vec::new(),
         };
         for change in self.writer.apply(batch).changes {
             self.processor.distribute(change);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Batch, KeyError, Population, Queue, Replaced};
+use super::{Batch, KeyError, KeyErrors, Population, Queue, Replaced};
 use crate::{
     object::{Deleted, Known, Object, ObjectName, ResourceVersion, SourceId},
     reflector::{Delta, DeltaKind},
@@ -103,7 +103,7 @@ impl<K> DeltaFifo<K> {
         Self::default()
     }
 
-    /// Keys objects by something else. What is lent as known must use the same keys.
+    /// Keys objects by something else than their names.
     #[must_use]
     #[doc(alias = "KeyFunc")]
     pub fn key_func<E>(
@@ -163,12 +163,19 @@ impl<K> DeltaFifo<K> {
         deleted: Deleted<K>,
         known: &dyn Known<K>,
     ) -> Result<(), KeyError<K>> {
+        let name = deleted.object_name().clone();
+        let revision = match &deleted {
+            Deleted::Known(object) => object.revision().clone(),
+            Deleted::FinalStateUnknown { .. } => ResourceVersion::UNSET,
+        };
         let delta = Delta::new(source, DeltaKind::Deleted(deleted));
         let key = self.delta_key(&delta)?;
         self.population.change_before_list(source);
-        if self.items.contains_key(&key) || known.known(&key).is_some() {
+        let is_known = || known.known(&name).is_some_and(|(from, _)| from == source);
+        if self.items.contains_key(&key) || is_known() {
             self.queue(key, delta);
         }
+        self.bookmark(source, revision);
         Ok(())
     }
 
@@ -250,18 +257,30 @@ impl<K> DeltaFifo<K> {
     }
 
     fn delta_key(&self, delta: &Delta<K>) -> Result<ObjectName, KeyError<K>> {
-        match (&delta.kind, delta.object()) {
-            (DeltaKind::Deleted(Deleted::FinalStateUnknown { name, .. }), _) => Ok(name.clone()),
-            (_, Some(object)) => self.key_of(object),
+        match (delta.object(), delta.object_name()) {
+            (Some(object), _) => self.key_of(object),
+            // Nothing but the name is known.
+            (None, Some(name)) => Ok(name.clone()),
             // What is about no object is never keyed.
-            (_, None) => Ok(ObjectName::cluster("")),
+            (None, None) => Ok(ObjectName::cluster("")),
         }
     }
 
-    /// Marks how far the store has come when all that is queued now is popped.
+    /// Marks how far the store has come when all that is queued now is popped. Of several marks in a
+    /// row the last of each source counts.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
-        if matches!(self.keys.back(), Some(Slot::Bookmark(from, _)) if *from == source) {
-            self.keys.pop_back();
+        if revision.is_unset() {
+            return;
+        }
+        for slot in self.keys.iter_mut().rev() {
+            match slot {
+                Slot::Key(_) => break,
+                Slot::Bookmark(from, reached) if *from == source => {
+                    *reached = revision;
+                    return;
+                }
+                Slot::Bookmark(..) => {}
+            }
         }
         self.keys.push_back(Slot::Bookmark(source, revision));
     }
@@ -284,9 +303,16 @@ impl<K> DeltaFifo<K> {
             return (None, None);
         };
         self.waiting -= deltas.len();
-        let source = deltas[0].source;
-        let in_initial_list = self.population.is_initial(source);
-        let completes = self.population.popped(source);
+        let sources: BTreeSet<SourceId> = deltas.iter().map(|delta| delta.source).collect();
+        let initial = |source: &SourceId| self.population.is_initial(*source);
+        let in_initial_list = sources.iter().any(initial);
+        let mut completes = None;
+        for source in sources {
+            match self.population.popped(source) {
+                Some(source) if completes.is_none() => completes = Some(source),
+                another => self.completed.extend(another),
+            }
+        }
         let popped = Popped {
             name,
             deltas,
@@ -295,33 +321,47 @@ impl<K> DeltaFifo<K> {
         (Some(popped), completes)
     }
 
-    fn keyed(&self, objects: Vec<Object<K>>) -> Result<Vec<(ObjectName, Object<K>)>, KeyError<K>> {
-        let keyed = objects
-            .into_iter()
-            .map(|object| Ok((self.key_of(&object)?, object)));
-        keyed.collect()
-    }
-
     /// Queued keys of one source that are not in `listed`, with the newest state queued of each.
     fn queued_and_gone(
         &self,
         source: SourceId,
         listed: &BTreeSet<ObjectName>,
-    ) -> Vec<(ObjectName, Option<Object<K>>)> {
+    ) -> Vec<(ObjectName, Deleted<K>)> {
         let gone = self.keys().filter(|key| !listed.contains(*key));
         gone.filter_map(|key| {
             let newest = self.items.get(key)?.last()?;
-            (newest.source == source).then(|| (key.clone(), newest.object().cloned()))
+            let deleted = Deleted::FinalStateUnknown {
+                name: newest.object_name()?.clone(),
+                last_known: newest.object().cloned(),
+            };
+            (newest.source == source).then(|| (key.clone(), deleted))
         })
         .collect()
     }
 
-    fn tombstone(&mut self, source: SourceId, name: ObjectName, last_known: Option<Object<K>>) {
-        let deleted = Deleted::FinalStateUnknown {
-            name: name.clone(),
-            last_known,
-        };
-        self.queue(name, Delta::new(source, DeltaKind::Deleted(deleted)));
+    /// Queues the items of a list; their keys, and what has none.
+    fn queue_items(
+        &mut self,
+        source: SourceId,
+        objects: Vec<Object<K>>,
+    ) -> (BTreeSet<ObjectName>, Vec<KeyError<K>>) {
+        let mut listed = BTreeSet::new();
+        let mut errors = Vec::new();
+        for object in objects {
+            match self.key_of(&object) {
+                Ok(key) => {
+                    let kind = if self.emit_replaced {
+                        DeltaKind::Replaced(object)
+                    } else {
+                        DeltaKind::Sync(object)
+                    };
+                    listed.insert(key.clone());
+                    self.queue(key, Delta::new(source, kind));
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        (listed, errors)
     }
 }
 
@@ -333,46 +373,71 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
                 self.bookmark(delta.source, revision);
                 Ok(())
             }
-            _ => {
+            DeltaKind::SyncAll => {
+                self.resync(known);
+                Ok(())
+            }
+            DeltaKind::ReplacedAll { objects, revision } => {
+                let source = delta.source;
+                let list = Replaced {
+                    source,
+                    objects,
+                    revision,
+                };
+                let replaced = self.replace(list, known);
+                replaced.map_err(|KeyErrors(mut errors)| errors.swap_remove(0))
+            }
+            DeltaKind::Added(_)
+            | DeltaKind::Updated(_)
+            | DeltaKind::Replaced(_)
+            | DeltaKind::Sync(_) => {
+                let source = delta.source;
+                let told = matches!(delta.kind, DeltaKind::Added(_) | DeltaKind::Updated(_));
+                let revision = delta.object().map(|object| object.revision().clone());
                 let key = self.delta_key(&delta)?;
-                self.population.change_before_list(delta.source);
+                self.population.change_before_list(source);
                 self.queue(key, delta);
+                self.bookmark(source, revision.filter(|_| told).unwrap_or_default());
                 Ok(())
             }
         }
     }
 
-    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
         let Replaced {
             source,
             objects,
             revision,
         } = list;
-        let objects = self.keyed(objects)?;
-        let listed: BTreeSet<ObjectName> = objects.iter().map(|(key, _)| key.clone()).collect();
-        for (key, object) in objects {
-            let kind = if self.emit_replaced {
-                DeltaKind::Replaced(object)
-            } else {
-                DeltaKind::Sync(object)
-            };
-            self.queue(key, Delta::new(source, kind));
-        }
+        let (listed, errors) = self.queue_items(source, objects);
         let mut gone = self.queued_and_gone(source, &listed);
         known.for_each(&mut |from, name, object| {
-            if from == source && !listed.contains(name) && !self.items.contains_key(name) {
-                gone.push((name.clone(), Some(object.clone())));
+            // A known object that the key function can't name was never queued either.
+            if from == source
+                && let Ok(key) = self.key_of(object)
+                && !listed.contains(&key)
+                && !self.items.contains_key(&key)
+            {
+                let deleted = Deleted::FinalStateUnknown {
+                    name: name.clone(),
+                    last_known: Some(object.clone()),
+                };
+                gone.push((key, deleted));
             }
         });
         let initial = listed.len() + gone.len();
-        for (name, last_known) in gone {
-            self.tombstone(source, name, last_known);
+        for (key, deleted) in gone {
+            self.queue(key, Delta::new(source, DeltaKind::Deleted(deleted)));
         }
         if self.population.list(source, initial) && initial == 0 {
             self.completed.push_back(source);
         }
         self.bookmark(source, revision);
-        Ok(())
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(KeyErrors(errors))
+        }
     }
 
     fn resync(&mut self, known: &dyn Known<K>) {
@@ -387,36 +452,39 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
     }
 
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
-        if let Some(source) = self.completed.pop_front() {
-            return Some(Batch {
-                deltas: Vec::new(),
-                in_initial_list: true,
-                completes: Some(source),
-            });
+        let mut batch = Batch {
+            deltas: Vec::new(),
+            in_initial_list: false,
+            completes: self.completed.pop_front(),
+            reached: Vec::new(),
+        };
+        if batch.completes.is_some() {
+            batch.in_initial_list = true;
+            return Some(batch);
         }
         if room == 0 {
             return None;
         }
+        // One unit, with what marks how far the store has come around it.
         loop {
-            match self.keys.pop_front()? {
-                Slot::Bookmark(source, revision) => {
-                    return Some(Batch {
-                        deltas: vec![Delta::new(source, DeltaKind::Bookmark { revision })],
-                        in_initial_list: false,
-                        completes: None,
-                    });
-                }
-                Slot::Key(name) => {
+            match self.keys.pop_front() {
+                Some(Slot::Bookmark(source, revision)) => batch.reached.push((source, revision)),
+                Some(Slot::Key(name)) if batch.deltas.is_empty() => {
                     if let (Some(popped), completes) = self.take(name) {
-                        return Some(Batch {
-                            deltas: popped.deltas,
-                            in_initial_list: popped.in_initial_list,
-                            completes,
-                        });
+                        batch.deltas = popped.deltas;
+                        batch.in_initial_list = popped.in_initial_list;
+                        batch.completes = completes;
                     }
                 }
+                Some(next) => {
+                    self.keys.push_front(next);
+                    break;
+                }
+                None => break,
             }
         }
+        let empty = batch.deltas.is_empty() && batch.reached.is_empty();
+        (!empty).then_some(batch)
     }
 
     fn len(&self) -> usize {
@@ -434,6 +502,9 @@ fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;
     };
+    if older.source != newer.source {
+        return;
+    }
     let (DeltaKind::Deleted(older), DeltaKind::Deleted(_)) = (&older.kind, &newer.kind) else {
         return;
     };

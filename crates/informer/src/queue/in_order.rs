@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{BATCH, Batch, KeyError, Population, Queue, Replaced};
+use super::{BATCH, Batch, KeyError, KeyErrors, Population, Queue, Replaced, reached};
 use crate::{
     object::{Known, ObjectName, SourceId},
     reflector::{Delta, DeltaKind, DeltaType},
@@ -65,17 +65,17 @@ impl<K> InOrder<K> {
             _ => None,
         };
         Some(Batch {
+            reached: reached(std::slice::from_ref(&delta)),
             deltas: vec![delta],
             in_initial_list,
             completes,
         })
     }
 
-    /// How many changes at the head may be applied together: of single objects, of different ones,
-    /// and of one mind about belonging to a first list.
+    /// How many changes at the head may be applied together: of single objects, and of different ones.
+    /// (They are of one mind about belonging to a first list: that is one change by itself.)
     fn batchable(&self, room: usize) -> usize {
         let mut names: Vec<&ObjectName> = Vec::new();
-        let mut initial = None;
         let mut count = 0;
         #[expect(
             clippy::disallowed_types,
@@ -86,10 +86,6 @@ impl<K> InOrder<K> {
             let Some(name) = delta.object_name() else {
                 break;
             };
-            let is_initial = self.population.is_initial(delta.source);
-            if *initial.get_or_insert(is_initial) != is_initial {
-                break;
-            }
             // Up to a few names, comparing beats hashing.
             let is_new = if names.len() < 8 {
                 !names.contains(&name)
@@ -113,14 +109,19 @@ impl<K> InOrder<K> {
 
 impl<K: Send + Sync> Queue<K> for InOrder<K> {
     fn push(&mut self, delta: Delta<K>, _: &dyn Known<K>) -> Result<(), KeyError<K>> {
-        if delta.delta_type() != DeltaType::Bookmark {
-            self.population.change_before_list(delta.source);
+        match delta.delta_type() {
+            DeltaType::Bookmark => {}
+            DeltaType::SyncAll => self.syncs += 1,
+            DeltaType::ReplacedAll => {
+                self.population.list(delta.source, 1);
+            }
+            _ => self.population.change_before_list(delta.source),
         }
         self.items.push_back(delta);
         Ok(())
     }
 
-    fn replace(&mut self, list: Replaced<K>, _: &dyn Known<K>) -> Result<(), KeyError<K>> {
+    fn replace(&mut self, list: Replaced<K>, _: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
         let Replaced {
             source,
             objects,
@@ -149,12 +150,13 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
             return self.take_single();
         }
         let in_initial_list = self.population.is_initial(self.items[0].source);
-        let deltas = self.items.drain(..count).collect();
+        let deltas: Vec<_> = self.items.drain(..count).collect();
         // A burst's memory is not kept: what is left decides.
         if self.items.capacity() > 4 * BATCH && self.items.len() < self.items.capacity() / 4 {
             self.items.shrink_to(2 * self.items.len());
         }
         Some(Batch {
+            reached: reached(&deltas),
             deltas,
             in_initial_list,
             completes: None,

@@ -82,6 +82,9 @@ fn show(batch: &Batch<K>) -> String {
     if batch.completes.is_some() {
         line += " completes";
     }
+    for (_, revision) in &batch.reached {
+        line += &format!(" → {revision}");
+    }
     line
 }
 

@@ -11,7 +11,7 @@ use super::{Shared, SharedInformer};
 use crate::{
     controller::{CHANNEL_CAPACITY, Controller, Parts},
     decode::{Decoder, Transform},
-    indexer::{self, Indexers},
+    indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
     object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
@@ -26,7 +26,7 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     name: Arc<str>,
-    indexers: Indexers<K>,
+    store: (Indexer<K>, IndexerWriter<K>),
     queue: Box<dyn Queue<K>>,
     resync: Duration,
     transform: Option<Transform<K>>,
@@ -57,7 +57,7 @@ where
             sources: vec![source],
             dyntype,
             name: Arc::from(place.to_string()),
-            indexers: Indexers::new(),
+            store: indexer::empty(),
             queue: Box::new(InOrder::new()),
             resync: Duration::ZERO,
             transform: None,
@@ -89,9 +89,12 @@ where
     }
 
     /// The indices to begin with. More can be added at any time.
-    pub fn indexers(mut self, indexers: Indexers<K>) -> Self {
-        self.indexers = indexers;
-        self
+    ///
+    /// # Errors
+    /// Two of them have the same name.
+    pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
+        self.store = indexer::new(indexers)?;
+        Ok(self)
     }
 
     /// The queue between reflectors and store; by default [`InOrder`].
@@ -177,7 +180,7 @@ where
         )]
         let (commands, to_obey) = mpsc::unbounded_channel();
         let (deltas, arriving) = mpsc::channel(CHANNEL_CAPACITY);
-        let (indexer, mut writer) = indexer::new(self.indexers);
+        let (indexer, mut writer) = self.store;
         writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

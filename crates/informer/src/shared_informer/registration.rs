@@ -14,7 +14,7 @@ use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
     object::{Deleted, Object},
-    processor::{Buffer, EndGuard, ListenerId, NewListener, Tells, listen},
+    processor::{Buffer, Closer, EndGuard, ListenerId, NewListener, Tells, listen},
     status::WaitForSync,
 };
 
@@ -128,6 +128,7 @@ where
         } = self;
         let name: Arc<str> = Arc::from(name);
         let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
+        informer.await_idle(&buffer);
         let (tell_synced, synced) = watch::channel(false);
         let ended = EndGuard::new(&buffer);
         let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
@@ -142,6 +143,7 @@ where
             resync,
             tells,
             task: Some(task),
+            closer: Closer::new(&buffer),
         }))?;
         Ok(Registration {
             informer,
@@ -185,16 +187,25 @@ where
     }
 }
 
-/// Runs a listener on a thread of its own, and ends when it does.
+/// Runs a listener on a thread of its own, and ends when it does. Dropped before, it cuts the
+/// listener off at its next await.
 async fn on_thread(
     listening: impl Future<Output = ()> + Send + 'static,
     name: Arc<str>,
     runtime: Handle,
 ) {
     let (tell_end, end) = oneshot::channel::<()>();
+    let (_wanted, unwanted) = oneshot::channel::<()>();
     let thread = std::thread::Builder::new().name(format!("handler {name}"));
     let spawned = thread.spawn(move || {
-        runtime.block_on(listening);
+        runtime.block_on(async move {
+            tokio::select! {
+                biased;
+                () = listening => {}
+                // Nobody sends: the other end is dropped with the listener's task.
+                _ = unwanted => {}
+            }
+        });
         drop(tell_end);
     });
     match spawned {

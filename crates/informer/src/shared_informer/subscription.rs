@@ -14,7 +14,7 @@ use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::Event,
-    processor::{EndGuard, ListenerId, NewListener, Tells},
+    processor::{Closer, EndGuard, ListenerId, NewListener, Tells},
 };
 
 /// What is in the cache, then everything after it, as a stream that ends with the informer.
@@ -58,6 +58,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
             resync: None,
             tells: Tells::News,
             task: None,
+            closer: Closer::new(&buffer),
         }))?;
         let ended = EndGuard::new(&buffer);
         let events = stream::unfold((ended, None), async move |(ended, mut expansion)| {

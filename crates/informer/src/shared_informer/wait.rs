@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::SharedInformer;
-use crate::object::ResourceVersion;
+use crate::{clock, object::ResourceVersion};
 
 /// Resolves when a cache has come as far as a revision.
 pub type WaitForRevision = BoxFuture<'static, Result<(), RevisionError>>;
@@ -46,7 +46,7 @@ pub(super) fn for_revision<K: Send + Sync + 'static>(
 ) -> WaitForRevision {
     Box::pin(async move {
         let applied = Arc::clone(&informer.shared.applied);
-        let deadline = Instant::now() + deadline;
+        let deadline = clock::from_now(deadline);
         loop {
             let next = applied.notified();
             let reached = informer.last_sync_resource_version();

@@ -3,13 +3,10 @@
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout_at},
-};
+use tokio::{sync::watch, time::timeout_at};
 
-use super::{Status, StatusReader};
-use crate::transport::Retry;
+use super::{Activity, Status, StatusReader};
+use crate::{clock, transport::Retry};
 
 /// Waits for an informer or a handler to have synced; resolves when awaited.
 ///
@@ -105,26 +102,35 @@ impl WaitForSync {
     }
 
     async fn wait(mut self) -> Result<(), SyncError> {
-        let deadline = self.deadline.map(|deadline| Instant::now() + deadline);
-        let until = async {
-            match &mut self.handler {
-                Some(handler) => {
-                    let told = handler.wait_for(|synced| *synced).await.is_ok();
-                    told.then_some(()).ok_or(SyncFailure::Stopped)
-                }
-                None => Ok(()),
-            }
-        };
+        let deadline = self.deadline.map(clock::from_now);
         let fail_fast = self.fail_fast;
         let waiting = async {
-            let ended = self.status.wait_for(|status| {
+            let informer = self.status.wait_for(|status| {
                 status.synced || status.is_stopped() || (fail_fast && is_hopeless(status))
             });
-            let status = ended.await.ok_or(SyncFailure::Stopped)?;
-            match status.synced {
-                true => until.await,
-                false if status.is_stopped() => Err(SyncFailure::Stopped),
-                false => Err(SyncFailure::Refused),
+            let informer = async {
+                match informer.await {
+                    Some(status) if status.synced => Ok(()),
+                    Some(status) if !status.is_stopped() => Err(SyncFailure::Refused),
+                    _ => Err(SyncFailure::Stopped),
+                }
+            };
+            let Some(handler) = &mut self.handler else {
+                return informer.await;
+            };
+            // A handler that was removed never syncs, whatever becomes of the informer.
+            let told = async {
+                let told = handler.wait_for(|synced| *synced).await.is_ok();
+                told.then_some(()).ok_or(SyncFailure::Stopped)
+            };
+            tokio::pin!(told);
+            tokio::select! {
+                biased;
+                told = &mut told => told,
+                informer = informer => {
+                    informer?;
+                    told.await
+                }
             }
         };
         let result = match (deadline, self.deadline) {
@@ -141,10 +147,13 @@ impl WaitForSync {
     }
 }
 
+/// Whether some source is failing right now in a way that trying again does not change.
 fn is_hopeless(status: &Status) -> bool {
-    status
-        .last_error()
-        .is_some_and(|error| error.retry() == Retry::GiveUp)
+    status.sources.iter().any(|source| {
+        let error = source.last_error.as_ref();
+        matches!(source.activity, Activity::BackingOff { .. })
+            && error.is_some_and(|error| error.retry() == Retry::GiveUp)
+    })
 }
 
 impl IntoFuture for WaitForSync {

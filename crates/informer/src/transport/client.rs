@@ -176,6 +176,15 @@ impl<K> ListWatch<K> {
             query.append_pair("watch", "true");
         }
         let namespace = match &self.namespace {
+            // Anything else would become another path.
+            Some(namespace)
+                if !namespace
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'-') =>
+            {
+                let message = format!("{namespace:?} is no name of a namespace");
+                return Err(Error::new(Class::Invalid, message));
+            }
             Some(namespace) => format!("namespaces/{namespace}/"),
             None => String::new(),
         };

@@ -100,7 +100,8 @@ impl Error {
         self.retry_after
     }
 
-    /// What it calls for.
+    /// What it calls for when it ends a watch that was open. (One that was not opened is listed for
+    /// again, except after 429 and a refused connection.)
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion => Retry::Relist,
@@ -160,8 +161,11 @@ impl std::error::Error for Error {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StatusBody {
+    #[serde(deserialize_with = "null_as_default")]
     code: u16,
+    #[serde(deserialize_with = "null_as_default")]
     reason: String,
+    #[serde(deserialize_with = "null_as_default")]
     message: String,
     #[serde(deserialize_with = "null_as_default")]
     details: StatusDetails,
@@ -178,7 +182,9 @@ struct StatusDetails {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StatusCause {
+    #[serde(deserialize_with = "null_as_default")]
     reason: String,
+    #[serde(deserialize_with = "null_as_default")]
     message: String,
 }
 
@@ -260,6 +266,11 @@ mod tests {
                 Class::Timeout,
             ),
             (403, "{}", Class::Forbidden),
+            (
+                200,
+                r#"{"code":410,"reason":null,"message":null}"#,
+                Class::Expired,
+            ),
             (422, "{}", Class::Invalid),
             (500, "{}", Class::Server),
         ];

@@ -1,5 +1,7 @@
 //! A list in pages behind one call, as a pure machine: which request comes next.
 
+use std::collections::BTreeSet;
+
 use super::{Class, ListEnd, ListOptions};
 use crate::object::ResourceVersion;
 
@@ -15,6 +17,9 @@ pub(crate) struct Pager {
     next: ListOptions,
     pages: u32,
     revision: ResourceVersion,
+    paginated: bool,
+    /// Tokens that the server has sent; one that comes again would lead round in circles.
+    seen: BTreeSet<String>,
     fell_back: bool,
 }
 
@@ -36,6 +41,8 @@ impl Pager {
             first: options,
             pages: 0,
             revision: ResourceVersion::UNSET,
+            paginated: false,
+            seen: BTreeSet::new(),
             fell_back: false,
         }
     }
@@ -52,7 +59,7 @@ impl Pager {
 
     /// Whether the list came, or comes, in more than one page.
     pub(crate) fn is_paginated(&self) -> bool {
-        self.pages > 1 || self.next.continue_token.is_some()
+        self.paginated
     }
 
     /// Pages received so far.
@@ -69,7 +76,8 @@ impl Pager {
             self.next.continue_token = None;
             return AfterPage::Done(self.revision.clone());
         };
-        if self.next.continue_token.as_ref() == Some(&token) {
+        self.paginated = true;
+        if !self.seen.insert(token.clone()) {
             return AfterPage::Endless;
         }
         self.next.continue_token = Some(token);
@@ -85,6 +93,7 @@ impl Pager {
         }
         self.fell_back = true;
         self.pages = 0;
+        self.seen.clear();
         self.next = ListOptions {
             limit: None,
             ..self.first.clone()
@@ -152,6 +161,7 @@ mod tests {
     fn a_token_that_comes_again_ends_the_list() {
         let mut pager = Pager::new(first());
         assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
+        assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
         assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::Endless);
     }
 

@@ -488,7 +488,8 @@ async fn a_filter_turns_updates_into_adds_and_deletes() {
         + default/b@7 false
         ~ default/b@7 → 8
         - default/b@10
-    "#]].assert_eq(&trace.take());
+    "#]]
+    .assert_eq(&trace.take());
     informer.stop().await;
 }
 

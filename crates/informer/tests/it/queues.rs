@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler,
     object::Known,
-    queue::{Batch, DeltaFifo, InOrder, KeyError, Queue, Replaced},
+    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
     reflector::Delta,
     shared_informer::ListenerBuffer,
 };
@@ -28,7 +28,7 @@ impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
         &mut self,
         list: Replaced<Pod>,
         known: &dyn Known<Pod>,
-    ) -> Result<(), KeyError<Pod>> {
+    ) -> Result<(), KeyErrors<Pod>> {
         self.0.replace(list, known)
     }
 

@@ -48,7 +48,8 @@ fn indices_do_not_mix() {
     let initial = |map: &K| [map.name_any()[..1].to_owned()];
     let (indexer, mut writer) = new(Indexers::new()
         .with("colour", colours)
-        .with("initial", initial));
+        .with("initial", initial))
+    .unwrap();
     writer
         .replace([map("a/red x"), map("a/x red"), map("b/xy red,x")], 1)
         .unwrap();
@@ -103,7 +104,7 @@ fn an_index_that_is_not_there_is_an_error_everywhere() {
 
 #[test]
 fn an_index_can_be_added_to_objects_and_is_as_if_it_had_always_been_there() {
-    let (indexer, mut writer) = new(Indexers::new());
+    let (indexer, mut writer) = new(Indexers::new()).unwrap();
     let objects = [
         object("a/x@1 red"),
         broken("a/y@2"),
@@ -176,7 +177,7 @@ fn a_function_is_asked_once_per_state_and_never_on_removal() {
             colours(map)
         }
     };
-    let (indexer, mut writer) = new(Indexers::new().with("colour", counted));
+    let (indexer, mut writer) = new(Indexers::new().with("colour", counted)).unwrap();
     let asked = |writer: &mut IndexerWriter<K>, kind| {
         writer.apply(batch(0, [kind]));
         calls.swap(0, Ordering::Relaxed)
@@ -222,7 +223,8 @@ fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
     };
     let (indexer, mut writer) = new(Indexers::new()
         .try_with("picky", picky)
-        .with("colour", colours));
+        .with("colour", colours))
+    .unwrap();
     let applied = writer.apply(batch(
         0,
         [kind("list 3: a/x@1 fail | a/y@2 panic | a/z@3 red")],

@@ -13,8 +13,8 @@ use super::{Heard, World, added, buffer, object, show};
 use crate::{
     event_handler::{Callbacks, Event, EventHandler},
     processor::{
-        Buffer, Closing, EndGuard, ListenerBuffer, ListenerId, NewListener, Notification, Tells,
-        listen,
+        Buffer, Closer, Closing, EndGuard, ListenerBuffer, ListenerId, NewListener, Notification,
+        Tells, listen,
     },
     reflector::DeltaKind,
 };
@@ -167,6 +167,7 @@ async fn a_drain_ends_at_its_deadline_and_what_is_left_is_counted() {
         );
         let new = NewListener {
             id: ListenerId(0),
+            closer: Closer::new(&buffer),
             buffer,
             resync: None,
             tells: Tells::News,

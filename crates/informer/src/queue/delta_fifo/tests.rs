@@ -21,10 +21,10 @@ fn all_deltas_of_a_key_come_out_as_one_unit_and_the_key_keeps_its_place() {
     check(
         "add a@1; add b@2; update a@3; delete a@4; add c@5; pop all",
         &expect![[r#"
-        [Added a@1, Updated a@3, Deleted a@4]
-        [Added b@2]
-        [Added c@5]
-    "#]],
+            [Added a@1, Updated a@3, Deleted a@4] → 1
+            [Added b@2] → 4
+            [Added c@5] → 5
+        "#]],
     );
 }
 
@@ -33,43 +33,45 @@ fn of_two_deletions_in_a_row_the_one_that_knows_more_is_kept() {
     check(
         "known a@1; delete a@2; tombstone a@1; pop all",
         &expect![[r#"
-        [Deleted a@2]
-    "#]],
+            [Deleted a@2] → 2
+        "#]],
     );
     check(
         "known a@1; tombstone a@1; delete a@2; pop all",
         &expect![[r#"
-        [Deleted a@2]
-    "#]],
+            [Deleted a@2] → 2
+        "#]],
     );
     check(
         "known a@1; delete a@2; delete a@3; pop all",
         &expect![[r#"
-        [Deleted a@2]
-    "#]],
+            [Deleted a@2] → 3
+        "#]],
     );
     check(
         "known a@1; delete a@2; add a@3; delete a@4; pop all",
         &expect![[r#"
-        [Deleted a@2, Added a@3, Deleted a@4]
-    "#]],
+            [Deleted a@2, Added a@3, Deleted a@4] → 4
+        "#]],
     );
 }
 
 #[test]
 fn a_deletion_counts_only_if_the_key_is_queued_or_known() {
-    check("delete a@1; pop all", &expect![""]);
+    check("delete a@1; pop all", &expect![[r#"
+        [] → 1
+    "#]]);
     check(
         "add a@1; delete a@2; pop all",
         &expect![[r#"
-        [Added a@1, Deleted a@2]
-    "#]],
+            [Added a@1, Deleted a@2] → 2
+        "#]],
     );
     check(
         "known a@1; delete a@2; pop all",
         &expect![[r#"
-        [Deleted a@2]
-    "#]],
+            [Deleted a@2] → 2
+        "#]],
     );
 }
 
@@ -78,12 +80,11 @@ fn a_list_queues_its_items_then_a_tombstone_for_what_vanished() {
     check(
         "known a@1 b@1 c@1; replace 9: a@2 d@1; pop all",
         &expect![[r#"
-        [Replaced a@2] initial
-        [Replaced d@1] initial
-        [Tombstone b@1] initial
-        [Tombstone c@1] initial completes
-        [Bookmark 9]
-    "#]],
+            [Replaced a@2] initial
+            [Replaced d@1] initial
+            [Tombstone b@1] initial
+            [Tombstone c@1] initial completes → 9
+        "#]],
     );
 }
 
@@ -92,16 +93,14 @@ fn a_tombstone_carries_the_newest_queued_state() {
     check(
         "known a@1; update a@2; update a@3; replace 9:; pop all",
         &expect![[r#"
-        [Updated a@2, Updated a@3, Tombstone a@3]
-        [Bookmark 9]
-    "#]],
+            [Updated a@2, Updated a@3, Tombstone a@3] → 9
+        "#]],
     );
     check(
         "add a@1; replace 9:; pop all",
         &expect![[r#"
-        [Added a@1, Tombstone a@1]
-        [Bookmark 9]
-    "#]],
+            [Added a@1, Tombstone a@1] → 9
+        "#]],
     );
 }
 
@@ -110,16 +109,14 @@ fn a_deletion_that_is_queued_already_stays_the_only_one() {
     check(
         "known a@1; delete a@2; replace 9:; replace 10:; pop all",
         &expect![[r#"
-        [Deleted a@2]
-        [Bookmark 10]
-    "#]],
+            [Deleted a@2] → 10
+        "#]],
     );
     check(
         "known a@1; replace 9:; replace 10:; pop all",
         &expect![[r#"
-        [Tombstone a@1] initial completes
-        [Bookmark 10]
-    "#]],
+            [Tombstone a@1] initial completes → 10
+        "#]],
     );
 }
 
@@ -128,9 +125,8 @@ fn a_recreated_object_is_deleted_and_replaced() {
     check(
         "known a@1; delete a@2; replace 9: a@5; pop all",
         &expect![[r#"
-        [Deleted a@2, Replaced a@5]
-        [Bookmark 9]
-    "#]],
+            [Deleted a@2, Replaced a@5] → 9
+        "#]],
     );
 }
 
@@ -144,8 +140,7 @@ fn items_of_a_list_come_as_sync_if_asked_for() {
     );
     expect![[r#"
         [Sync a@1] initial
-        [Tombstone b@1] initial completes
-        [Bookmark 9]
+        [Tombstone b@1] initial completes → 9
     "#]]
     .assert_eq(&trace);
 }
@@ -155,10 +150,10 @@ fn a_resync_passes_over_keys_with_waiting_deltas() {
     check(
         "known a@1 b@1 c@1; update b@2; delete c@2; resync; resync; pop all",
         &expect![[r#"
-        [Updated b@2]
-        [Deleted c@2]
-        [Sync a@1]
-    "#]],
+            [Updated b@2] → 2
+            [Deleted c@2] → 2
+            [Sync a@1]
+        "#]],
     );
 }
 
@@ -167,10 +162,9 @@ fn without_known_objects_a_resync_does_nothing_and_vanished_ones_are_missed() {
     check(
         "replace 1: a@1; resync; pop all; replace 2:; pop all",
         &expect![[r#"
-        [Replaced a@1] initial completes
-        [Bookmark 1]
-        [Bookmark 2]
-    "#]],
+            [Replaced a@1] initial completes → 1
+            [] → 2
+        "#]],
     );
 }
 
@@ -179,22 +173,22 @@ fn it_has_synced_when_the_first_list_and_its_tombstones_are_popped() {
     check(
         "synced?; known b@1; replace 9: a@1 a@2; synced?; pop; synced?; pop; synced?",
         &expect![[r#"
-        not synced
-        not synced
-        [Replaced a@1, Replaced a@2] initial
-        not synced
-        [Tombstone b@1] initial completes
-        synced
-    "#]],
+            not synced
+            not synced
+            [Replaced a@1, Replaced a@2] initial
+            not synced
+            [Tombstone b@1] initial completes → 9
+            synced
+        "#]],
     );
     check(
         "replace 1:; synced?; pop; pop; pop",
         &expect![[r#"
-        synced
-        [] initial completes
-        [Bookmark 1]
-        nothing
-    "#]],
+            synced
+            [] initial completes
+            [] → 1
+            nothing
+        "#]],
     );
     check(
         "add a@1; synced?",
@@ -209,10 +203,9 @@ fn a_bookmark_comes_when_all_before_it_is_popped_and_only_the_last_of_a_row() {
     check(
         "add a@1; bookmark 2; bookmark 3; add b@4; update a@5; pop all",
         &expect![[r#"
-        [Added a@1, Updated a@5]
-        [Bookmark 3]
-        [Added b@4]
-    "#]],
+            [Added a@1, Updated a@5] → 3
+            [Added b@4] → 5
+        "#]],
     );
 }
 
@@ -277,13 +270,11 @@ fn an_object_without_a_key_is_an_error_that_carries_it() {
         objects: vec![object("good@1"), object("bad@7")],
         revision: 9.into(),
     };
-    fifo.replace(list, &()).unwrap_err();
-    assert!(
-        fifo.is_empty(),
-        "nothing of a list with an unnamed object is queued"
-    );
-    fifo.push(Delta::added(object("good@1"))).unwrap();
+    let errors = fifo.replace(list, &()).unwrap_err();
+    let nameless: Vec<_> = errors.0.iter().map(|error| format!("{:?}", error.object)).collect();
+    assert_eq!(nameless, ["bad@7"]);
     assert_eq!(fifo.pop().unwrap().name.as_str(), "key-of-good");
+    assert!(fifo.is_empty(), "what has no key is left out");
 }
 
 #[test]

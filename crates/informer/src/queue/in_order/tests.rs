@@ -14,8 +14,8 @@ fn every_change_comes_out_in_the_order_of_arrival() {
     check(
         "add a@1; add b@2; update a@3; delete b@4; add c@5; pop all",
         &expect![[r#"
-            [Added a@1, Added b@2]
-            [Updated a@3, Deleted b@4, Added c@5]
+            [Added a@1, Added b@2] → 2
+            [Updated a@3, Deleted b@4, Added c@5] → 5
         "#]],
     );
 }
@@ -25,8 +25,8 @@ fn a_deletion_of_an_unknown_object_is_queued() {
     check(
         "delete a@1; pop all",
         &expect![[r#"
-        [Deleted a@1]
-    "#]],
+            [Deleted a@1] → 1
+        "#]],
     );
 }
 
@@ -35,12 +35,12 @@ fn a_list_is_one_message_behind_what_came_before() {
     check(
         "add a@1; bookmark 2; replace 5: a@1 b@4; replace 6:; add c@7; pop all",
         &expect![[r#"
-        [Added a@1]
-        [Bookmark 2]
-        [ReplacedAll 5: a@1 b@4]
-        [ReplacedAll 6:]
-        [Added c@7]
-    "#]],
+            [Added a@1] → 1
+            [Bookmark 2] → 2
+            [ReplacedAll 5: a@1 b@4]
+            [ReplacedAll 6:]
+            [Added c@7] → 7
+        "#]],
     );
 }
 
@@ -51,10 +51,10 @@ fn everything_up_to_the_end_of_the_first_list_is_initial() {
         &expect![[r#"
             not synced
             not synced
-            [Bookmark 1] initial
+            [Bookmark 1] initial → 1
             [ReplacedAll 5: a@1 b@4] initial completes
             synced
-            [Added c@6]
+            [Added c@6] → 6
             [ReplacedAll 9:]
         "#]],
     );
@@ -77,10 +77,10 @@ fn a_change_before_any_list_passes_for_the_first_list() {
     check(
         "add a@1; synced?; replace 2: a@1; pop all",
         &expect![[r#"
-        synced
-        [Added a@1]
-        [ReplacedAll 2: a@1]
-    "#]],
+            synced
+            [Added a@1] → 1
+            [ReplacedAll 2: a@1]
+        "#]],
     );
 }
 
@@ -89,11 +89,11 @@ fn at_most_one_resync_waits_and_it_stands_behind_the_newer_states() {
     check(
         "known a@1; update a@2; resync; resync; update a@3; pop all; resync; pop all",
         &expect![[r#"
-        [Updated a@2]
-        [SyncAll]
-        [Updated a@3]
-        [SyncAll]
-    "#]],
+            [Updated a@2] → 2
+            [SyncAll]
+            [Updated a@3] → 3
+            [SyncAll]
+        "#]],
     );
 }
 
@@ -102,17 +102,17 @@ fn a_batch_ends_at_its_size_at_the_room_and_at_a_name_it_has() {
     let script = "add a@1; add b@1; add c@1; add d@1; add a@2; add e@1; pop 2; pop all";
     let mut queue = InOrder::new().batch_size(3);
     expect![[r#"
-        [Added a@1, Added b@1]
-        [Added c@1, Added d@1, Added a@2]
-        [Added e@1]
+        [Added a@1, Added b@1] → 1
+        [Added c@1, Added d@1, Added a@2] → 2
+        [Added e@1] → 1
     "#]]
     .assert_eq(&play(&mut queue, InOrder::has_synced, script));
     check(
         "add a@1; pop 0; pop",
         &expect![[r#"
-        nothing
-        [Added a@1]
-    "#]],
+            nothing
+            [Added a@1] → 1
+        "#]],
     );
 }
 
@@ -124,7 +124,7 @@ fn a_large_batch_ends_at_a_name_it_has() {
     let trace = play(&mut InOrder::new(), InOrder::has_synced, &script);
     let lines: Vec<&str> = trace.lines().collect();
     assert_eq!(lines[0].matches("Added").count(), 20);
-    assert_eq!(lines[1], "[Updated n3@2, Added z@1]");
+    assert_eq!(lines[1], "[Updated n3@2, Added z@1] → 1");
 }
 
 #[test]

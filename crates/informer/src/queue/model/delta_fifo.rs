@@ -10,6 +10,8 @@ struct Keys {
     /// First lists that had nothing.
     empty_lists: Vec<u32>,
     sync: Sync,
+    /// How far the store has come with the last unit.
+    reached: Vec<(u32, String)>,
 }
 
 enum Slot {
@@ -48,17 +50,30 @@ impl Keys {
     fn change(&mut self, key: &str, change: Change, known: bool) {
         self.sync.populate(source_of(key));
         let is_gone = matches!(change.0, "Deleted" | "Tombstone");
+        let told = (change.0 != "Tombstone").then(|| change.1.clone());
         if !is_gone || known || self.deltas(key).is_some() {
             self.queue(key, change);
         }
+        if let Some(revision) = told {
+            self.bookmark(source_of(key), revision);
+        }
     }
 
-    fn bookmark(&mut self, source: u32, revision: u64) {
-        if matches!(self.slots.last(), Some(Slot::Bookmark(from, _)) if *from == source) {
-            self.slots.pop();
+    fn bookmark(&mut self, source: u32, revision: String) {
+        let behind_keys = self
+            .slots
+            .iter()
+            .rposition(|slot| matches!(slot, Slot::Key(..)));
+        let marks = &mut self.slots[behind_keys.map_or(0, |at| at + 1)..];
+        for mark in marks {
+            if let Slot::Bookmark(from, reached) = mark
+                && *from == source
+            {
+                *reached = revision;
+                return;
+            }
         }
-        self.slots
-            .push(Slot::Bookmark(source, revision.to_string()));
+        self.slots.push(Slot::Bookmark(source, revision));
     }
 
     fn list(&mut self, source: u32, names: &[usize], revision: u64, known: &Cache) {
@@ -88,7 +103,7 @@ impl Keys {
         for (name, revision) in gone {
             self.queue(&name, Change("Tombstone", revision));
         }
-        self.bookmark(source, revision);
+        self.bookmark(source, revision.to_string());
     }
 
     fn resync(&mut self, known: &Cache) {
@@ -100,6 +115,7 @@ impl Keys {
     }
 
     fn pop(&mut self, room: usize) -> Option<Unit> {
+        self.reached.clear();
         if !self.empty_lists.is_empty() {
             return Some(Unit {
                 deltas: Vec::new(),
@@ -110,23 +126,26 @@ impl Keys {
         if room == 0 || self.slots.is_empty() {
             return None;
         }
-        Some(match self.slots.remove(0) {
-            Slot::Bookmark(_, revision) => Unit {
-                deltas: vec![format!("Bookmark {revision}")],
-                ..Unit::default()
-            },
-            Slot::Key(key, deltas) => {
-                let source = source_of(&key);
-                let deltas = deltas
-                    .iter()
-                    .map(|Change(what, at)| format!("{what} {key}@{at}"));
-                Unit {
-                    deltas: deltas.collect(),
-                    in_initial_list: !self.sync.synced(source),
-                    completes: self.sync.popped(source).then_some(source),
+        let mut unit = Unit::default();
+        while let Some(slot) = self.slots.first() {
+            match slot {
+                Slot::Key(..) if !unit.deltas.is_empty() => break,
+                _ => {}
+            }
+            match self.slots.remove(0) {
+                Slot::Bookmark(source, revision) => self.reached.push((source, revision)),
+                Slot::Key(key, deltas) => {
+                    let source = source_of(&key);
+                    let deltas = deltas
+                        .iter()
+                        .map(|Change(what, at)| format!("{what} {key}@{at}"));
+                    unit.deltas = deltas.collect();
+                    unit.in_initial_list = !self.sync.synced(source);
+                    unit.completes = self.sync.popped(source).then_some(source);
                 }
             }
-        })
+        }
+        Some(unit)
     }
 
     /// Key by key: the name and the newest delta.
@@ -198,6 +217,13 @@ fn put_back(
     Ok(())
 }
 
+fn reached(batch: &Batch<K>) -> Vec<(u32, String)> {
+    let reached = batch.reached.iter();
+    reached
+        .map(|(source, revision)| (source.number(), revision.to_string()))
+        .collect()
+}
+
 fn same(fifo: &DeltaFifo<K>, keys: &Keys) -> Result<(), TestCaseError> {
     let newest = fifo.keys().zip(fifo.list());
     let newest: Vec<_> = newest
@@ -240,7 +266,7 @@ proptest! {
                     keys.list(*source, names, revision, &cache);
                     fifo.replace(replaced(*source, names, revision), &cache).unwrap();
                 }
-                Operation::Bookmark(source) => keys.bookmark(*source, revision),
+                Operation::Bookmark(source) => keys.bookmark(*source, revision.to_string()),
                 Operation::Resync => {
                     keys.resync(&cache);
                     fifo.resync(&cache);
@@ -248,6 +274,7 @@ proptest! {
                 Operation::Pop(room) => {
                     let batch = fifo.pop_batch(*room);
                     prop_assert_eq!(batch.as_ref().map(unit), keys.pop(*room));
+                    prop_assert_eq!(batch.as_ref().map_or(Vec::new(), reached), keys.reached.clone());
                     let deltas = batch.iter().flat_map(|batch| &batch.deltas);
                     deltas.filter(|_| has_store).for_each(|delta| cache.apply(delta));
                 }

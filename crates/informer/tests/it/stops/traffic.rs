@@ -16,7 +16,7 @@ use kube_informer::{
     Event, EventHandler, InformerOptions, SharedInformerFactory,
     factory::QueueKind,
     object::Known,
-    queue::{BATCH, Batch, DeltaFifo, InOrder, KeyError, Queue, Replaced},
+    queue::{BATCH, Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
     reflector::Delta,
     shared_informer::{ListenerBuffer, Registration, RevisionError},
     status::{Status, SyncFailure},
@@ -221,7 +221,7 @@ impl Queue<Pod> for Longest {
         &mut self,
         list: Replaced<Pod>,
         known: &dyn Known<Pod>,
-    ) -> Result<(), KeyError<Pod>> {
+    ) -> Result<(), KeyErrors<Pod>> {
         self.0.replace(list, known)
     }
 

@@ -58,9 +58,12 @@ fn of_two_deletions_in_a_row_the_one_that_knows_more_is_kept() {
 
 #[test]
 fn a_deletion_counts_only_if_the_key_is_queued_or_known() {
-    check("delete a@1; pop all", &expect![[r#"
+    check(
+        "delete a@1; pop all",
+        &expect![[r#"
         [] → 1
-    "#]]);
+    "#]],
+    );
     check(
         "add a@1; delete a@2; pop all",
         &expect![[r#"
@@ -271,7 +274,11 @@ fn an_object_without_a_key_is_an_error_that_carries_it() {
         revision: 9.into(),
     };
     let errors = fifo.replace(list, &()).unwrap_err();
-    let nameless: Vec<_> = errors.0.iter().map(|error| format!("{:?}", error.object)).collect();
+    let nameless: Vec<_> = errors
+        .0
+        .iter()
+        .map(|error| format!("{:?}", error.object))
+        .collect();
     assert_eq!(nameless, ["bad@7"]);
     assert_eq!(fifo.pop().unwrap().name.as_str(), "key-of-good");
     assert!(fifo.is_empty(), "what has no key is left out");

@@ -1,5 +1,9 @@
 //! [`DeltaFifo`]: per object what happened since it was last popped, and the order of the objects.
 
+mod popped;
+
+pub use self::popped::Popped;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{Batch, KeyError, KeyErrors, Population, Queue, Replaced};
@@ -57,30 +61,6 @@ enum Slot {
     Key(ObjectName),
     /// When everything before has been popped, the store has come this far.
     Bookmark(SourceId, ResourceVersion),
-}
-
-/// All deltas of one key, taken out at one go.
-#[derive(Debug)]
-pub struct Popped<K> {
-    /// The key.
-    pub name: ObjectName,
-    /// The deltas, oldest first; never empty.
-    #[doc(alias = "Deltas")]
-    pub deltas: Vec<Delta<K>>,
-    /// Whether they belong to the first list.
-    pub in_initial_list: bool,
-}
-
-impl<K> Popped<K> {
-    /// The newest delta.
-    pub fn newest(&self) -> Option<&Delta<K>> {
-        self.deltas.last()
-    }
-
-    /// The oldest delta.
-    pub fn oldest(&self) -> Option<&Delta<K>> {
-        self.deltas.first()
-    }
 }
 
 impl<K> Default for DeltaFifo<K> {
@@ -289,7 +269,7 @@ impl<K> DeltaFifo<K> {
         if let Some(deltas) = self.items.get_mut(&key) {
             let before = deltas.len();
             deltas.push(delta);
-            merge_deletions(deltas);
+            popped::merge_deletions(deltas);
             self.waiting += deltas.len() - before;
         } else {
             self.waiting += 1;
@@ -494,22 +474,6 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
     fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.completed.is_empty()
     }
-}
-
-/// Of two deletions in a row the older one stays, for it has the final state; unless it is one
-/// whose final state is unknown.
-fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
-    let [.., older, newer] = deltas.as_slice() else {
-        return;
-    };
-    if older.source != newer.source {
-        return;
-    }
-    let (DeltaKind::Deleted(older), DeltaKind::Deleted(_)) = (&older.kind, &newer.kind) else {
-        return;
-    };
-    let at = deltas.len() - if older.is_final_state_unknown() { 2 } else { 1 };
-    deltas.remove(at);
 }
 
 #[cfg(test)]

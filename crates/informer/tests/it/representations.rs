@@ -3,8 +3,10 @@
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
+use kube_derive::CustomResource;
 use kube_informer::{Event, SharedInformerFactory, status::SyncFailure, transport::Class};
 use kube_informer_apiserver::{Kind, Scope, Server};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::setting::{LONG, pod};
@@ -68,6 +70,56 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
         2,
         "another representation is another informer"
     );
+    factory.shutdown().await;
+}
+
+#[derive(Clone, Debug, CustomResource, Serialize, Deserialize)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Gadget",
+    namespaced,
+    schema = "disabled",
+    crates(
+        kube_core = "kube_core",
+        k8s_openapi = "k8s_openapi",
+        serde = "serde",
+        serde_json = "serde_json"
+    )
+)]
+struct GadgetSpec {
+    size: u32,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_derived_custom_resource_needs_nothing_more() {
+    let gadget = |name: &str, size: u32| {
+        let metadata = json!({"name": name, "namespace": "default"});
+        json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata, "spec": {"size": size}})
+    };
+    let kind = Kind::custom("example.com", "v1", "Gadget", "gadgets", Scope::Namespaced);
+    let server = Server::builder().kind(kind).seed([gadget("g", 1)]).build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let gadgets = factory.informer::<Gadget>();
+    let names = factory.informer::<PartialObjectMeta<Gadget>>();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    gadgets
+        .add_index("size", |gadget: &Gadget| [gadget.spec.size.to_string()])
+        .await
+        .unwrap();
+    server.create(gadget("h", 2)).unwrap();
+    gadgets
+        .wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    names
+        .wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    let of_size_2 = gadgets.indexer().index_keys("size", "2").unwrap();
+    assert_eq!(format!("{of_size_2:?}"), "[default/h]");
+    assert_eq!(names.indexer().len(), 2);
     factory.shutdown().await;
 }
 

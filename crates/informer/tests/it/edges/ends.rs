@@ -1,0 +1,207 @@
+//! Ends: of a handler, of an informer, of a factory and of a wait; what each leaves behind, and that
+//! whoever waits for one is told.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use futures_util::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{Event, EventHandler, SharedInformerFactory};
+use kube_informer_apiserver::Server;
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::{sleep, timeout},
+};
+
+use super::GUARD;
+use crate::setting::{LONG, Trace, builder, pod, run};
+
+/// A factory whose one handler is in a callback that ends with the gate's next permit.
+async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
+    let held = (Arc::clone(&gate), trace.clone());
+    factory
+        .informer::<Pod>()
+        .on_add(move |pod, _| {
+            let (gate, trace) = held.clone();
+            async move {
+                gate.acquire().await.unwrap().forget();
+                trace.note(pod.name());
+            }
+        })
+        .register()
+        .unwrap();
+    factory.start();
+    factory.wait_for_cache_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    (factory, gate, trace)
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_shutdown_of_a_factory_waits_not_only_the_first() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (factory, gate, trace) = in_a_callback(&server).await;
+    let (first, second) = (factory.shutdown(), factory.shutdown());
+    tokio::pin!(first, second);
+    assert!(first.as_mut().now_or_never().is_none());
+    assert!(second.as_mut().now_or_never().is_none());
+    sleep(Duration::from_secs(60)).await;
+    assert!(second.as_mut().now_or_never().is_none(), "a callback runs");
+    gate.add_permits(1);
+    timeout(LONG, second).await.expect("the callback has ended");
+    timeout(LONG, first).await.expect("the callback has ended");
+    assert_eq!(trace.take(), "a\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_shutdown_of_a_factory_only_stops_waiting() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (factory, gate, trace) = in_a_callback(&server).await;
+    let given_up = timeout(Duration::from_secs(1), factory.shutdown()).await;
+    assert!(given_up.is_err(), "a callback runs");
+    sleep(Duration::from_secs(1)).await;
+    gate.add_permits(1);
+    timeout(LONG, factory.shutdown())
+        .await
+        .expect("the callback has ended");
+    assert_eq!(trace.take(), "a\n", "the callback was not cut off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let (pods, controller) = builder(&server).build();
+    let events = pods.subscribe().unwrap();
+    let synced = pods.wait_for_sync();
+    controller
+        .drain_at_shutdown(Duration::from_secs(60))
+        .run(async { synced.await.unwrap() })
+        .await;
+    let discarded = pods.status().get().discarded;
+    let told = events.count().await as u64;
+    assert_eq!((told, discarded), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran() {
+    let server = Server::builder().build();
+    let (pods, controller) = builder(&server).build();
+    let events = pods.subscribe().unwrap();
+    drop(controller);
+    let told = timeout(LONG, events.count()).await;
+    assert_eq!(told, Ok(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_durations_are_as_good_as_for_ever() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (pods, controller) = builder(&server).resync(Duration::from_secs(10)).build();
+    let trace = Trace::default();
+    pods.handler(trace.clone())
+        .resync(Duration::MAX)
+        .register()
+        .unwrap();
+    let synced = pods.wait_for_sync().deadline(Duration::MAX);
+    controller
+        .drain_at_shutdown(Duration::MAX)
+        .run(async {
+            synced.await.unwrap();
+            sleep(LONG).await;
+        })
+        .await;
+    assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
+}
+
+/// A handler that takes its time to be dropped.
+struct SlowToDrop {
+    dropping: Option<oneshot::Sender<()>>,
+    let_go: mpsc::Receiver<()>,
+    gone: Arc<AtomicBool>,
+}
+
+impl EventHandler<Pod> for SlowToDrop {
+    async fn handle(&mut self, _: Event<Pod>) {}
+}
+
+impl Drop for SlowToDrop {
+    fn drop(&mut self) {
+        let told = self.dropping.take().map(|dropping| dropping.send(()));
+        assert!(matches!(told, Some(Ok(()))), "the test waits for it");
+        self.let_go.recv().unwrap();
+        self.gone.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_removed_is_gone() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let (dropping, drops) = oneshot::channel();
+    let (let_go, goes) = mpsc::channel();
+    let gone = Arc::new(AtomicBool::new(false));
+    let registration = informer
+        .pods
+        .handler(SlowToDrop {
+            dropping: Some(dropping),
+            let_go: goes,
+            gone: Arc::clone(&gone),
+        })
+        .dedicated_thread()
+        .register()
+        .unwrap();
+    registration.wait_for_sync().deadline(GUARD).await.unwrap();
+
+    let removed = registration.remove();
+    tokio::pin!(removed);
+    assert!(removed.as_mut().now_or_never().is_none());
+    timeout(GUARD, drops).await.expect("it is dropped").unwrap();
+    assert!(
+        removed.as_mut().now_or_never().is_none(),
+        "the handler still exists"
+    );
+    let_go.send(()).unwrap();
+    timeout(GUARD, removed).await.expect("the removal ends");
+    assert!(gone.load(Ordering::SeqCst));
+    informer.stop().await;
+}
+
+#[tokio::test]
+async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (pods, controller) = builder(&server).build();
+    let (began, begins) = oneshot::channel();
+    let (held, cut_off) = oneshot::channel::<()>();
+    let mut once = Some((began, held));
+    let registration = pods
+        .on_add(move |_, _| {
+            let once = once.take();
+            async move {
+                let (began, _held) = once.expect("there is one pod");
+                began.send(()).unwrap();
+                pending::<()>().await;
+            }
+        })
+        .dedicated_thread()
+        .register()
+        .unwrap();
+    let mut running = Box::pin(controller.run(pending()));
+    tokio::select! {
+        biased;
+        () = &mut running => unreachable!("nobody stops it"),
+        began = timeout(GUARD, begins) => began.expect("the callback begins").unwrap(),
+    }
+    drop(running);
+    let cut_off = timeout(GUARD, cut_off).await.expect("it goes no further");
+    assert!(cut_off.is_err(), "nothing is ever sent");
+    timeout(GUARD, registration.remove())
+        .await
+        .expect("the thread has ended");
+}

@@ -1,0 +1,249 @@
+//! What a handler hears, and when its turn comes: never a story without its beginning, never a wait
+//! for something that can't come, and never at the expense of the others.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use expect_test::expect;
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Event, EventHandler,
+    client::ListWatch,
+    object::Known,
+    queue::{Batch, InOrder, KeyError, KeyErrors, Queue, Replaced},
+    reflector::Delta,
+    shared_informer::ListenerBuffer,
+};
+use kube_informer_apiserver::{Match, Server};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::{GUARD, broken};
+use crate::setting::{LONG, Trace, builder, labelled, pod, run};
+
+/// A queue that, asked when there is no room, lets room be made before it answers: so the buffer is
+/// full when the loop looks for room and no longer is when the loop decides what to wait for.
+struct RoomMadeMeanwhile {
+    queue: InOrder<Pod>,
+    heard: watch::Receiver<usize>,
+    let_go: mpsc::Sender<()>,
+    took: mpsc::Receiver<()>,
+}
+
+impl Queue<Pod> for RoomMadeMeanwhile {
+    fn push(&mut self, delta: Delta<Pod>, known: &dyn Known<Pod>) -> Result<(), KeyError<Pod>> {
+        Queue::push(&mut self.queue, delta, known)
+    }
+
+    fn replace(
+        &mut self,
+        list: Replaced<Pod>,
+        known: &dyn Known<Pod>,
+    ) -> Result<(), KeyErrors<Pod>> {
+        self.queue.replace(list, known)
+    }
+
+    fn resync(&mut self, known: &dyn Known<Pod>) {
+        self.queue.resync(known);
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<Pod>> {
+        let batch = self.queue.pop_batch(room);
+        if room == 0 && !Queue::is_empty(&self.queue) && *self.heard.borrow() == HELD {
+            self.let_go.send(()).unwrap();
+            self.took.recv().unwrap();
+        }
+        batch
+    }
+
+    fn len(&self) -> usize {
+        Queue::len(&self.queue)
+    }
+
+    fn is_empty(&self) -> bool {
+        Queue::is_empty(&self.queue)
+    }
+}
+
+/// The event whose callback is held: the first after the initial list of one and its marker.
+const HELD: usize = 3;
+
+/// Holds one callback until it is let go, and says when it has taken the next event.
+struct Stepping {
+    heard: watch::Sender<usize>,
+    let_go: mpsc::Receiver<()>,
+    took: mpsc::Sender<()>,
+}
+
+impl EventHandler<Pod> for Stepping {
+    async fn handle(&mut self, _: Event<Pod>) {
+        self.heard.send_modify(|heard| *heard += 1);
+        let heard = *self.heard.borrow();
+        if heard == HELD {
+            self.let_go.recv().unwrap();
+        } else if heard == HELD + 1 {
+            self.took.send(()).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn room_that_is_made_while_the_queue_is_asked_is_not_overlooked() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (heard, mut hears) = watch::channel(0);
+    let (let_go, goes) = mpsc::channel();
+    let (took, takes) = mpsc::channel();
+    let informer = run(builder(&server).queue(RoomMadeMeanwhile {
+        queue: InOrder::new(),
+        heard: hears.clone(),
+        let_go,
+        took: takes,
+    }));
+    informer
+        .pods
+        .handler(Stepping {
+            heard,
+            let_go: goes,
+            took,
+        })
+        .dedicated_thread()
+        .buffer(ListenerBuffer::Block(NonZeroUsize::MIN))
+        .register()
+        .unwrap();
+    hears.wait_for(|heard| *heard == HELD - 1).await.unwrap();
+    server.create(pod("held")).unwrap();
+    hears.wait_for(|heard| *heard == HELD).await.unwrap();
+    server.create(pod("fills-the-buffer")).unwrap();
+    server.create(pod("waits-in-the-queue")).unwrap();
+
+    timeout(GUARD, hears.wait_for(|heard| *heard == HELD + 2))
+        .await
+        .expect("the loop looks again")
+        .unwrap();
+    assert_eq!(informer.pods.indexer().len(), 4);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_period_asked_for_before_the_start_holds_as_asked() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (pods, controller) = builder(&server).resync(Duration::from_secs(60)).build();
+    let trace = Trace::default();
+    pods.handler(trace.clone())
+        .resync(Duration::from_secs(5))
+        .register()
+        .unwrap();
+    controller.run(sleep(Duration::from_secs(21))).await;
+    expect![[r#"
+        add default/a@1 (initial)
+        synced
+        update default/a@1 → 1 (resync)
+        update default/a@1 → 1 (resync)
+        update default/a@1 → 1 (resync)
+        update default/a@1 → 1 (resync)
+    "#]]
+    .assert_eq(&trace.take());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_handler_hears_of_what_is_broken_as_added_before_anything_else() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    server.update(broken("a")).unwrap();
+    server.update(broken("b")).unwrap();
+    informer.caught_up(&server).await;
+    let late = Trace::default();
+    let registration = late.listen(&informer.pods);
+    registration.wait_for_sync().deadline(LONG).await.unwrap();
+    server.update(labelled("a", "x")).unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    informer.caught_up(&server).await;
+    expect![[r#""#]].assert_eq(&late.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_with_much_to_tell_lets_others_run() {
+    let server = Server::builder()
+        .seed((0..1000).map(|n| pod(&format!("p{n}"))))
+        .build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let in_a_row = Arc::new(AtomicUsize::new(0));
+    let (most, all) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (Arc::clone(&in_a_row), Arc::clone(&most), Arc::clone(&all));
+    informer
+        .pods
+        .on_add(move |_, _| {
+            let (in_a_row, most, all) = &counts;
+            let row = in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+            most.fetch_max(row, Ordering::Relaxed);
+            all.fetch_add(1, Ordering::Relaxed);
+        })
+        .register()
+        .unwrap();
+    while all.load(Ordering::Relaxed) < 1000 {
+        tokio::task::yield_now().await;
+        in_a_row.store(0, Ordering::Relaxed);
+    }
+    let most = most.load(Ordering::Relaxed);
+    assert!(most < 500, "{most} callbacks, and nobody else's turn");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_are_idle_only_when_one_registered_just_before_is() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.pods.handlers_idle().await;
+    assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_removed_handler_ends_though_the_informer_never_syncs() {
+    let server = Server::builder().build();
+    server
+        .faults()
+        .answer(Match::list("pods"), 500)
+        .times(u64::MAX);
+    let informer = run(builder(&server));
+    let registration = Trace::default().listen(&informer.pods);
+    let wait = registration.wait_for_sync();
+    tokio::pin!(wait);
+    assert!(wait.as_mut().now_or_never().is_none());
+    registration.remove().await;
+    let waited = timeout(LONG, wait).await.expect("the wait ends");
+    assert!(waited.is_err(), "it never synced");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fail_fast_hears_of_the_one_source_that_is_forbidden() {
+    let (failing, forbidden) = (Server::builder().build(), Server::builder().build());
+    for (server, status) in [(&failing, 500), (&forbidden, 403)] {
+        server
+            .faults()
+            .answer(Match::list("pods"), status)
+            .times(u64::MAX);
+    }
+    let informer = run(builder(&failing).source(ListWatch::<Pod>::new(forbidden.client())));
+    let waited = timeout(LONG, informer.pods.wait_for_sync().fail_fast()).await;
+    let failed = waited.expect("it gives up").unwrap_err();
+    expect![[r#""#]].assert_eq(&format!("{:?}", failed.failure));
+    informer.stop().await;
+}

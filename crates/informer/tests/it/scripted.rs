@@ -1,0 +1,245 @@
+//! An informer over a transport whose every answer is scripted: what a server of one's own can't be
+//! made to do.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use expect_test::expect;
+use futures_core::future::BoxFuture;
+use futures_util::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer,
+    shared_informer::Builder,
+    status::Activity,
+    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
+};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use crate::setting::{LONG, Running, Trace, run};
+
+/// What is said to one request.
+enum Answer {
+    Refuse(Class),
+    Never,
+    /// These bytes, and then the end, or nothing more.
+    Body(String, Then),
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Ends,
+    Hangs,
+}
+
+/// Answers lists and watches in turn; a request beyond the script hangs.
+#[derive(Clone, Default)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    requests: Trace,
+}
+
+impl Script {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
+        Self {
+            answers,
+            requests: Trace::default(),
+        }
+    }
+
+    fn builder(&self) -> Builder<Pod> {
+        SharedInformer::builder(self.clone())
+            .name("pods")
+            .rng_seed(1)
+    }
+
+    fn answer(
+        &self,
+        verb: &str,
+        options: &ListOptions,
+    ) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let page = options.continue_token.as_deref().unwrap_or_default();
+        self.requests
+            .note(format!("{verb} {} {page}", options.resource_version).trim_end());
+        let answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
+        Box::pin(async move {
+            match answer {
+                Answer::Refuse(class) => Err(Error::new(class, "planted")),
+                Answer::Never => std::future::pending().await,
+                Answer::Body(text, then) => {
+                    let body = stream::iter([Ok(Bytes::from(text))]);
+                    Ok(match then {
+                        Then::Ends => body.boxed(),
+                        Then::Hangs => body.chain(stream::pending()).boxed(),
+                    })
+                }
+            }
+        })
+    }
+}
+
+impl ListerWatcher for Script {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.answer("list", options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.answer("watch", options)
+    }
+}
+
+fn pod(name: &str, revision: u64) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"default","resourceVersion":"{revision}"}}}}"#
+    )
+}
+
+fn list(revision: u64, token: &str, pods: &[String]) -> String {
+    let meta = format!(r#"{{"resourceVersion":"{revision}","continue":"{token}"}}"#);
+    format!(
+        r#"{{"kind":"PodList","metadata":{meta},"items":[{}]}}"#,
+        pods.join(",")
+    )
+}
+
+fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+fn body(text: String) -> Answer {
+    Answer::Body(text, Then::Ends)
+}
+
+fn hangs(text: String) -> Answer {
+    Answer::Body(text, Then::Hangs)
+}
+
+fn names(informer: &Running) -> String {
+    format!("{:?}", informer.pods.indexer().list())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pages_before_an_expired_one_are_void() {
+    let script = Script::new([
+        body(list(5, "more", &[pod("gone", 1), pod("kept", 2)])),
+        Answer::Refuse(Class::Expired),
+        body(list(9, "", &[pod("kept", 2)])),
+    ]);
+    let informer = run(script.builder());
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(names(&informer), "[default/kept@2]");
+    assert_eq!(
+        script.requests.take(),
+        "list 0\nlist  more\nlist 0\nwatch 9\n"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_closes_at_once_is_listed_after_only_if_it_brought_nothing() {
+    let script = Script::new([
+        body(list(5, "", &[])),
+        body(event("ADDED", &pod("a", 6))),
+        body(String::new()),
+        body(list(7, "", &[pod("a", 6)])),
+        Answer::Never,
+    ]);
+    let informer = run(script.builder());
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(
+        script.requests.take(),
+        "list 0\nwatch 5\nwatch 6\nlist 6\nwatch 7\n"
+    );
+    let status = informer.pods.status().get();
+    assert_eq!(status.last_error().unwrap().class(), Class::VeryShortWatch);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_read_is_listed_after_and_what_came_before_it_counts() {
+    let garbage = event("ADDED", &pod("a", 6)) + "<html>";
+    let script = Script::new([
+        body(list(5, "", &[])),
+        hangs(garbage),
+        body(list(7, "", &[pod("a", 6)])),
+    ]);
+    let informer = run(script.builder());
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(script.requests.take(), "list 0\nwatch 5\nlist 6\nwatch 7\n");
+    assert_eq!(trace.take(), "synced\nadd default/a@6\n");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_stalls_is_given_up_after_a_minute() {
+    let whole = list(5, "", &[pod("a", 1)]);
+    let half = whole[..whole.len() / 2].to_owned();
+    for stalled in [Answer::Never, hangs(half)] {
+        let script = Script::new([stalled, body(whole.clone())]);
+        let before = Instant::now();
+        let informer = run(script.builder());
+        informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+        let waited = before.elapsed().as_secs_f64();
+        assert!((60.0..62.0).contains(&waited), "{waited}");
+        let status = informer.pods.status().get();
+        assert_eq!(status.last_error().unwrap().class(), Class::Timeout);
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_handler_that_panics_stops_nothing() {
+    let script = Script::new([
+        Answer::Refuse(Class::Server),
+        body(list(5, "", &[pod("a", 1)])),
+    ]);
+    let informer = run(script.builder().on_error(|_| panic!("planted")));
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(names(&informer), "[default/a@1]");
+    let status = informer.pods.status().get();
+    assert_eq!(status.sources[0].revision, 5.into());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_counted_since_something_worked() {
+    let refused = || Answer::Refuse(Class::TooManyRequests);
+    let script = Script::new([
+        body(list(5, "", &[])),
+        refused(),
+        refused(),
+        body(event("ADDED", &pod("a", 6))),
+        refused(),
+    ]);
+    let informer = run(script.builder());
+    let mut attempts = Vec::new();
+    let mut status = informer.pods.status();
+    while attempts.len() < 3 {
+        let now = status.changed().await.unwrap();
+        if let Activity::BackingOff { attempt, .. } = now.activity() {
+            attempts.push(attempt);
+        }
+    }
+    assert_eq!(attempts, [1, 2, 1]);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_a_list_has_twice_is_told_once_as_it_was_last() {
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), pod("b", 2), pod("a", 3)])),
+        Answer::Refuse(Class::Expired),
+        body(list(9, "", &[pod("a", 6), pod("b", 2), pod("a", 7)])),
+    ]);
+    let informer = run(script.builder());
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    sleep(Duration::from_secs(10)).await;
+    expect![[r#""#]].assert_eq(&trace.take());
+    assert_eq!(names(&informer), "[default/a@7, default/b@2]");
+    informer.stop().await;
+}

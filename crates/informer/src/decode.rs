@@ -261,4 +261,17 @@ mod tests {
         let text = "b can't be decoded: the transform failed: no labels at .";
         assert_eq!(error.to_string(), text);
     }
+
+    #[test]
+    fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
+        let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+        let decoder = Decoder::<DynamicObject>::new(&widget, None);
+        for empty in ["{}", "{ \n}", r#"{"metadata":{}}"#] {
+            let item = decoder.item(&Bytes::copy_from_slice(empty.as_bytes()));
+            let Decoded::Unreadable(error) = item else {
+                panic!("{empty:?} has no name to be kept under");
+            };
+            assert_eq!(error.field(), "metadata.name", "of {empty:?}");
+        }
+    }
 }

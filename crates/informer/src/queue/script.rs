@@ -83,7 +83,7 @@ fn show(batch: &Batch<K>) -> String {
         line += " completes";
     }
     for (_, revision) in &batch.reached {
-        line += &format!(" → {revision}");
+        line = format!("{line} → {revision}");
     }
     line
 }

@@ -146,4 +146,29 @@ mod tests {
             Duration::ZERO
         );
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn health_before_an_outage_does_not_let_the_outage_begin_anew() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        backoff.succeeded(Instant::now());
+        let pauses = pauses(&mut backoff, &mut rng, Duration::from_secs(3600));
+        assert!(pauses.len() > 60, "{} attempts in an hour", pauses.len());
+        for (n, pause) in pauses.iter().enumerate().skip(6) {
+            assert!(*pause >= Duration::from_secs(30), "pause {n}: {pause:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn health_counts_from_its_first_success_however_many_follow() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        pauses(&mut backoff, &mut rng, Duration::from_secs(600));
+        let start = Instant::now();
+        for seconds in (0..=120).step_by(10) {
+            backoff.succeeded(start + Duration::from_secs(seconds));
+        }
+        let pause = backoff.failed(start + Duration::from_secs(120), &mut rng);
+        assert!(pause < Duration::from_millis(1600), "{pause:?}");
+    }
 }

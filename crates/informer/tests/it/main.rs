@@ -6,6 +6,7 @@
 )]
 
 mod broken;
+mod edges;
 mod factory;
 mod handlers;
 mod plain;
@@ -13,6 +14,7 @@ mod queues;
 mod relist;
 mod representations;
 mod resync;
+mod scripted;
 mod setting;
 mod simulation;
 mod stops;

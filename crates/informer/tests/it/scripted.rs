@@ -239,7 +239,13 @@ async fn a_name_that_a_list_has_twice_is_told_once_as_it_was_last() {
     let trace = Trace::default();
     trace.listen(&informer.pods);
     sleep(Duration::from_secs(10)).await;
-    expect![[r#""#]].assert_eq(&trace.take());
+    expect![[r#"
+        add default/a@3 (initial)
+        add default/b@2 (initial)
+        synced
+        update default/a@3 → 7 (relist)
+    "#]]
+    .assert_eq(&trace.take());
     assert_eq!(names(&informer), "[default/a@7, default/b@2]");
     informer.stop().await;
 }

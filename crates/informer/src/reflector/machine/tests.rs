@@ -452,3 +452,29 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
         assert!(timeouts.iter().any(|t| *t < middle) && timeouts.iter().any(|t| *t > middle));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
+    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let hour = Duration::from_secs(3600);
+    let error = Error::new(Class::TooManyRequests, "").with_retry_after(Some(hour));
+    machine.start();
+    let action = machine.list_failed(&error, Instant::now());
+    let Action::Sleep(pause) = action else {
+        panic!("{action:?}");
+    };
+    assert_eq!(pause, Duration::from_secs(120));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_a_revision_leaves_the_last_one_standing() {
+    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    machine.start();
+    machine.replaced(10.into(), Instant::now());
+    machine.observe(&FrameKind::Modified, Some(12.into()));
+    machine.observe(&FrameKind::Modified, Some("".into()));
+    machine.observe(&FrameKind::Modified, None);
+    let closed = WatchEnd::Closed(Duration::from_secs(300));
+    let action = machine.watch_ended(closed, Instant::now());
+    assert_eq!(show(&action), "watch resourceVersion=12");
+}

@@ -40,26 +40,37 @@ async fn a_relist_tells_of_updates_also_when_its_items_come_as_sync() {
     server.update(labelled("a", "x")).unwrap();
     server.faults().expire_history();
     informer.caught_up(&server).await;
-    expect![[r#""#]].assert_eq(&trace.take());
+    expect![[r#"
+        add default/a@1 (initial)
+        add default/b@2 (initial)
+        synced
+        update default/a@1 → 3 (relist)
+    "#]]
+    .assert_eq(&trace.take());
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resync_over_a_delta_fifo_does_not_mend_what_is_broken() {
-    let server = Server::builder().seed([pod("a")]).build();
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer = run(builder(&server)
         .queue(DeltaFifo::new())
         .resync(Duration::from_secs(10)));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
     informer.caught_up(&server).await;
     settle().await;
     server.update(broken("a")).unwrap();
     informer.caught_up(&server).await;
-    for _ in 0..3 {
-        let status = informer.pods.status().get();
-        assert_eq!(status.broken_count, 1);
-        assert_eq!(cache(&informer), "[default/a@2 (broken)]");
-        sleep(Duration::from_secs(11)).await;
-    }
+    trace.take();
+    sleep(Duration::from_secs(20)).await;
+    expect![[r#"
+        update default/b@2 → 2 (resync)
+        update default/b@2 → 2 (resync)
+    "#]]
+    .assert_eq(&trace.take());
+    assert_eq!(informer.pods.status().get().broken_count, 1);
+    assert_eq!(cache(&informer), "[default/a@3 (broken), default/b@2]");
     informer.stop().await;
 }
 
@@ -69,7 +80,9 @@ async fn under_keys_that_are_not_names_the_cache_still_has_what_the_server_has()
     let queue = DeltaFifo::new().key_func(|object: &Object<Pod>| {
         Ok::<_, String>(ObjectName::cluster(&format!("key-of-{}", object.name())))
     });
-    let informer = run(builder(&server).queue(queue).resync(Duration::from_secs(60)));
+    let informer = run(builder(&server)
+        .queue(queue)
+        .resync(Duration::from_secs(60)));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     informer.caught_up(&server).await;
@@ -94,7 +107,20 @@ async fn under_keys_that_are_not_names_the_cache_still_has_what_the_server_has()
     sleep(Duration::from_secs(60)).await;
     informer.pods.handlers_idle().await;
     assert_eq!(cache(&informer), "[default/a@6, default/d@7]");
-    expect![[r#""#]].assert_eq(&trace.take());
+    expect![[r#"
+        add default/a@1 (initial)
+        add default/b@2 (initial)
+        synced
+        delete default/b@3
+        add default/c@4
+        update default/a@1 → 6 (relist)
+        add default/d@7
+        delete default/c@4 (final state unknown)
+        a resync
+        update default/a@6 → 6 (resync)
+        update default/d@7 → 7 (resync)
+    "#]]
+    .assert_eq(&trace.take());
     informer.stop().await;
 }
 
@@ -154,8 +180,27 @@ async fn a_transform_that_drops_the_revision_loses_nothing() {
     server.faults().expire_history();
     informer.caught_up(&server).await;
 
-    expect![[r#""#]].assert_eq(&trace.take());
-    expect![[r#""#]].assert_eq(&requests(&server));
+    expect![[r#"
+        add default/a@1 (initial)
+        add default/b@2 (initial)
+        synced
+        update default/a@1 → 3
+        a cut watch
+        add default/c@4
+        a relist
+        delete default/b@2 (final state unknown)
+        update default/a@3 → 5 (relist)
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        list 0 limit=500: 200
+        watch 2: 200
+        watch 3: 200
+        watch 4: 200
+        list 4: 200
+        watch 6: 200
+    "#]]
+    .assert_eq(&requests(&server));
     let pods = informer.pods.lister().namespace("default");
     let labels = pods.get("a").unwrap().metadata.labels.clone();
     assert_eq!(labels.unwrap()["app"], "2");
@@ -204,7 +249,26 @@ fn no_snapshot_over_a_delta_fifo_claims_a_revision_it_has_not_reached() {
     while let Some(batch) = fifo.pop_batch(1) {
         writer.apply(batch);
         let snapshot = indexer.snapshot();
-        trace.push(format!("up to {}: {snapshot:?}", snapshot.revision()));
+        trace.push(format!("up to {}: {snapshot:?}\n", snapshot.revision()));
     }
-    expect![[r#""#]].assert_eq(&trace.join("\n"));
+    expect![[r#"
+        up to 1: [default/a@3]
+        up to 3: [default/a@3, default/b@2]
+    "#]]
+    .assert_eq(&trace.concat());
+}
+
+#[test]
+fn a_resync_passes_over_what_waits_under_a_key_that_is_not_its_name() {
+    let (_, mut writer) = indexer::new(by_app()).unwrap();
+    writer.add(typed("a", Some(1), "red")).unwrap();
+    let mut fifo = DeltaFifo::new().key_func(|object: &Object<Pod>| {
+        Ok::<_, String>(ObjectName::cluster(&format!("key-of-{}", object.name())))
+    });
+    let newer = Object::new(typed("a", Some(2), "blue")).unwrap();
+    Queue::push(&mut fifo, Delta::updated(newer), &writer).unwrap();
+    fifo.resync(&writer);
+    let waiting: Vec<_> = fifo.keys().map(ObjectName::as_str).collect();
+    assert_eq!(waiting, ["key-of-a"], "or the older state would come last");
+    assert_eq!(Queue::len(&fifo), 1);
 }

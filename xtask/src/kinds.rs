@@ -1,12 +1,13 @@
-//! `cargo xtask kinds`: writes the embedded server's table of built-in kinds.
+//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds and of their fields.
 //!
-//! The table is a function of one pinned Go module and nothing else, so it says the same on every machine.
-//! It holds what a Kubernetes API server serves without any `--runtime-config`: every stable version, and no beta or alpha one
+//! The tables are a function of one pinned Go module and nothing else, so they say the same on every machine.
+//! They hold what a Kubernetes API server serves without any `--runtime-config`: every stable version, and no beta or alpha one
 //! (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that module).
 
 mod discovery;
+mod schema;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,46 +18,89 @@ use discovery::{GroupList, Resource, ResourceList};
 /// The module whose discovery documents are read; the server behaves as this version.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
-/// Where the table stands, from the workspace root.
+/// Where the table of kinds stands, from the workspace root.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
+
+/// Where the table of fields stands, from the workspace root.
+const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
 /// What `*` in the column of verbs stands for: most kinds serve exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// What to do with the table once it is made.
+/// What to do with the tables once they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Replace the file.
+    /// Replace the files.
     Write,
-    /// Leave the file alone, and fail if it differs.
+    /// Leave the files alone, and fail if one differs.
     Check,
 }
 
-/// Makes the table and writes or checks it; the message says what was done.
+/// Makes the tables and writes or checks them; the message says what was done.
 ///
 /// # Errors
 ///
-/// Go is missing, the module can't be had, a document has an unknown form, or (with [`Mode::Check`]) the file differs.
+/// Go is missing, the module can't be had, a document has an unknown form, or (with [`Mode::Check`]) a file differs.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
-    let folder = download()?.join("api/discovery");
+    let module = download()?;
+    let folder = module.join("api/discovery");
     let table = table(&Documents { folder })?;
-    let path = root.join(TABLE);
-    let rows = table.lines().filter(|line| !line.starts_with('#')).count();
-    match mode {
-        Mode::Write => {
-            std::fs::write(&path, table).with_context(|| format!("can't write {TABLE}"))?;
-            Ok(format!("{TABLE}: {rows} kinds of {MODULE}"))
-        }
-        Mode::Check => {
-            let present = std::fs::read_to_string(&path)
-                .with_context(|| format!("can't read {TABLE}; run `cargo xtask kinds`"))?;
-            ensure!(
-                present == table,
-                "{TABLE} differs from {MODULE}; run `cargo xtask kinds`"
-            );
-            Ok(format!("{TABLE}: {rows} kinds, as in {MODULE}"))
+    let swagger = module.join("api/openapi-spec/swagger.json");
+    let swagger = std::fs::read_to_string(&swagger)
+        .with_context(|| format!("can't read {}", swagger.display()))?;
+    let schema = schema::table(MODULE, &swagger, &kinds_of(&table))?;
+    mode.apply(root, TABLE, &table)?;
+    mode.apply(root, SCHEMA, &schema)?;
+    let kinds = rows(&table).count();
+    let definitions = rows(&schema).filter(|row| !row.starts_with('\t')).count();
+    let relation = match mode {
+        Mode::Write => "of",
+        Mode::Check => "as in",
+    };
+    Ok(format!(
+        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}"
+    ))
+}
+
+impl Mode {
+    fn apply(self, root: &Path, file: &str, content: &str) -> Result<()> {
+        let path = root.join(file);
+        match self {
+            Mode::Write => {
+                std::fs::write(&path, content).with_context(|| format!("can't write {file}"))
+            }
+            Mode::Check => {
+                let present = std::fs::read_to_string(&path)
+                    .with_context(|| format!("can't read {file}; run `cargo xtask kinds`"))?;
+                ensure!(
+                    present == content,
+                    "{file} differs from {MODULE}; run `cargo xtask kinds`"
+                );
+                Ok(())
+            }
         }
     }
+}
+
+/// The lines of a table that are not its header.
+fn rows(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter(|line| !line.starts_with('#'))
+}
+
+/// The kinds that a table's resources and subresources have, as `apiVersion/Kind`.
+fn kinds_of(table: &str) -> BTreeSet<String> {
+    let mut kinds = BTreeSet::new();
+    for row in rows(table) {
+        let columns: Vec<_> = row.split('\t').collect();
+        if let [api_version, kind, .., subresources] = columns[..] {
+            kinds.insert(format!("{api_version}/{kind}"));
+            let named = subresources
+                .split(' ')
+                .filter_map(|sub| sub.split_once('@')?.1.split_once('='));
+            kinds.extend(named.map(|(kind, _)| kind.to_owned()));
+        }
+    }
+    kinds
 }
 
 /// Where the discovery documents come from: a folder, or a test's own.
@@ -291,6 +335,21 @@ mod tests {
                  binding@v1/Binding=create eviction@policy/v1/Eviction=create status=get,patch",
                 "autoscaling/v1\tScaler\tscalers\tscaler\t-\t-\tcluster\t-\tget\t-",
                 "autoscaling/v2\tScaler\tscalers\tscaler\t-\t-\tcluster\tpreferred\tget\t-",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_of_fields_covers_resources_and_the_kinds_of_their_subresources() {
+        let kinds: Vec<_> = kinds_of(&table(&Fake).unwrap()).into_iter().collect();
+        assert_eq!(
+            kinds,
+            [
+                "autoscaling/v1/Scaler",
+                "autoscaling/v2/Scaler",
+                "policy/v1/Eviction",
+                "v1/Binding",
+                "v1/Pod"
             ]
         );
     }

@@ -8,6 +8,8 @@
 //! - [`Kinds::iter`] is ordered by (group, version, plural), whatever the order of additions;
 //! - [`Kinds::builtin`] holds what an API server of that version serves without any `--runtime-config`.
 
+pub(crate) mod schema;
+
 use std::fmt;
 
 /// The table of Kubernetes 1.36, one resource per line; its header says how it reads.

@@ -1,16 +1,21 @@
-//! PATCH: a merge patch or a JSON patch of the stored object.
+//! PATCH: a merge patch, a JSON patch or a strategic merge patch of the stored object.
 //!
 //! Guarantees:
+//! - a strategic merge patch is for built-in kinds; custom ones, whose lists nobody describes, refuse it with 415, as Kubernetes does;
 //! - a patch is applied to the object as it is stored in that moment; a revision inside the patch makes it conditional;
 //! - what a patch can make the server do is bounded in operations and in bytes copied.
+
+mod refusal;
+mod strategic;
 
 use std::sync::Arc;
 
 use json_patch::{PatchOperation, jsonptr::Pointer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::How;
 use super::update::{Subject, change};
+use crate::kinds::schema::Schema;
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::ApiError;
@@ -22,13 +27,17 @@ const OPERATIONS_MAX: usize = 10_000;
 /// Bytes that `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes` in `server/config.go`).
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// The media types a patch may have.
-const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json";
+/// The media types a patch of a built-in kind may have.
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+
+/// The media types a patch of a custom kind may have.
+const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// A patch, read but not applied.
 pub(crate) enum PatchBody {
     Json(Vec<PatchOperation>),
     Merge(Value),
+    Strategic(Map<String, Value>),
 }
 
 impl PatchBody {
@@ -47,6 +56,11 @@ impl PatchBody {
                 Ok(PatchBody::Json(operations))
             }
             "application/merge-patch+json" => Ok(PatchBody::Merge(read(body)?)),
+            "application/strategic-merge-patch+json" => {
+                // Go decodes a null into an empty map.
+                let patch: Option<Map<String, Value>> = read(body)?;
+                Ok(PatchBody::Strategic(patch.unwrap_or_default()))
+            }
             _ => Err(ApiError::unsupported_body(ACCEPTED)),
         }
     }
@@ -58,6 +72,7 @@ impl PatchBody {
                 json_patch::merge(document, patch);
                 Ok(())
             }
+            PatchBody::Strategic(patch) => apply_strategic(subject, document, patch),
             PatchBody::Json(operations) => {
                 let mut copied = 0;
                 for operation in operations {
@@ -89,6 +104,23 @@ pub(crate) fn patch(
         patch.apply(subject, &mut document)?;
         Object::of(subject.resource, document)
     })
+}
+
+/// Applies a strategic merge patch; a document's own kind, a `Scale` perhaps, says which lists are merged.
+fn apply_strategic(
+    subject: Subject<'_>,
+    document: &mut Value,
+    patch: &Map<String, Value>,
+) -> Result<(), ApiError> {
+    let text = |member: &str| document[member].as_str().unwrap_or_default();
+    let definition = Schema::builtin()
+        .of_kind(text("apiVersion"), text("kind"))
+        .filter(|_| !subject.resource.kind.custom);
+    let (Some(definition), Some(members)) = (definition, document.as_object_mut()) else {
+        return Err(ApiError::unsupported_body(ACCEPTED_CUSTOM));
+    };
+    strategic::merge_map(members, patch.clone(), strategic::Known::Struct(definition))?;
+    Ok(())
 }
 
 fn copied_bytes(operation: &PatchOperation, document: &Value) -> usize {

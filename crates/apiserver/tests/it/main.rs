@@ -16,6 +16,7 @@ mod list;
 mod paging;
 mod representation;
 mod request_log;
+mod strategic;
 mod watch;
 mod watch_start;
 mod wire;

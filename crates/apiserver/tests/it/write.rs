@@ -413,14 +413,13 @@ async fn a_patch_with_a_revision_is_conditional() {
 #[tokio::test(start_paused = true)]
 async fn patches_of_other_types_say_which_there_are() {
     let server = pods(&["a"]);
-    let request =
-        request("PATCH", A).header("content-type", "application/strategic-merge-patch+json");
+    let request = request("PATCH", A).header("content-type", "application/apply-patch+yaml");
     let reply = send(&server, request.body(Full::from("{}")).unwrap()).await;
     assert_eq!(reply.code, 415);
     assert!(
         reply
             .message()
-            .ends_with("application/json-patch+json, application/merge-patch+json")
+            .ends_with("application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json")
     );
 }
 

@@ -1,0 +1,272 @@
+//! The fields that built-in kinds have, and how a strategic merge patch treats each of them.
+//!
+//! They come from a second table that `cargo xtask kinds` writes, from the OpenAPI document of the same pinned Kubernetes version.
+//!
+//! Guarantees:
+//! - the table is read once, when the first patch asks for it, and not when a server is built;
+//! - every definition that a field names is in it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The table of Kubernetes 1.36; its header says how it reads.
+const V1_36: &str = include_str!("schema_v1_36.tsv");
+
+/// The fields of all built-in kinds.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    definitions: Vec<Definition>,
+    /// `apiVersion/Kind` to the place in `definitions`.
+    kinds: BTreeMap<&'static str, usize>,
+}
+
+/// The fields of one type.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// The name of the type alone, such as `PodSpec`.
+    pub(crate) name: &'static str,
+    fields: BTreeMap<&'static str, Field>,
+}
+
+/// One field of a [`Definition`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    shape: Shape,
+    pub(crate) strategy: Strategy,
+}
+
+/// What a field holds; the places are those in a schema's definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// A scalar, or anything.
+    Leaf,
+    Struct(usize),
+    /// The place is that of its items, if they are structs.
+    List(Option<usize>),
+    Map,
+}
+
+/// What becomes of a field's value where object and patch both have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    /// Maps are merged, lists are replaced.
+    Default,
+    /// A list is merged: by this member of its items, or as a set if there is none.
+    MergeList(Option<&'static str>),
+    /// The patch's value is taken.
+    Replace,
+}
+
+/// What is known of the structure of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Structure {
+    Struct(&'static Definition),
+    /// A map from strings, or a leaf: strategic merge patches know nothing below it.
+    Map,
+    /// A list, with the structure of its items.
+    List(Option<&'static Definition>),
+    Leaf,
+}
+
+// === impl Schema ===
+
+impl Schema {
+    /// The schema of Kubernetes 1.36; the first call reads some 90 kilobytes.
+    ///
+    /// # Panics
+    ///
+    /// Never: the table is part of the crate, and a test reads all of it.
+    pub(crate) fn builtin() -> &'static Schema {
+        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+        SCHEMA.get_or_init(|| {
+            Schema::parse(V1_36).expect("`cargo xtask kinds` writes definitions that read back")
+        })
+    }
+
+    /// The fields of a kind; `None` if it is not a built-in one.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
+        let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
+        self.definitions.get(*at)
+    }
+
+    /// Reads a table; `None` if a line of it is no part of one.
+    fn parse(table: &'static str) -> Option<Schema> {
+        let rows = || table.lines().filter(|line| !line.starts_with('#'));
+        let heads = rows().filter(|row| !row.starts_with('\t'));
+        let places: BTreeMap<&str, usize> = heads
+            .enumerate()
+            .map(|(at, row)| (row.split('\t').next().unwrap_or(row), at))
+            .collect();
+        let mut schema = Schema {
+            definitions: Vec::with_capacity(places.len()),
+            kinds: BTreeMap::new(),
+        };
+        for row in rows() {
+            if let Some(field) = row.strip_prefix('\t') {
+                let (name, field) = Field::from_row(field, &places)?;
+                schema.definitions.last_mut()?.fields.insert(name, field);
+                continue;
+            }
+            let mut columns = row.split('\t');
+            let full = columns.next()?;
+            let at = schema.definitions.len();
+            schema.kinds.extend(columns.map(|kind| (kind, at)));
+            schema.definitions.push(Definition {
+                name: full.rsplit_once('.').map_or(full, |(_, name)| name),
+                fields: BTreeMap::new(),
+            });
+        }
+        Some(schema)
+    }
+}
+
+// === impl Definition ===
+
+impl Definition {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.get(name)
+    }
+
+    /// Whether nothing is known of what it holds, as of `RawExtension`.
+    pub(crate) fn is_opaque(&self) -> bool {
+        self.fields.is_empty()
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    pub(crate) fn structure(&self) -> Structure {
+        let definition = |at: usize| &Schema::builtin().definitions[at];
+        match self.shape {
+            Shape::Leaf => Structure::Leaf,
+            Shape::Struct(at) => Structure::Struct(definition(at)),
+            Shape::List(at) => Structure::List(at.map(definition)),
+            Shape::Map => Structure::Map,
+        }
+    }
+
+    /// Reads `name, type, strategies, merge key`, of which the last two may be missing.
+    fn from_row(
+        row: &'static str,
+        places: &BTreeMap<&str, usize>,
+    ) -> Option<(&'static str, Field)> {
+        let mut columns = row.split('\t');
+        let (name, value) = (columns.next()?, columns.next()?);
+        let (strategies, key) = (columns.next().unwrap_or(""), columns.next());
+        if columns.next().is_some() {
+            return None;
+        }
+        let mut strategy = Strategy::Default;
+        for word in strategies.split(',') {
+            strategy = match word {
+                "merge" => Strategy::MergeList(key),
+                "replace" => Strategy::Replace,
+                // It tells clients to send `$retainKeys`; a server obeys that wherever it is sent.
+                "retainKeys" | "" => strategy,
+                _ => return None,
+            };
+        }
+        let shape = Shape::from_cell(value, places)?;
+        Some((name, Field { shape, strategy }))
+    }
+}
+
+// === impl Shape ===
+
+impl Shape {
+    fn from_cell(cell: &str, places: &BTreeMap<&str, usize>) -> Option<Shape> {
+        if let Some(item) = cell.strip_prefix("[]") {
+            return match Shape::from_cell(item, places)? {
+                Shape::Struct(at) => Some(Shape::List(Some(at))),
+                Shape::Leaf => Some(Shape::List(None)),
+                Shape::List(_) | Shape::Map => None,
+            };
+        }
+        if let Some(member) = cell.strip_prefix("{}") {
+            return Shape::from_cell(member, places).map(|_| Shape::Map);
+        }
+        match cell {
+            "any" | "boolean" | "integer" | "number" | "string" => Some(Shape::Leaf),
+            name => places.get(name).map(|at| Shape::Struct(*at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Kinds;
+
+    fn strategy(kind: (&str, &str), path: &[&str]) -> Strategy {
+        let mut definition = Schema::builtin().of_kind(kind.0, kind.1).unwrap();
+        let mut found = None;
+        for name in path {
+            let field = definition.field(name).unwrap();
+            found = Some(field.strategy);
+            match field.structure() {
+                Structure::Struct(next) | Structure::List(Some(next)) => definition = next,
+                Structure::List(None) | Structure::Map | Structure::Leaf => {}
+            }
+        }
+        found.unwrap()
+    }
+
+    #[test]
+    fn every_kind_that_can_be_patched_has_fields() {
+        let kinds = Kinds::builtin();
+        let missing: Vec<_> = kinds
+            .iter()
+            .filter(|kind| kind.verbs.iter().any(|verb| verb == "patch"))
+            .filter(|kind| {
+                let found = Schema::builtin().of_kind(&kind.api_version(), &kind.kind);
+                found.is_none_or(|definition| definition.field("metadata").is_none())
+            })
+            .map(crate::kinds::Kind::group_resource)
+            .collect();
+        assert_eq!(missing, [""; 0]);
+        assert!(
+            Schema::builtin()
+                .of_kind("autoscaling/v1", "Scale")
+                .is_some()
+        );
+        assert!(Schema::builtin().of_kind("example.com/v1", "Foo").is_none());
+    }
+
+    #[test]
+    fn fields_have_the_strategies_that_kubernetes_declares() {
+        let pod = ("v1", "Pod");
+        let by = |key| Strategy::MergeList(Some(key));
+        let ports = ["spec", "containers", "ports"];
+        assert_eq!(strategy(pod, &ports[..2]), by("name"));
+        assert_eq!(strategy(pod, &ports), by("containerPort"));
+        assert_eq!(strategy(pod, &["spec", "volumes"]), by("name"));
+        assert_eq!(strategy(pod, &["spec", "tolerations"]), Strategy::Default);
+        assert_eq!(
+            strategy(pod, &["metadata", "finalizers"]),
+            Strategy::MergeList(None)
+        );
+        let budget = ("policy/v1", "PodDisruptionBudget");
+        assert_eq!(strategy(budget, &["spec", "selector"]), Strategy::Replace);
+        let deployment = ("apps/v1", "Deployment");
+        assert_eq!(
+            strategy(deployment, &["spec", "strategy"]),
+            Strategy::Default
+        );
+    }
+
+    #[test]
+    fn a_table_with_a_word_it_does_not_know_is_no_table() {
+        let well = Schema::parse("x.A\tv1/A\n\tb\t[]x.A\tmerge\tname\n");
+        assert!(well.is_some_and(|schema| schema.of_kind("v1", "A").is_some()));
+        for broken in [
+            "x.A\n\tb\tx.B\n",
+            "x.A\n\tb\t[]string\tblend\n",
+            "x.A\n\tb\t[][]string\n",
+            "x.A\n\tb\n",
+            "\tb\tstring\n",
+        ] {
+            assert!(Schema::parse(broken).is_none(), "{broken:?}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Strategic merge patch: a merge patch that knows which lists are merged, and by what.
+//!
+//! It follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, whose order of merged lists it keeps: what the patch names comes as the patch has it, the rest where it stood.
+//!
+//! Guarantees:
+//! - nothing of a patch's directives, and no null of a patch, gets into the object;
+//! - it descends no deeper than the patch does (128 levels, the limit of the JSON reader), and a list costs `n log n` of its items and the patch's;
+//! - where Kubernetes takes the members of a patch in random order, deletions from lists of primitives come first.
+//!
+//! Two things differ, because this server decodes nothing into types:
+//! - a null below what a patch replaces is dropped, where Kubernetes makes it the type's zero value;
+//! - members that the schema does not know, which Kubernetes drops, are merged as maps or replaced.
+
+mod list;
+
+use serde_json::{Map, Value};
+
+use super::refusal::Refusal;
+use crate::kinds::schema::{Definition, Field, Strategy, Structure};
+
+pub(super) const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const SET_ELEMENT_ORDER: &str = "$setElementOrder";
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+
+/// What is known of a map that is merged.
+#[derive(Clone, Copy)]
+pub(super) enum Known {
+    Struct(&'static Definition),
+    Map,
+    /// A member that is not in the schema, or below one.
+    Nothing,
+}
+
+/// How the lists of one field are merged.
+#[derive(Clone, Copy)]
+struct ListRule {
+    items: Known,
+    strategy: Strategy,
+}
+
+/// Merges a patch into a map.
+pub(super) fn merge_map(
+    original: &mut Map<String, Value>,
+    mut patch: Map<String, Value>,
+    known: Known,
+) -> Result<(), Refusal> {
+    match patch.remove(PATCH) {
+        None => {}
+        Some(Value::String(directive)) if directive == "replace" => {
+            plain_members(&mut patch);
+            *original = patch;
+            return Ok(());
+        }
+        Some(Value::String(directive)) if directive == "delete" => {
+            original.clear();
+            return Ok(());
+        }
+        Some(directive) => {
+            patch.insert(PATCH.to_owned(), directive.clone());
+            return Err(Refusal::unknown_directive(&directive, &patch));
+        }
+    }
+    retain_keys(original, &mut patch)?;
+    set_element_orders(original, &mut patch, known)?;
+    for (name, value) in patch {
+        if name.starts_with(DELETE_FROM_LIST) {
+            let field = target(&name).ok_or(Refusal::Format("primitive list"))?;
+            delete_from_list(original, field, value, known)?;
+        } else {
+            merge_member(original, name, value, known)?;
+        }
+    }
+    Ok(())
+}
+
+/// Merges one member that is no directive.
+fn merge_member(
+    original: &mut Map<String, Value>,
+    name: String,
+    value: Value,
+    known: Known,
+) -> Result<(), Refusal> {
+    match (original.get_mut(&name), value) {
+        (_, Value::Null) => {
+            original.remove(&name);
+        }
+        (Some(Value::Object(old)), Value::Object(mut new)) => {
+            let field = known.field(&name)?;
+            if field.is_some_and(|field| field.strategy == Strategy::Replace) {
+                plain_members(&mut new);
+                *old = new;
+            } else {
+                merge_map(old, new, Known::below(field))?;
+            }
+        }
+        (Some(Value::Array(old)), Value::Array(new)) => {
+            let rule = ListRule::of(known.field(&name)?);
+            let taken = std::mem::take(old);
+            *old = list::merge(taken, new, rule)?;
+        }
+        (_, value) => match without_marked(value) {
+            Some(mut value) => {
+                plain(&mut value);
+                original.insert(name, value);
+            }
+            None => {
+                original.remove(&name);
+            }
+        },
+    }
+    Ok(())
+}
+
+fn delete_from_list(
+    original: &mut Map<String, Value>,
+    field: &str,
+    value: Value,
+    known: Known,
+) -> Result<(), Refusal> {
+    match (original.get_mut(field), value) {
+        (_, Value::Null) => {
+            original.remove(field);
+        }
+        (Some(Value::Array(old)), Value::Array(gone)) => {
+            let rule = ListRule::of(known.field(field)?);
+            let taken = std::mem::take(old);
+            *old = list::delete(taken, gone, rule)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Obeys `$retainKeys`: members that it does not name are removed, and the patch may hold no others.
+fn retain_keys(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) -> Result<(), Refusal> {
+    const BAD: Refusal = Refusal::Format("retainKeys");
+    let Some(directive) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let keys = directive.as_array().ok_or(BAD)?;
+    let kept: std::collections::BTreeSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let complete = patch.iter().all(|(name, value)| {
+        value.is_null() || is_list_directive(name) || kept.contains(name.as_str())
+    });
+    if !complete {
+        return Err(BAD);
+    }
+    original.retain(|name, _| kept.contains(name.as_str()));
+    Ok(())
+}
+
+/// Obeys each `$setElementOrder/…` and merges the list it is about.
+fn set_element_orders(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    known: Known,
+) -> Result<(), Refusal> {
+    let directives: Vec<String> = patch
+        .keys()
+        .filter(|name| name.starts_with(SET_ELEMENT_ORDER))
+        .cloned()
+        .collect();
+    for directive in directives {
+        let Some(order) = patch.remove(&directive) else {
+            continue;
+        };
+        let order = array(order)?;
+        let field = target(&directive).ok_or(Refusal::Format("setElementOrder list"))?;
+        let old = match original.get(field) {
+            None | Some(Value::Null) => None,
+            Some(old) => Some(array(old.clone())?).filter(|old| !old.is_empty()),
+        };
+        let new = patch.get(field).cloned().map(array).transpose()?;
+        let rule = known.list(field)?;
+        if let Some(merged) = list::merge_in_order(old, new, &order, rule)? {
+            original.insert(field.to_owned(), Value::Array(merged));
+            patch.remove(field);
+        }
+    }
+    Ok(())
+}
+
+/// The field that `$directive/field` is about.
+fn target(directive: &str) -> Option<&str> {
+    directive.split_once('/').map(|(_, field)| field)
+}
+
+fn array(value: Value) -> Result<Vec<Value>, Refusal> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(Refusal::expected(&Value::Array(Vec::new()), &other)),
+    }
+}
+
+fn is_list_directive(name: &str) -> bool {
+    name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
+}
+
+/// Takes away maps that are marked with `$patch`; `None` if the value is one.
+fn without_marked(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.contains_key(PATCH) => None,
+        Value::Object(members) => {
+            let members = members.into_iter();
+            let kept = members.filter_map(|(name, value)| Some((name, without_marked(value)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => {
+            let kept = items.into_iter().filter_map(without_marked);
+            Some(Value::Array(kept.collect()))
+        }
+        scalar => Some(scalar),
+    }
+}
+
+/// Takes away directives and nulls, which a typed server drops when it decodes the result.
+pub(super) fn plain(value: &mut Value) {
+    match value {
+        Value::Object(members) => plain_members(members),
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        _ => {}
+    }
+}
+
+fn plain_members(members: &mut Map<String, Value>) {
+    members.retain(|name, value| {
+        !value.is_null() && name != PATCH && name != RETAIN_KEYS && !is_list_directive(name)
+    });
+    members.values_mut().for_each(plain);
+}
+
+// === impl Known ===
+
+impl Known {
+    /// What the schema says of a member; `None` if nothing.
+    fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
+        match self {
+            Known::Nothing => Ok(None),
+            Known::Map => Err(Refusal::other(
+                "merging an object in json but data type is not struct, instead is: map",
+            )),
+            Known::Struct(definition) => match definition.field(name) {
+                None if definition.is_opaque() => Err(unknown_field(definition, name)),
+                field => Ok(field),
+            },
+        }
+    }
+
+    /// How a list is merged that the patch only may order if the schema knows it.
+    fn list(self, name: &str) -> Result<ListRule, Refusal> {
+        let field = self.field(name)?;
+        match (self, field.map(Field::structure)) {
+            (_, Some(Structure::List(_))) => Ok(ListRule::of(field)),
+            (Known::Struct(definition), None) => Err(unknown_field(definition, name)),
+            _ => Err(Refusal::other(
+                "expected slice or array type, but got: struct",
+            )),
+        }
+    }
+
+    fn below(field: Option<&Field>) -> Known {
+        match field.map(Field::structure) {
+            Some(Structure::Struct(definition) | Structure::List(Some(definition))) => {
+                Known::Struct(definition)
+            }
+            Some(Structure::Map) => Known::Map,
+            Some(Structure::List(None) | Structure::Leaf) | None => Known::Nothing,
+        }
+    }
+}
+
+fn unknown_field(definition: &Definition, name: &str) -> Refusal {
+    let definition = definition.name;
+    Refusal::other(format!(
+        "unable to find api field in struct {definition} for the json field {name:?}"
+    ))
+}
+
+// === impl ListRule ===
+
+impl ListRule {
+    fn of(field: Option<&Field>) -> ListRule {
+        ListRule {
+            items: Known::below(field),
+            strategy: field.map_or(Strategy::Default, |field| field.strategy),
+        }
+    }
+
+    fn merge_key(self) -> Option<&'static str> {
+        match self.strategy {
+            Strategy::MergeList(key) => key,
+            Strategy::Default | Strategy::Replace => None,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Lists under a strategic merge patch: merged by key, or as sets, and put in order.
+//!
+//! Guarantees:
+//! - items are found by their merge key's JSON text, in a tree, so a look-up costs no pass over the list;
+//! - what both lists name keeps the patch's order; what only the object has keeps the object's, placed before the first item of the patch that stood behind it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{ListRule, PATCH, merge_map, plain, without_marked};
+use crate::kinds::schema::Strategy;
+use crate::verb::patch::refusal::{Go, Refusal, same_type};
+
+/// Merges the patch's list into the object's, or takes it if the field's lists aren't merged.
+pub(super) fn merge(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    rule: ListRule,
+) -> Result<Vec<Value>, Refusal> {
+    if matches!(rule.strategy, Strategy::MergeList(_)) {
+        return merge_items(original, patch, rule);
+    }
+    let mut patch = Value::Array(patch);
+    plain(&mut patch);
+    super::array(patch)
+}
+
+/// Takes the items away that `$deleteFromPrimitiveList` names; items that are maps are merged, as Kubernetes does.
+pub(super) fn delete(
+    original: Vec<Value>,
+    gone: Vec<Value>,
+    rule: ListRule,
+) -> Result<Vec<Value>, Refusal> {
+    if original.is_empty() && gone.is_empty() {
+        return Ok(original);
+    }
+    if are_maps(&original, &gone)? {
+        return merge_items(original, gone, rule);
+    }
+    let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+    let kept = original.into_iter();
+    Ok(kept
+        .filter(|item| !gone.contains(&item.to_string()))
+        .collect())
+}
+
+/// Merges a list and gives it the order of `$setElementOrder`; `None` if there is no list.
+pub(super) fn merge_in_order(
+    original: Option<Vec<Value>>,
+    patch: Option<Vec<Value>>,
+    order: &[Value],
+    rule: ListRule,
+) -> Result<Option<Vec<Value>>, Refusal> {
+    let key = rule.merge_key();
+    check_order(patch.as_deref().unwrap_or_default(), order, key)?;
+    let (server, new) = (original.as_deref(), patch.as_deref());
+    let (server, new) = (server.unwrap_or_default(), new.unwrap_or_default());
+    let is_empty = server.is_empty() && new.is_empty();
+    let server_order = server_order(server, new, key);
+    let merged = match (original, patch) {
+        (None, None) => return Ok(None),
+        (Some(original), None) => original,
+        (None, Some(patch)) => {
+            let kept = patch.into_iter().filter_map(without_marked);
+            kept.map(|mut item| {
+                plain(&mut item);
+                item
+            })
+            .collect()
+        }
+        (Some(original), Some(patch)) => merge(original, patch, rule)?,
+    };
+    if is_empty {
+        return Err(Refusal::other("no elements in any of the given slices"));
+    }
+    are_maps(&server_order, &merged)?;
+    let places = places(order, key)?;
+    let server_places = places_of(&server_order, key)?;
+    in_order(merged, &places, &server_places, key).map(Some)
+}
+
+fn merge_items(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    rule: ListRule,
+) -> Result<Vec<Value>, Refusal> {
+    if original.is_empty() && patch.is_empty() {
+        return Ok(original);
+    }
+    let key = rule.merge_key();
+    if !are_maps(&original, &patch)? {
+        let server_places = places_of(&original, key)?;
+        let places = places_of(&patch, key)?;
+        let mut seen = BTreeSet::new();
+        let all = original.into_iter().chain(patch);
+        let merged = all.filter(|item| seen.insert(item.to_string())).collect();
+        return in_order(merged, &places, &server_places, key);
+    }
+    let Some(key) = key else {
+        return Err(Refusal::other(
+            "cannot merge lists without merge key for struct",
+        ));
+    };
+    let (original, patch) = obey_markers(original, patch, key)?;
+    let server_places = places_of(&original, Some(key))?;
+    let places = places_of(&patch, Some(key))?;
+    let merged = merge_maps(original, patch, key, rule)?;
+    in_order(merged, &places, &server_places, Some(key))
+}
+
+/// Merges items with the same key and appends the others.
+fn merge_maps(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+    rule: ListRule,
+) -> Result<Vec<Value>, Refusal> {
+    let mut at = BTreeMap::new();
+    for (place, item) in original.iter().enumerate() {
+        if let Some(value) = item.get(key) {
+            at.entry(value.to_string()).or_insert(place);
+        }
+    }
+    for mut item in patch {
+        let identity = identity(&item, Some(key))?;
+        match (at.get(&identity).map(|place| &mut original[*place]), item) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge_map(old, new, rule.items)?,
+            (_, new) => {
+                item = new;
+                plain(&mut item);
+                at.insert(identity, original.len());
+                original.push(item);
+            }
+        }
+    }
+    Ok(original)
+}
+
+/// Obeys `$patch` in items: takes away what is to be deleted, everything if the list is to be replaced.
+fn obey_markers(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), Refusal> {
+    let (mut gone, mut rest, mut replace) = (BTreeSet::new(), Vec::new(), false);
+    for item in patch {
+        let Some(marker) = item.get(PATCH) else {
+            rest.push(item);
+            continue;
+        };
+        match marker.as_str() {
+            Some("delete") => {
+                gone.insert(identity(&item, Some(key))?);
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                return Err(Refusal::other(
+                    "merging lists cannot yet be specified in the patch",
+                ));
+            }
+            _ => return Err(Refusal::unknown_directive(marker, map(&item)?)),
+        }
+    }
+    if replace {
+        let mut items = Value::Array(rest);
+        plain(&mut items);
+        return Ok((super::array(items)?, Vec::new()));
+    }
+    let is_kept = |item: &Value| {
+        let value = item.get(key).map(Value::to_string);
+        value.is_none_or(|value| !gone.contains(&value))
+    };
+    let kept = original.into_iter().filter(is_kept).collect();
+    Ok((kept, rest))
+}
+
+/// Whether the items of both lists are maps; they must have one type, and not be lists.
+fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
+    let mut items = original.iter().chain(patch);
+    let Some(first) = items.next() else {
+        return Ok(false);
+    };
+    if first.is_array() {
+        return Err(Refusal::ListOfLists);
+    }
+    if items.all(|item| same_type(first, item)) {
+        return Ok(first.is_object());
+    }
+    let lists = Value::Array(vec![
+        Value::Array(original.to_vec()),
+        Value::Array(patch.to_vec()),
+    ]);
+    Err(Refusal::other(format!(
+        "list element types are not identical: {}",
+        Go(&lists)
+    )))
+}
+
+/// The patch's items must come in the order that `$setElementOrder` gives, and be among its own.
+fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut open = Vec::with_capacity(patch.len());
+    for item in patch {
+        let is_deleted =
+            key.is_some() && map(item)?.get(PATCH).is_some_and(|mark| mark == "delete");
+        if !is_deleted {
+            open.push(item);
+        }
+    }
+    let (mut open, mut ordered) = (open.into_iter().peekable(), order.iter().peekable());
+    while let (Some(item), Some(candidate)) = (open.peek(), ordered.peek()) {
+        if item.get(PATCH).is_some() {
+            open.next();
+            continue;
+        }
+        if identity(item, key)? == identity(candidate, key)? {
+            open.next();
+        }
+        ordered.next();
+    }
+    if open.peek().is_none() {
+        return Ok(());
+    }
+    let (patch, order) = (Value::Array(patch.to_vec()), Value::Array(order.to_vec()));
+    Err(Refusal::other(format!(
+        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+        Go(&patch),
+        Go(&order)
+    )))
+}
+
+/// The order on the server, as `$setElementOrder` sees it.
+///
+/// Kubernetes looks at the object's slice after the merge worked in it: new items stand where deletions left room, and those without room count as unknown.
+fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
+    let Some(key) = key else {
+        return original.to_vec();
+    };
+    let text = |item: &Value| item.get(key).map(Value::to_string);
+    let is_marked = |item: &&Value, with: &str| item.get(PATCH).is_some_and(|mark| mark == with);
+    let gone = patch.iter().filter(|item| is_marked(item, "delete"));
+    let gone: BTreeSet<String> = gone.filter_map(text).collect();
+    let is_kept = |item: &&Value| text(item).is_none_or(|text| !gone.contains(&text));
+    let mut order: Vec<Value> = original.iter().filter(is_kept).cloned().collect();
+    if patch.iter().any(|item| is_marked(&item, "replace")) {
+        return order;
+    }
+    let room = original.len() - order.len();
+    let mut known: BTreeSet<String> = order.iter().filter_map(text).collect();
+    let unmarked = patch.iter().filter(|item| item.get(PATCH).is_none());
+    let added = unmarked.filter(|item| text(item).is_some_and(|text| known.insert(text)));
+    order.extend(added.take(room).cloned());
+    order
+}
+
+/// Orders a merged list: items that `places` names by it, the others by `server_places`, and one before the other as they stood on the server.
+fn in_order(
+    merged: Vec<Value>,
+    places: &BTreeMap<String, usize>,
+    server_places: &BTreeMap<String, usize>,
+    key: Option<&str>,
+) -> Result<Vec<Value>, Refusal> {
+    let (mut named, mut rest) = (Vec::new(), Vec::new());
+    for item in merged {
+        let identity = identity(&item, key)?;
+        let on_server = server_places.get(&identity).copied();
+        match places.get(&identity) {
+            Some(place) => named.push((*place, on_server, item)),
+            None => rest.push((on_server.unwrap_or(usize::MAX), on_server, item)),
+        }
+    }
+    named.sort_by_key(|(place, ..)| *place);
+    rest.sort_by_key(|(place, ..)| *place);
+    let mut all = Vec::with_capacity(named.len() + rest.len());
+    let mut rest = rest.into_iter().peekable();
+    for (_, named_on_server, item) in named {
+        while let Some((.., left)) = rest.next_if(|(_, on_server, _)| {
+            on_server.is_some_and(|left| named_on_server.is_some_and(|right| left < right))
+        }) {
+            all.push(left);
+        }
+        all.push(item);
+    }
+    all.extend(rest.map(|(.., item)| item));
+    Ok(all)
+}
+
+/// The first place of each item, by identity.
+fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
+    let mut places = BTreeMap::new();
+    for (place, item) in items.iter().enumerate() {
+        places.entry(identity(item, key)?).or_insert(place);
+    }
+    Ok(places)
+}
+
+/// As [`places_of`], for the list of `$setElementOrder`, whose items a client wrote without the rest of the item.
+fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
+    if key.is_some()
+        && let Some(at) = order.iter().position(|item| !item.is_object())
+    {
+        return Err(Refusal::other(format!("value for key {at} is not a map")));
+    }
+    places_of(order, key)
+}
+
+/// What makes an item that item: its merge key's value, or itself.
+fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
+    let Some(key) = key else {
+        return Ok(item.to_string());
+    };
+    let members = map(item)?;
+    let value = members.get(key);
+    value
+        .map(Value::to_string)
+        .ok_or_else(|| Refusal::no_merge_key(members, key))
+}
+
+fn map(item: &Value) -> Result<&Map<String, Value>, Refusal> {
+    item.as_object()
+        .ok_or_else(|| Refusal::expected(&Value::Object(Map::new()), item))
+}

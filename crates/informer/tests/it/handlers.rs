@@ -13,7 +13,7 @@ use expect_test::expect;
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Event, EventHandler,
+    Event, EventHandler, ObjectName,
     shared_informer::{ListenerBuffer, Stopped},
     status::SyncFailure,
 };
@@ -507,10 +507,48 @@ async fn handlers_that_are_idle_have_heard_what_the_cache_has() {
         .register()
         .unwrap();
     informer.caught_up(&server).await;
-    for n in 1..=1000 {
+    for n in 1..=300 {
         server.update(labelled("a", &n.to_string())).unwrap();
         informer.caught_up(&server).await;
         assert_eq!(heard.load(Ordering::Relaxed), n);
     }
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_hears_of_a_change_after_the_cache_has_it() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let informer = run(builder(&server));
+    let (trace, indexer) = (Trace::default(), informer.pods.indexer());
+    let cached = move |name: &ObjectName| {
+        let object = indexer.get(name);
+        object.map_or("gone".to_owned(), |object| object.revision().to_string())
+    };
+    let cached = [cached.clone(), cached.clone(), cached];
+    let [added, updated, deleted] = cached;
+    let notes = [trace.clone(), trace.clone(), trace.clone()];
+    let [adds, updates, deletes] = notes;
+    informer
+        .pods
+        .on_add(move |pod, _| adds.note(format!("{pod:?}: {}", added(pod.object_name()))))
+        .on_update(move |_, pod| updates.note(format!("{pod:?}: {}", updated(pod.object_name()))))
+        .on_delete(move |gone| {
+            let name = gone.object_name();
+            deletes.note(format!("-{name}: {}", deleted(name)));
+        })
+        .register()
+        .unwrap();
+    informer.caught_up(&server).await;
+    server.update(labelled("a", "x")).unwrap();
+    informer.caught_up(&server).await;
+    server.delete("v1", "pods", "default/b").unwrap();
+    informer.caught_up(&server).await;
+    expect![[r#"
+        default/a@1: 1
+        default/b@2: 2
+        default/a@3: 3
+        -default/b: gone
+    "#]]
+    .assert_eq(&trace.take());
     informer.stop().await;
 }

@@ -88,7 +88,7 @@ impl<K> Event<K> {
 ///
 /// What is handed over can't be changed:
 ///
-/// ```compile_fail,E0596
+/// ```compile_fail,E0594
 /// # use kube_informer::event_handler::{Event, EventHandler};
 /// # use k8s_openapi::api::core::v1::Pod;
 /// struct Careless;

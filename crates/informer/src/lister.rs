@@ -15,7 +15,7 @@ use crate::{
 ///
 /// What it returns is the cache's own and can't be changed:
 ///
-/// ```compile_fail,E0596
+/// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
 /// # use kube_informer::lister::Lister;
 /// fn change(lister: &Lister<Pod>) {

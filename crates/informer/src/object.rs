@@ -4,11 +4,13 @@
 //! uid, revision and labels at once. Its body comes from [`Object::get`], as an `Arc` or, for an
 //! object that could not be decoded, as the error that says why.
 //!
-//! ```compile_fail,E0596
+//! ```compile_fail,E0594
 //! use k8s_openapi::api::core::v1::Pod;
-//! # fn cached() -> kube_informer::object::Object<Pod> { unimplemented!() }
-//! let pod = cached().get().unwrap();
-//! pod.spec = None; // a cached object is shared and can't be changed
+//! use kube_informer::object::Object;
+//! fn change(cached: &Object<Pod>) {
+//!     let pod = cached.get().unwrap();
+//!     pod.spec = None; // a cached object is shared and can't be changed
+//! }
 //! ```
 
 mod name;

@@ -14,7 +14,7 @@ use crate::object::{DecodeError, Known, Object, ObjectName, ResourceVersion, Sou
 /// out of iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists
 /// them.
 ///
-/// ```compile_fail,E0596
+/// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
 /// # use k8s_openapi::api::core::v1::Pod;
 /// fn change(snapshot: &Snapshot<Pod>) {

@@ -24,7 +24,7 @@ use crate::{
 ///
 /// An item shares the cache's object and can't change it:
 ///
-/// ```compile_fail,E0596
+/// ```compile_fail,E0594
 /// # use futures_util::StreamExt;
 /// # use k8s_openapi::api::core::v1::Pod;
 /// # use kube_informer::{event_handler::Event, shared_informer::Subscription};

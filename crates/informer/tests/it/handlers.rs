@@ -525,16 +525,18 @@ async fn a_handler_hears_of_a_change_after_the_cache_has_it() {
         object.map_or("gone".to_owned(), |object| object.revision().to_string())
     };
     let cached = [cached.clone(), cached.clone(), cached];
-    let [added, updated, deleted] = cached;
+    let [cached_add, cached_update, cached_delete] = cached;
     let notes = [trace.clone(), trace.clone(), trace.clone()];
-    let [adds, updates, deletes] = notes;
+    let [first, second, third] = notes;
     informer
         .pods
-        .on_add(move |pod, _| adds.note(format!("{pod:?}: {}", added(pod.object_name()))))
-        .on_update(move |_, pod| updates.note(format!("{pod:?}: {}", updated(pod.object_name()))))
+        .on_add(move |pod, _| first.note(format!("{pod:?}: {}", cached_add(pod.object_name()))))
+        .on_update(move |_, pod| {
+            second.note(format!("{pod:?}: {}", cached_update(pod.object_name())));
+        })
         .on_delete(move |gone| {
             let name = gone.object_name();
-            deletes.note(format!("-{name}: {}", deleted(name)));
+            third.note(format!("-{name}: {}", cached_delete(name)));
         })
         .register()
         .unwrap();

@@ -185,8 +185,14 @@ impl StatusReader {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub async fn wait_for(&mut self, mut until: impl FnMut(&Status) -> bool) -> Option<Status> {
-        let status = self.receiver.wait_for(|status| until(status)).await;
-        status.ok().map(|status| status.clone())
+        loop {
+            // A copy, so that nothing is locked while the caller's code looks at it.
+            let status = self.receiver.borrow_and_update().clone();
+            if until(&status) {
+                return Some(status);
+            }
+            self.receiver.changed().await.ok()?;
+        }
     }
 
     /// Waits for the next change and returns the status then; `None` when the informer is gone.

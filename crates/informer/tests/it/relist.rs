@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kube_informer::{object::ResourceVersion, transport::Class};
+use kube_informer::{object::ResourceVersion, status::Status, transport::Class};
 use kube_informer_apiserver::{Match, Server, Verb, WatchCache};
 use tokio::time::{Instant, sleep};
 
@@ -347,4 +347,17 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
     "#]]
     .assert_eq(&classes.take());
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_on_a_status_may_look_at_the_status() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let (mut waits, mut looks) = (informer.pods.status(), informer.pods.status());
+    let synced = waits.wait_for(|status| status.synced && looks.get().synced);
+    let status = tokio::time::timeout(LONG, synced).await.unwrap().unwrap();
+    assert_eq!(status.sources.len(), 1);
+    // Gone for good, it never will.
+    informer.stop().await;
+    assert!(looks.wait_for(Status::is_stopped).await.is_some());
 }

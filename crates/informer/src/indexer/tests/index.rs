@@ -267,3 +267,14 @@ fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
         .collect();
     assert_eq!(format!("{late:?}"), "[a/y, a/z]");
 }
+
+#[test]
+fn a_store_does_not_begin_with_two_indices_of_one_name() {
+    let twice = Indexers::<K>::new().with("a", colours).with("a", colours);
+    assert_eq!(new(twice).unwrap_err(), DuplicateIndex("a".to_owned()));
+    let namespace = Indexers::<K>::new().with(NAMESPACE, colours);
+    assert_eq!(
+        new(namespace).unwrap_err(),
+        DuplicateIndex(NAMESPACE.to_owned())
+    );
+}

@@ -9,7 +9,7 @@ use crate::{
         Queue, Replaced,
         script::{K, object, play, show_delta},
     },
-    reflector::{Delta, DeltaType},
+    reflector::{Delta, DeltaKind, DeltaType},
 };
 
 fn check(script: &str, trace: &Expect) {
@@ -303,4 +303,23 @@ fn a_list_deletes_only_what_its_own_source_brought() {
         popped,
         [vec!["Replaced a@1"], vec!["Replaced b@1", "Tombstone b@1"]]
     );
+}
+
+#[test]
+fn bookmarks_of_several_sources_do_not_pile_up() {
+    let mut fifo = DeltaFifo::<K>::new();
+    for revision in 1..=1000_u64 {
+        let source = SourceId::new(u32::from(revision % 2 == 0));
+        let kind = DeltaKind::Bookmark {
+            revision: revision.into(),
+        };
+        fifo.push(Delta::new(source, kind)).unwrap();
+    }
+    let batch = fifo.pop_batch(1).unwrap();
+    let reached = [
+        (SourceId::new(0), 999.into()),
+        (SourceId::new(1), 1000.into()),
+    ];
+    assert_eq!(batch.reached, reached);
+    assert!(Queue::is_empty(&fifo) && fifo.pop_batch(1).is_none());
 }

@@ -2,8 +2,14 @@
 
 use expect_test::{Expect, expect};
 
+use k8s_openapi::api::core::v1::ConfigMap;
+
 use super::InOrder;
-use crate::queue::script::play;
+use crate::{
+    object::SourceId,
+    queue::{Queue, script::play},
+    reflector::{Delta, DeltaKind},
+};
 
 fn check(script: &str, trace: &Expect) {
     trace.assert_eq(&play(&mut InOrder::new(), InOrder::has_synced, script));
@@ -135,4 +141,16 @@ fn a_burst_leaves_no_memory_behind() {
     assert!(queue.items.capacity() >= 20_000);
     play(&mut queue, InOrder::has_synced, "pop all");
     assert!(queue.items.capacity() <= 4 * crate::queue::BATCH);
+}
+
+#[test]
+fn a_resync_may_be_pushed_as_a_change_too() {
+    let mut queue = InOrder::<ConfigMap>::new();
+    for _ in 0..2 {
+        let delta = Delta::new(SourceId::default(), DeltaKind::SyncAll);
+        queue.push(delta, &()).unwrap();
+    }
+    queue.resync(&());
+    let popped = std::iter::from_fn(|| queue.pop_batch(usize::MAX));
+    assert_eq!(popped.count(), 2, "a third one waits already");
 }

@@ -16,12 +16,12 @@ use tokio::{
 
 use crate::{
     clock,
-    indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers},
+    indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers, StatusNotes},
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
     queue::{BATCH, KeyErrors, Queue, Replaced},
-    reflector::{Delta, DeltaKind, Error, MachineConfig, Reflector, Reporter},
-    status::{Status, StatusReader, WaitForSync},
+    reflector::{Delta, DeltaKind, Error, Reflector, Reporter},
+    status::{StatusReader, WaitForSync},
 };
 
 /// So many changes may be on their way from the reflectors before they wait: two batches, client-go's
@@ -36,6 +36,9 @@ pub(crate) enum Command<K> {
     /// Answered between two batches: all that readers can see has been sent to the handlers.
     Settle(oneshot::Sender<()>),
 }
+
+/// A reflector that feeds the loop.
+pub(crate) type InnerReflector<K> = Reflector<K, mpsc::Sender<Delta<K>>>;
 
 /// Where an informer is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +66,7 @@ pub(crate) struct Parts<K> {
 /// at any time. Dropping the controller instead of running it ends the informer.
 #[must_use = "an informer does nothing until its controller runs"]
 pub struct Controller<K> {
-    reflectors: Vec<(Reflector<K>, fastrand::Rng)>,
-    config: MachineConfig,
+    reflectors: Vec<InnerReflector<K>>,
     drain: Option<Duration>,
     phase: watch::Sender<Phase>,
     serving: JoinSet<()>,
@@ -87,11 +89,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    pub(crate) fn new(
-        parts: Parts<K>,
-        reflectors: Vec<(Reflector<K>, fastrand::Rng)>,
-        config: MachineConfig,
-    ) -> Self {
+    pub(crate) fn new(parts: Parts<K>, reflectors: Vec<InnerReflector<K>>) -> Self {
         let (phase, told) = watch::channel(Phase::Idle);
         let report = parts.report.clone();
         let served = Serving {
@@ -99,7 +97,7 @@ where
             listed: BTreeSet::new(),
             synced: false,
             resyncing: false,
-            broken_version: 0,
+            notes: StatusNotes::new(report.clone()),
             phase: told,
             _gone: GoneGuard(report.clone(), Arc::clone(&parts.applied)),
             parts,
@@ -108,7 +106,6 @@ where
         serving.spawn(served.serve());
         Self {
             reflectors,
-            config,
             drain: None,
             phase,
             serving,
@@ -119,7 +116,13 @@ where
     /// Waits until the first list is in the cache. Owns what it needs, so the controller can run
     /// meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
-        WaitForSync::informer(Arc::clone(&self.report.name), self.report.status.reader())
+        let Reporter {
+            name,
+            expects,
+            status,
+            ..
+        } = &self.report;
+        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), status.reader())
     }
 
     /// What the informer is doing.
@@ -143,8 +146,8 @@ where
     /// running, except a callback that blocks a thread of its own.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let mut reflecting = JoinSet::new();
-        for (reflector, rng) in self.reflectors.drain(..) {
-            reflecting.spawn(reflector.run(self.config, rng));
+        for reflector in self.reflectors.drain(..) {
+            reflecting.spawn(reflector.run_inside());
         }
         self.phase.send_replace(Phase::Running);
         tokio::select! {
@@ -175,8 +178,7 @@ struct Serving<K> {
     synced: bool,
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
-    /// Which broken objects the status tells of.
-    broken_version: u64,
+    notes: StatusNotes,
     phase: watch::Receiver<Phase>,
     /// Last, so that everything else is gone when it says so.
     _gone: GoneGuard,
@@ -238,13 +240,8 @@ where
                 index_errors,
             } = self.parts.indexer.apply(batch);
             self.parts.applied.notify_waiters();
-            for error in &index_errors {
-                tracing::warn!(informer = %self.parts.report.name, %error, "not indexed");
-            }
-            self.note_status(
-                index_errors.len() as u64,
-                index_errors.last().map(ToString::to_string),
-            );
+            self.notes
+                .note(&self.parts.indexer.snapshot(), &index_errors);
             for change in changes {
                 if let Change::Listed(source) = change {
                     self.listed.insert(source);
@@ -319,6 +316,8 @@ where
         for delta in arrived {
             self.accept(delta);
         }
+        let Reporter { name, expects, .. } = &self.parts.report;
+        tracing::debug!(informer = %name, %expects, "forcing a resync");
         self.parts.queue.resync(&self.parts.indexer);
         self.resyncing = true;
     }
@@ -337,32 +336,11 @@ where
             Command::AddIndexers(indexers, reply) => {
                 let added = indexer.add_indexers(indexers);
                 let errors = added.as_ref().map_or(&[][..], Vec::as_slice);
-                let (count, last) = (errors.len() as u64, errors.last().map(ToString::to_string));
+                self.notes.note(&indexer.snapshot(), errors);
                 // Whoever asked may have stopped waiting; the index is there all the same.
                 let _ = reply.send(added.map(|_| ()));
-                self.note_status(count, last);
             }
         }
-    }
-
-    /// Brings the status up to date with what is broken; costs next to nothing while nothing changes.
-    fn note_status(&mut self, index_errors: u64, last_index_error: Option<String>) {
-        let snapshot = self.parts.indexer.snapshot();
-        let version = snapshot.broken_version();
-        if index_errors == 0 && version == self.broken_version {
-            return;
-        }
-        self.broken_version = version;
-        let broken = snapshot.broken().take(Status::BROKEN_LISTED);
-        let broken: Vec<_> = broken.map(|(_, error)| error.clone()).collect();
-        self.parts.report.status.update(|status| {
-            status.index_errors += index_errors;
-            if last_index_error.is_some() {
-                status.last_index_error = last_index_error;
-            }
-            status.broken = broken;
-            status.broken_count = snapshot.broken_count();
-        });
     }
 
     async fn close(mut self) {

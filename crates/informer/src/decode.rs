@@ -6,6 +6,7 @@
 
 use std::{
     any::TypeId,
+    borrow::Cow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -26,8 +27,20 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 /// What one informer does to turn bytes into objects.
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
-    /// `"apiVersion":…,"kind":…,`: the items of a list don't say it, and a dynamic object has
-    /// nowhere else to know it from.
+    expected: Arc<Expected>,
+}
+
+/// The kind that every object must be of.
+struct Expected {
+    api_version: String,
+    kind: String,
+    /// Metadata alone is asked for, which has a kind of its own; a server that can't do that sends
+    /// the whole object.
+    metadata_only: bool,
+    /// How an object of the kind begins, in the two orders that API servers write.
+    beginnings: [String; 2],
+    /// `"apiVersion":…,"kind":…`: the items of a list don't say it, and a dynamic object has nowhere
+    /// else to know it from.
     stamp: Option<String>,
 }
 
@@ -35,7 +48,7 @@ impl<K> Clone for Decoder<K> {
     fn clone(&self) -> Self {
         Self {
             transform: self.transform.clone(),
-            stamp: self.stamp.clone(),
+            expected: Arc::clone(&self.expected),
         }
     }
 }
@@ -46,6 +59,17 @@ pub(crate) enum Decoded<K> {
     Object(Object<K>),
     /// Not even name and namespace could be read, so there is nothing to keep it under.
     Unreadable(DecodeError),
+    /// An object of another kind, which has no place in this store.
+    OtherKind(OtherKind),
+}
+
+/// An object that says it is of another kind than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherKind {
+    /// Its name, if it has one.
+    pub(crate) name: Option<ObjectName>,
+    /// What it says it is.
+    pub(crate) found: String,
 }
 
 impl<K> Decoder<K>
@@ -54,44 +78,54 @@ where
     K::DynamicType: 'static,
 {
     pub(crate) fn new(dyntype: &K::DynamicType, transform: Option<Transform<K>>) -> Self {
+        let (api_version, kind) = (K::api_version(dyntype), K::kind(dyntype));
+        let text = |value: &str| serde_json::Value::from(value).to_string();
+        let (api_version_json, kind_json) = (text(&api_version), text(&kind));
+        let stamp = format!(r#""apiVersion":{api_version_json},"kind":{kind_json}"#);
+        let beginnings = [
+            format!(r#"{{"kind":{kind_json},"apiVersion":{api_version_json}"#),
+            format!("{{{stamp}"),
+        ];
         let is_dynamic = TypeId::of::<K::DynamicType>() != TypeId::of::<()>();
-        let stamp = is_dynamic.then(|| {
-            let (api_version, kind) = (K::api_version(dyntype), K::kind(dyntype));
-            let text = |value: &str| serde_json::Value::from(value).to_string();
-            format!(
-                r#""apiVersion":{},"kind":{}"#,
-                text(&api_version),
-                text(&kind)
-            )
-        });
-        Self { transform, stamp }
+        let expected = Expected {
+            api_version: api_version.into_owned(),
+            kind: kind.into_owned(),
+            metadata_only: K::metadata_api(),
+            beginnings,
+            stamp: is_dynamic.then_some(stamp),
+        };
+        Self {
+            transform,
+            expected: Arc::new(expected),
+        }
     }
 
     /// Decodes an item of a list.
     pub(crate) fn item(&self, bytes: &Bytes) -> Decoded<K> {
-        let Some(stamp) = &self.stamp else {
-            return self.object(bytes);
-        };
-        let kind: Result<NamesKind, _> = serde_json::from_slice(bytes);
-        if !matches!(kind, Ok(NamesKind { kind: None })) {
-            return self.object(bytes);
+        // Items of built-in kinds name no kind, and begin like this; looking for one would take a
+        // good part of the time that decoding takes.
+        if self.expected.stamp.is_none() && bytes.starts_with(br#"{"metadata":"#) {
+            return self.of_kind(bytes);
         }
-        let at = bytes
-            .iter()
-            .position(|&byte| byte == b'{')
-            .unwrap_or_default()
-            + 1;
-        let empty = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-        let mut stamped = Vec::with_capacity(bytes.len() + stamp.len() + 1);
-        stamped.extend_from_slice(&bytes[..at]);
-        stamped.extend_from_slice(stamp.as_bytes());
-        stamped.extend_from_slice(if empty { b"" } else { b"," });
-        stamped.extend_from_slice(&bytes[at..]);
-        self.object(&stamped)
+        self.object(bytes)
     }
 
     /// Decodes the object of an event.
     pub(crate) fn object(&self, bytes: &[u8]) -> Decoded<K> {
+        match self.expected.find(bytes) {
+            Named::Expected => self.of_kind(bytes),
+            Named::Nothing => match &self.expected.stamp {
+                Some(stamp) => self.of_kind(&stamped(bytes, stamp)),
+                None => self.of_kind(bytes),
+            },
+            Named::Other(found) => Decoded::OtherKind(OtherKind {
+                name: name(bytes),
+                found,
+            }),
+        }
+    }
+
+    fn of_kind(&self, bytes: &[u8]) -> Decoded<K> {
         let mut object = match serde_json::from_slice::<K>(bytes) {
             Ok(object) => object,
             Err(error) => {
@@ -117,10 +151,66 @@ where
     }
 }
 
-/// Whether an item says of which kind it is.
+/// What an object says of its kind.
+enum Named {
+    Expected,
+    /// It says nothing, or nothing that can be read.
+    Nothing,
+    Other(String),
+}
+
+impl Expected {
+    fn find(&self, bytes: &[u8]) -> Named {
+        let begins = |beginning: &String| bytes.starts_with(beginning.as_bytes());
+        if self.beginnings.iter().any(begins) {
+            return Named::Expected;
+        }
+        let Ok(types) = serde_json::from_slice::<Types<'_>>(bytes) else {
+            return Named::Nothing;
+        };
+        let (Some(kind), api_version) = (types.kind, types.api_version.unwrap_or_default()) else {
+            return Named::Nothing;
+        };
+        let metadata_alone = self.metadata_only
+            && kind == "PartialObjectMetadata"
+            && api_version.starts_with("meta.k8s.io/");
+        if metadata_alone || (kind == self.kind && api_version == self.api_version) {
+            return Named::Expected;
+        }
+        let found = format!("{api_version} {kind}");
+        Named::Other(found.trim_start().chars().take(KIND_CHARS).collect())
+    }
+}
+
+/// So much of what an object says of its kind is repeated in an error.
+const KIND_CHARS: usize = 128;
+
 #[derive(serde::Deserialize)]
-struct NamesKind {
-    kind: Option<serde::de::IgnoredAny>,
+#[serde(rename_all = "camelCase")]
+struct Types<'a> {
+    #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+}
+
+/// The same object with its kind written into it.
+fn stamped(bytes: &[u8], stamp: &str) -> Vec<u8> {
+    let brace = bytes.iter().position(|&byte| byte == b'{');
+    let at = brace.unwrap_or_default() + 1;
+    let (before, behind) = bytes.split_at(at.min(bytes.len()));
+    let empty = behind.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let mut stamped = Vec::with_capacity(bytes.len() + stamp.len() + 1);
+    stamped.extend_from_slice(before);
+    stamped.extend_from_slice(stamp.as_bytes());
+    stamped.extend_from_slice(if empty { b"" } else { b"," });
+    stamped.extend_from_slice(behind);
+    stamped
+}
+
+/// The name of an object of whatever kind.
+fn name(bytes: &[u8]) -> Option<ObjectName> {
+    serde_json::from_slice::<Head>(bytes).ok()?.name()
 }
 
 /// The revision of a bookmark, or of any other object; `None` if there is none to read.
@@ -132,11 +222,9 @@ pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
 
 fn broken<K>(bytes: &[u8], field: String, reason: String) -> Decoded<K> {
     let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
-    let name = &head.metadata.name;
-    if name.is_empty() {
+    let Some(name) = head.name() else {
         return Decoded::Unreadable(DecodeError::new(None, field, reason));
-    }
-    let name = ObjectName::new(head.metadata.namespace.as_deref(), name);
+    };
     let error = DecodeError::new(Some(name.clone()), field, reason);
     Decoded::Object(Object::from_broken(name, &head, error))
 }
@@ -175,6 +263,7 @@ mod tests {
         match decoder.item(&Bytes::copy_from_slice(json.as_bytes())) {
             Decoded::Object(object) => object,
             Decoded::Unreadable(error) => panic!("{error}"),
+            Decoded::OtherKind(other) => panic!("{other:?}"),
         }
     }
 
@@ -209,25 +298,55 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_item_that_names_its_kind_keeps_it_wherever_it_stands() {
-        let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
-        let decoder = Decoder::<DynamicObject>::new(&widget, None);
-        for json in [
-            r#"{"apiVersion":"x/v2","kind":"Other","metadata":{"name":"a"}}"#,
-            r#"{"metadata":{"name":"a"},"kind":"Other","apiVersion":"x/v2"}"#,
-        ] {
-            let types = decode(&decoder, json)
-                .live()
-                .unwrap()
-                .types
-                .clone()
-                .unwrap();
-            assert_eq!(
-                (types.api_version.as_str(), types.kind.as_str()),
-                ("x/v2", "Other")
-            );
+    fn other_kind<K>(decoder: &Decoder<K>, json: &str) -> Option<String>
+    where
+        K: Resource + DeserializeOwned + 'static,
+        K::DynamicType: 'static,
+    {
+        match decoder.object(json.as_bytes()) {
+            Decoded::OtherKind(OtherKind { name, found }) => Some(format!("{found} {name:?}")),
+            Decoded::Object(_) | Decoded::Unreadable(_) => None,
         }
+    }
+
+    #[test]
+    fn an_object_of_another_kind_is_told_apart_wherever_it_says_so() {
+        let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+        let widgets = Decoder::<DynamicObject>::new(&widget, None);
+        let pods = Decoder::<Pod>::new(&(), None);
+        for json in [
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}"#,
+            r#"{"metadata":{"name":"a"},"kind":"Deployment","apiVersion":"apps/v1"}"#,
+        ] {
+            let expected = Some("apps/v1 Deployment Some(a)".to_owned());
+            assert_eq!(other_kind(&widgets, json), expected);
+            assert_eq!(other_kind(&pods, json), expected);
+        }
+        let another_version = r#"{"kind":"Widget","apiVersion":"example.com/v2"}"#;
+        let expected = Some("example.com/v2 Widget None".to_owned());
+        assert_eq!(other_kind(&widgets, another_version), expected);
+        for own in [
+            r#"{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a"}}"#,
+            r#"{ "apiVersion":"example.com/v1","metadata":{"name":"a"},"kind":"Widget"}"#,
+            r#"{"metadata":{"name":"a"}}"#,
+        ] {
+            assert_eq!(format!("{:?}", decode(&widgets, own)), "a@");
+        }
+    }
+
+    #[test]
+    fn metadata_alone_is_of_its_own_kind_or_of_the_whole_object_s() {
+        let names = Decoder::<PartialObjectMeta<Pod>>::new(&(), None);
+        for kind in [
+            r#""kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1""#,
+            r#""kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1beta1""#,
+            r#""kind":"Pod","apiVersion":"v1""#,
+        ] {
+            let json = format!(r#"{{{kind},"metadata":{{"name":"a"}}}}"#);
+            assert_eq!(other_kind(&names, &json), None, "{kind}");
+        }
+        let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#;
+        assert!(other_kind(&names, table).is_some());
     }
 
     #[test]

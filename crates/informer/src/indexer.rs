@@ -27,15 +27,19 @@
 //! ```
 
 mod change;
+mod feed;
 mod index;
 mod snapshot;
 mod store;
 
 pub use self::{
     change::{Cause, Change, Changed},
+    feed::IndexerFeed,
     index::{DuplicateIndex, IndexError, IndexRef, IndexToken, Indexers, NAMESPACE, NoSuchIndex},
     snapshot::{NamespaceSnapshot, Snapshot},
 };
+
+pub(crate) use self::feed::StatusNotes;
 
 use std::{fmt, sync::Arc};
 

@@ -335,6 +335,13 @@ fn labels_if_they_are<'de, D: serde::Deserializer<'de>>(
 }
 
 impl Head {
+    pub(crate) fn name(&self) -> Option<ObjectName> {
+        let HeadMetadata {
+            name, namespace, ..
+        } = &self.metadata;
+        (!name.is_empty()).then(|| ObjectName::new(namespace.as_deref(), name))
+    }
+
     pub(crate) fn revision(&self) -> ResourceVersion {
         ResourceVersion::from(self.metadata.resource_version.as_str())
     }

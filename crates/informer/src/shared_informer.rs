@@ -91,6 +91,7 @@ pub struct SharedInformer<K> {
 
 struct Shared<K> {
     name: Arc<str>,
+    expects: Arc<str>,
     kind: String,
     commands: mpsc::UnboundedSender<Command<K>>,
     indexer: Indexer<K>,
@@ -292,7 +293,8 @@ impl<K> SharedInformer<K> {
     /// Waits until the first list is in the cache. Owns what it needs, and polls nothing.
     #[doc(alias = "WaitForCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
-        WaitForSync::informer(Arc::clone(&self.shared.name), self.status())
+        let Shared { name, expects, .. } = &*self.shared;
+        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
     /// Waits until the cache has all changes up to a revision, for at most so long; for the first of

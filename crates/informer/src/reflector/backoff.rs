@@ -65,8 +65,9 @@ impl Backoff {
         delay + delay.mul_f64(rng.f64())
     }
 
-    /// The pause before listing anew because the history ran out: none if all was well until now.
-    pub(crate) fn expired(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
+    /// The pause after an end that need not mean that anything is wrong: none if all was well until
+    /// now.
+    pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {
             return Duration::ZERO;
@@ -137,12 +138,12 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         let now = Instant::now();
-        assert_eq!(backoff.expired(now, &mut rng), Duration::ZERO);
+        assert_eq!(backoff.first_is_free(now, &mut rng), Duration::ZERO);
         backoff.succeeded(now);
-        assert!(backoff.expired(now, &mut rng) >= Duration::from_millis(800));
+        assert!(backoff.first_is_free(now, &mut rng) >= Duration::from_millis(800));
         backoff.succeeded(now);
         assert_eq!(
-            backoff.expired(now + Duration::from_secs(120), &mut rng),
+            backoff.first_is_free(now + Duration::from_secs(120), &mut rng),
             Duration::ZERO
         );
     }

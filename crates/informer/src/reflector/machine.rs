@@ -16,6 +16,7 @@
 //! | refused otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
 //! | ended with 429 inside the stream | the same watch, after a pause |
+//! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
 //! | broken (reset, cut inside an event, frozen) | the same watch, after a pause |
 //! | ended with another error, or with something unreadable | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
@@ -25,7 +26,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::backoff::{Backoff, BackoffConfig};
+use super::{
+    backoff::{Backoff, BackoffConfig},
+    retry_budget::RetryBudget,
+};
 use crate::{
     object::ResourceVersion,
     transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
@@ -48,6 +52,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 pub(crate) struct MachineConfig {
     pub(crate) page_size: Option<u32>,
     pub(crate) watch_timeout_min: Duration,
+    pub(crate) internal_error_retry: Duration,
     pub(crate) backoff: BackoffConfig,
 }
 
@@ -56,7 +61,7 @@ pub(crate) struct MachineConfig {
 pub(crate) enum Action {
     /// Ask for a list, or its next page. Before the `first` page what was staged is thrown away.
     List { options: ListOptions, first: bool },
-    /// Hand the staged list on, then report [`Machine::replaced`].
+    /// Hand the staged list on; once the store has accepted it, report [`Machine::replaced`].
     Replace(ResourceVersion),
     /// Open a watch.
     Watch(ListOptions),
@@ -69,7 +74,7 @@ pub(crate) enum Action {
 pub(crate) enum WatchEnd<'a> {
     /// It was not opened.
     Refused(&'a Error),
-    /// The server said why, inside the stream; or what it sent can't be read.
+    /// The server said why, inside the stream; what it sent can't be read, or was not accepted.
     Error(&'a Error),
     /// The connection broke.
     Broken(&'a Error),
@@ -92,7 +97,8 @@ pub(crate) struct Machine {
     config: MachineConfig,
     rng: fastrand::Rng,
     backoff: Backoff,
-    /// The newest revision that the store has been told; unset before the first list.
+    internal_errors: RetryBudget,
+    /// The newest revision that the store has accepted; unset before the first list.
     last: ResourceVersion,
     /// `last` is of no use to the server any more, so the next list asks for the newest state.
     last_unavailable: bool,
@@ -114,6 +120,7 @@ impl Machine {
     pub(crate) fn new(config: MachineConfig, rng: fastrand::Rng) -> Self {
         Self {
             backoff: Backoff::new(config.backoff),
+            internal_errors: RetryBudget::new(config.internal_error_retry),
             config,
             rng,
             last: ResourceVersion::UNSET,
@@ -169,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// The list of this revision has been handed on.
+    /// The store has accepted the list of this revision.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
         self.pager = None;
         self.last = revision;
@@ -203,7 +210,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// An event has been handed on, with its revision if it could be read.
+    /// The store has accepted an event, with its revision if it could be read.
     ///
     /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
     /// objects in no order of revision, so there nothing counts before the first event of another
@@ -235,6 +242,9 @@ impl Machine {
             WatchEnd::Error(error) => match error.class() {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
+                Class::Internal if self.internal_errors.allows(now) => {
+                    self.at_once_after_health(now, Next::Watch)
+                }
                 _ => self.pause(error, now, Next::List),
             },
             WatchEnd::Broken(error) => self.pause(error, now, Next::Watch),
@@ -253,6 +263,10 @@ impl Machine {
 
     /// The pause is over.
     pub(crate) fn slept(&mut self) -> Action {
+        self.go_on()
+    }
+
+    fn go_on(&mut self) -> Action {
         match self.after_sleep {
             Next::List => self.list(),
             Next::Watch => self.watch(),
@@ -262,10 +276,15 @@ impl Machine {
     fn relist_expired(&mut self, now: Instant) -> Action {
         self.last_unavailable |= self.expired_at.as_ref() == Some(&self.last);
         self.expired_at = Some(self.last.clone());
-        let pause = self.backoff.expired(now, &mut self.rng);
-        self.after_sleep = Next::List;
+        self.at_once_after_health(now, Next::List)
+    }
+
+    /// Nothing may be wrong with the server, so the first such end after health costs no pause.
+    fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
+        self.after_sleep = next;
+        let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
-            return self.list();
+            return self.go_on();
         }
         Action::Sleep(pause)
     }

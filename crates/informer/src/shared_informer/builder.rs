@@ -10,12 +10,11 @@ use tokio::sync::{Notify, mpsc};
 use super::{Shared, SharedInformer};
 use crate::{
     controller::{CHANNEL_CAPACITY, Controller, Parts},
-    decode::{Decoder, Transform},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
     object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
-    reflector::{BackoffConfig, Error, MachineConfig, Reflector, Reporter, WatchErrorHandler},
+    reflector::{BackoffConfig, Error, Reflector, Settings},
     status::StatusWriter,
     transport::ListerWatcher,
 };
@@ -25,21 +24,17 @@ use crate::{
 pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
-    name: Arc<str>,
+    reflectors: Settings<K>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Box<dyn Queue<K>>,
     resync: Duration,
-    transform: Option<Transform<K>>,
-    error_handler: Option<WatchErrorHandler>,
-    config: MachineConfig,
-    seed: Option<u64>,
     known: Vec<Object<K>>,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("name", &self.name)
+            .field("name", &self.reflectors.name)
             .finish_non_exhaustive()
     }
 }
@@ -56,14 +51,10 @@ where
         Self {
             sources: vec![source],
             dyntype,
-            name: Arc::from(place.to_string()),
+            reflectors: Settings::at(place),
             store: indexer::empty(),
             queue: Box::new(InOrder::new()),
             resync: Duration::ZERO,
-            transform: None,
-            error_handler: None,
-            config: MachineConfig::default(),
-            seed: None,
             known: Vec::new(),
         }
     }
@@ -84,7 +75,14 @@ where
 
     /// A name for logs and errors; by default where the builder was made.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = name.into();
+        self.reflectors.name = name.into();
+        self
+    }
+
+    /// What logs and errors call the expected objects; by default API version and kind.
+    #[doc(alias = "ObjectDescription")]
+    pub fn type_description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.reflectors.type_description = Some(description.into());
         self
     }
 
@@ -126,7 +124,7 @@ where
         mut self,
         transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.transform = Some(Arc::new(transform));
+        self.reflectors.transform = Some(Arc::new(transform));
         self
     }
 
@@ -134,35 +132,45 @@ where
     /// be kept. It must not block.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.error_handler = Some(Arc::new(handler));
+        self.reflectors.error_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Asks for lists in pages of this size, whatever the revision. The API server answers a paged
-    /// list from etcd instead of its watch cache, which costs it much more; without this call lists
-    /// are paged (500) only where the watch cache ignores it or does not exist.
+    /// Asks for lists in pages of this size; see
+    /// [`ReflectorBuilder::page_size`](crate::reflector::ReflectorBuilder::page_size), also for what it
+    /// costs the server.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, objects: u32) -> Self {
-        self.config.page_size = Some(objects);
+        self.reflectors.page_size(objects);
         self
     }
 
-    /// A watch is asked to end after one to two times this; never less than 5 minutes.
+    /// A watch is asked to end after one to two times this, in whole seconds; never less than 5
+    /// minutes.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
-        self.config.watch_timeout_min = timeout;
+        self.reflectors.watch_timeout_min(timeout);
+        self
+    }
+
+    /// For so long, watches that the server ends with internal errors are opened again instead of
+    /// being listed after; see
+    /// [`ReflectorBuilder::internal_error_retry`](crate::reflector::ReflectorBuilder::internal_error_retry).
+    #[doc(alias = "MaxInternalErrorRetryDuration")]
+    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
+        self.reflectors.internal_error_retry(budget);
         self
     }
 
     /// The pauses after failures.
     pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
-        self.config.backoff = backoff;
+        self.reflectors.backoff(backoff);
         self
     }
 
     /// Makes the random parts (pauses, time-outs) the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.reflectors.seed = Some(seed);
         self
     }
 
@@ -184,25 +192,21 @@ where
         writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let report = Reporter {
-            name: Arc::clone(&self.name),
-            status: status.clone(),
-            error_handler: self.error_handler,
-        };
-        let mut rng = self
-            .seed
-            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let decoder = Decoder::new(&self.dyntype, self.transform);
-        let reflectors = (0..).zip(self.sources).map(|(number, lister_watcher)| {
-            let reflector = Reflector {
+        let report = self.reflectors.reporter(&self.dyntype, status.clone());
+        let decoder = self.reflectors.decoder(&self.dyntype);
+        let mut rng = self.reflectors.rng();
+        let reflectors: Vec<_> = (0..)
+            .zip(self.sources)
+            .map(|(number, lister_watcher)| Reflector {
                 source: SourceId::new(number),
                 lister_watcher,
                 decoder: decoder.clone(),
-                deltas: deltas.clone(),
+                store: deltas.clone(),
                 report: report.clone(),
-            };
-            (reflector, rng.fork())
-        });
+                config: self.reflectors.config,
+                rng: rng.fork(),
+            })
+            .collect();
         let parts = Parts {
             queue: self.queue,
             indexer: writer,
@@ -213,7 +217,8 @@ where
             applied: Arc::clone(&applied),
         };
         let shared = Shared {
-            name: self.name,
+            name: Arc::clone(&report.name),
+            expects: Arc::clone(&report.expects),
             kind: K::kind(&self.dyntype).into_owned(),
             commands,
             indexer,
@@ -223,7 +228,7 @@ where
             listeners: std::sync::atomic::AtomicU64::new(0),
             buffers: Mutex::new(Vec::new()),
         };
-        let controller = Controller::new(parts, reflectors.collect(), self.config);
+        let controller = Controller::new(parts, reflectors);
         let informer = SharedInformer {
             shared: Arc::new(shared),
         };

@@ -251,6 +251,7 @@ impl<K> Registration<K> {
     pub fn wait_for_sync(&self) -> WaitForSync {
         WaitForSync::handler(
             Arc::clone(&self.name),
+            Arc::clone(&self.informer.shared.expects),
             self.informer.status(),
             self.synced.clone(),
         )

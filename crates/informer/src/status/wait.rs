@@ -19,6 +19,7 @@ use crate::{clock, transport::Retry};
 #[derive(Clone, Debug)]
 pub struct WaitForSync {
     name: Arc<str>,
+    expects: Arc<str>,
     status: StatusReader,
     handler: Option<watch::Receiver<bool>>,
     deadline: Option<Duration>,
@@ -28,8 +29,10 @@ pub struct WaitForSync {
 /// Why something has not synced.
 #[derive(Clone, Debug)]
 pub struct SyncError {
-    /// The informer, or the handler.
+    /// The informer, the reflector, or the handler.
     pub name: Arc<str>,
+    /// The objects that it waits for: API version and kind, or what they were called.
+    pub expects: Arc<str>,
     /// What ended the waiting.
     pub failure: SyncFailure,
     /// What the informer was doing then.
@@ -51,15 +54,17 @@ impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             name,
+            expects,
             failure,
             status,
         } = self;
+        write!(f, "{name} ({expects}) ")?;
         match failure {
             SyncFailure::Deadline(deadline) => {
-                write!(f, "{name} has not synced within {deadline:?}: {status}")
+                write!(f, "has not synced within {deadline:?}: {status}")
             }
-            SyncFailure::Stopped => write!(f, "{name} stopped before it had synced: {status}"),
-            SyncFailure::Refused => write!(f, "{name} can't sync: {status}"),
+            SyncFailure::Stopped => write!(f, "stopped before it had synced: {status}"),
+            SyncFailure::Refused => write!(f, "can't sync: {status}"),
         }
     }
 }
@@ -67,9 +72,10 @@ impl fmt::Display for SyncError {
 impl std::error::Error for SyncError {}
 
 impl WaitForSync {
-    pub(crate) fn informer(name: Arc<str>, status: StatusReader) -> Self {
+    pub(crate) fn informer(name: Arc<str>, expects: Arc<str>, status: StatusReader) -> Self {
         Self {
             name,
+            expects,
             status,
             handler: None,
             deadline: None,
@@ -79,12 +85,13 @@ impl WaitForSync {
 
     pub(crate) fn handler(
         name: Arc<str>,
+        expects: Arc<str>,
         status: StatusReader,
         handler: watch::Receiver<bool>,
     ) -> Self {
         Self {
             handler: Some(handler),
-            ..Self::informer(name, status)
+            ..Self::informer(name, expects, status)
         }
     }
 
@@ -141,6 +148,7 @@ impl WaitForSync {
         };
         result.map_err(|failure| SyncError {
             name: self.name,
+            expects: self.expects,
             failure,
             status: self.status.get(),
         })

@@ -40,12 +40,16 @@ pub enum Class {
     NotFound,
     /// The request is wrong: any other 4xx.
     Invalid,
+    /// The server failed in a way it has no name for: HTTP 500 with the reason `InternalError`.
+    Internal,
     /// The server failed: any other 5xx.
     Server,
     /// The answer is not what the protocol promises: no JSON, an unknown shape, larger than any limit.
     Protocol,
     /// The watch ended at once without a single event, which no healthy server does.
     VeryShortWatch,
+    /// The server did its part, but the store behind the reflector did not take what it sent.
+    Store,
 }
 
 /// What a failure calls for.
@@ -109,7 +113,11 @@ impl Error {
             | Class::ConnectionRefused
             | Class::Connection
             | Class::Timeout => Retry::Resume,
-            Class::Server | Class::Protocol | Class::VeryShortWatch => Retry::Backoff,
+            Class::Internal
+            | Class::Server
+            | Class::Protocol
+            | Class::VeryShortWatch
+            | Class::Store => Retry::Backoff,
             Class::Unauthorized | Class::Forbidden | Class::NotFound | Class::Invalid => {
                 Retry::GiveUp
             }
@@ -213,6 +221,7 @@ impl StatusBody {
             404 => Class::NotFound,
             429 => Class::TooManyRequests,
             400..=499 => Class::Invalid,
+            500 if self.reason == "InternalError" => Class::Internal,
             504 => Class::Timeout,
             _ => Class::Server,
         }
@@ -273,6 +282,16 @@ mod tests {
             ),
             (422, "{}", Class::Invalid),
             (500, "{}", Class::Server),
+            (
+                200,
+                r#"{"code":500,"reason":"InternalError"}"#,
+                Class::Internal,
+            ),
+            (
+                200,
+                r#"{"code":500,"reason":"StoreReadError"}"#,
+                Class::Server,
+            ),
         ];
         for (code, body, class) in rows {
             assert_eq!(

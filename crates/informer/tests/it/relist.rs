@@ -323,7 +323,7 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
     assert!(
         failed
             .to_string()
-            .starts_with("pods can't sync: not synced, "),
+            .starts_with("pods (v1 Pod) can't sync: not synced, "),
         "{failed}"
     );
 
@@ -335,7 +335,7 @@ async fn every_refusal_reaches_the_error_handler_and_waiting_says_why() {
         .unwrap_err();
     assert!(
         late.to_string()
-            .starts_with("pods has not synced within 1s: not synced, waiting"),
+            .starts_with("pods (v1 Pod) has not synced within 1s: not synced, waiting"),
         "{late}"
     );
 

@@ -1,119 +1,22 @@
 //! An informer over a transport whose every answer is scripted: what a server of one's own can't be
 //! made to do.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
 use expect_test::expect;
-use futures_core::future::BoxFuture;
-use futures_util::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{
-    SharedInformer,
-    shared_informer::Builder,
-    status::Activity,
-    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
-};
-use parking_lot::Mutex;
+use kube_informer::{SharedInformer, shared_informer::Builder, status::Activity, transport::Class};
 use tokio::time::{Instant, sleep};
 
-use crate::setting::{LONG, Running, Trace, run};
+use crate::{
+    script::{Answer, Script, body, event, hangs, list, pod},
+    setting::{LONG, Running, Trace, run},
+};
 
-/// What is said to one request.
-enum Answer {
-    Refuse(Class),
-    Never,
-    /// These bytes, and then the end, or nothing more.
-    Body(String, Then),
-}
-
-#[derive(Clone, Copy)]
-enum Then {
-    Ends,
-    Hangs,
-}
-
-/// Answers lists and watches in turn; a request beyond the script hangs.
-#[derive(Clone, Default)]
-struct Script {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
-    requests: Trace,
-}
-
-impl Script {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
-        Self {
-            answers,
-            requests: Trace::default(),
-        }
-    }
-
-    fn builder(&self) -> Builder<Pod> {
-        SharedInformer::builder(self.clone())
-            .name("pods")
-            .rng_seed(1)
-    }
-
-    fn answer(
-        &self,
-        verb: &str,
-        options: &ListOptions,
-    ) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        let page = options.continue_token.as_deref().unwrap_or_default();
-        self.requests
-            .note(format!("{verb} {} {page}", options.resource_version).trim_end());
-        let answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
-        Box::pin(async move {
-            match answer {
-                Answer::Refuse(class) => Err(Error::new(class, "planted")),
-                Answer::Never => std::future::pending().await,
-                Answer::Body(text, then) => {
-                    let body = stream::iter([Ok(Bytes::from(text))]);
-                    Ok(match then {
-                        Then::Ends => body.boxed(),
-                        Then::Hangs => body.chain(stream::pending()).boxed(),
-                    })
-                }
-            }
-        })
-    }
-}
-
-impl ListerWatcher for Script {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        self.answer("list", options)
-    }
-
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        self.answer("watch", options)
-    }
-}
-
-fn pod(name: &str, revision: u64) -> String {
-    format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"default","resourceVersion":"{revision}"}}}}"#
-    )
-}
-
-fn list(revision: u64, token: &str, pods: &[String]) -> String {
-    let meta = format!(r#"{{"resourceVersion":"{revision}","continue":"{token}"}}"#);
-    format!(
-        r#"{{"kind":"PodList","metadata":{meta},"items":[{}]}}"#,
-        pods.join(",")
-    )
-}
-
-fn event(kind: &str, object: &str) -> String {
-    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
-}
-
-fn body(text: String) -> Answer {
-    Answer::Body(text, Then::Ends)
-}
-
-fn hangs(text: String) -> Answer {
-    Answer::Body(text, Then::Hangs)
+fn builder(script: &Script) -> Builder<Pod> {
+    SharedInformer::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
 }
 
 fn names(informer: &Running) -> String {
@@ -127,7 +30,7 @@ async fn the_pages_before_an_expired_one_are_void() {
         Answer::Refuse(Class::Expired),
         body(list(9, "", &[pod("kept", 2)])),
     ]);
-    let informer = run(script.builder());
+    let informer = run(builder(&script));
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(names(&informer), "[default/kept@2]");
     assert_eq!(
@@ -146,7 +49,7 @@ async fn a_watch_that_closes_at_once_is_listed_after_only_if_it_brought_nothing(
         body(list(7, "", &[pod("a", 6)])),
         Answer::Never,
     ]);
-    let informer = run(script.builder());
+    let informer = run(builder(&script));
     sleep(Duration::from_secs(10)).await;
     assert_eq!(
         script.requests.take(),
@@ -165,7 +68,7 @@ async fn what_can_not_be_read_is_listed_after_and_what_came_before_it_counts() {
         hangs(garbage),
         body(list(7, "", &[pod("a", 6)])),
     ]);
-    let informer = run(script.builder());
+    let informer = run(builder(&script));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     sleep(Duration::from_secs(10)).await;
@@ -181,7 +84,7 @@ async fn a_list_that_stalls_is_given_up_after_a_minute() {
     for stalled in [Answer::Never, hangs(half)] {
         let script = Script::new([stalled, body(whole.clone())]);
         let before = Instant::now();
-        let informer = run(script.builder());
+        let informer = run(builder(&script));
         informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
         let waited = before.elapsed().as_secs_f64();
         assert!((60.0..62.0).contains(&waited), "{waited}");
@@ -197,7 +100,7 @@ async fn an_error_handler_that_panics_stops_nothing() {
         Answer::Refuse(Class::Server),
         body(list(5, "", &[pod("a", 1)])),
     ]);
-    let informer = run(script.builder().on_error(|_| panic!("planted")));
+    let informer = run(builder(&script).on_error(|_| panic!("planted")));
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(names(&informer), "[default/a@1]");
     let status = informer.pods.status().get();
@@ -215,7 +118,7 @@ async fn attempts_are_counted_since_something_worked() {
         body(event("ADDED", &pod("a", 6))),
         refused(),
     ]);
-    let informer = run(script.builder());
+    let informer = run(builder(&script));
     let mut attempts = Vec::new();
     let mut status = informer.pods.status();
     while attempts.len() < 3 {
@@ -235,7 +138,7 @@ async fn a_name_that_a_list_has_twice_is_told_once_as_it_was_last() {
         Answer::Refuse(Class::Expired),
         body(list(9, "", &[pod("a", 6), pod("b", 2), pod("a", 7)])),
     ]);
-    let informer = run(script.builder());
+    let informer = run(builder(&script));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     sleep(Duration::from_secs(10)).await;

@@ -81,6 +81,7 @@ fn error(class: &str) -> Error {
         "refused" => Class::ConnectionRefused,
         "reset" => Class::Connection,
         "500" => Class::Server,
+        "internal" => Class::Internal,
         "very-short" => Class::VeryShortWatch,
         "garbage" => Class::Protocol,
         other => panic!("unknown class {other:?}"),
@@ -302,6 +303,45 @@ async fn any_other_refusal_or_error_lists_after_a_pause() {
         replaced: watch resourceVersion=11
         refused expired: sleep from 6.4 s
         slept: list resourceVersion=11
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
+    after_start(
+        "error internal\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error internal: sleep from 0.8 s
+        slept: list resourceVersion=10
+    "#]],
+    );
+    let config = MachineConfig {
+        internal_error_retry: Duration::from_secs(30),
+        ..MachineConfig::default()
+    };
+    let script = "error internal\nevent modified 12\nwait 10\nerror internal\nslept\nwait 30\nerror internal\nslept\npage 13\nreplaced\nerror internal\nslept\nrefused internal\nslept";
+    check(
+        config,
+        &format!("{STARTED}{script}"),
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error internal: watch resourceVersion=10
+        error internal: sleep from 0.8 s
+        slept: watch resourceVersion=12
+        error internal: sleep from 1.6 s
+        slept: list resourceVersion=12
+        page 13: replace at 13
+        replaced: watch resourceVersion=13
+        error internal: sleep from 3.2 s
+        slept: watch resourceVersion=13
+        refused internal: sleep from 6.4 s
+        slept: list resourceVersion=13
     "#]],
     );
 }

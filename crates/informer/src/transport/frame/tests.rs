@@ -90,7 +90,7 @@ fn items_may_be_null() {
 
 #[test]
 fn what_is_no_list_is_a_clear_error() {
-    let rows: [(&str, Expect); 8] = [
+    let rows: [(&str, Expect); 9] = [
         (
             "",
             expect!["the answer to a list ended before the list did"],
@@ -105,7 +105,11 @@ fn what_is_no_list_is_a_clear_error() {
             expect![[r#"the answer to a list has no items (kind "Status")"#]],
         ),
         (
-            r#"{"kind":"Table","rows":[],"metadata":{}}"#,
+            r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[],"metadata":{}}"#,
+            expect!["the server answered with a Table instead of a list"],
+        ),
+        (
+            r#"{"apiVersion":"meta.k8s.io/v1beta1","kind":"Table","items":[]}"#,
             expect!["the server answered with a Table instead of a list"],
         ),
         (
@@ -124,6 +128,12 @@ fn what_is_no_list_is_a_clear_error() {
     for (body, message) in rows {
         message.assert_eq(&split_list(&[body.as_bytes()]).unwrap_err().to_string());
     }
+}
+
+#[test]
+fn a_table_of_a_group_of_ones_own_is_a_list_like_any_other() {
+    let body = br#"{"kind":"Table","apiVersion":"furniture.example.com/v1","items":[{"legs":4}]}"#;
+    assert!(split_list(&[body]).is_ok());
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! A store that is fed by a reflector directly, without queue or handlers.
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use super::{Applied, IndexError, IndexerWriter, Snapshot};
+use crate::{
+    queue::Batch,
+    reflector::{
+        Delta, DeltaKind, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError,
+    },
+    status::Status,
+};
+
+/// An [`IndexerWriter`] behind a reflector; made by
+/// [`ReflectorBuilder::into_indexer`].
+///
+/// Every change is in the store, whole, when it has been accepted. What an index function can't
+/// place, and which objects are broken, stands in the reflector's status.
+#[derive(Debug)]
+pub struct IndexerFeed<K> {
+    writer: IndexerWriter<K>,
+    notes: StatusNotes,
+    listed: bool,
+}
+
+impl<K: Resource> ReflectorBuilder<K> {
+    /// Makes a reflector that feeds an indexer: list and watch straight into the store.
+    #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
+    pub fn into_indexer(self, writer: IndexerWriter<K>) -> Reflector<K, IndexerFeed<K>>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        self.into_reported_store(|report| IndexerFeed {
+            writer,
+            notes: StatusNotes::new(report.clone()),
+            listed: false,
+        })
+    }
+}
+
+impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
+    async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
+        let (source, is_list) = (
+            delta.source,
+            matches!(delta.kind, DeltaKind::ReplacedAll { .. }),
+        );
+        let first_list = is_list && !std::mem::replace(&mut self.listed, true);
+        let Applied { index_errors, .. } = self.writer.apply(Batch {
+            reached: crate::queue::reached(std::slice::from_ref(&delta)),
+            deltas: vec![delta],
+            in_initial_list: first_list,
+            completes: first_list.then_some(source),
+        });
+        self.notes.note(&self.writer.snapshot(), &index_errors);
+        Ok(())
+    }
+}
+
+/// Keeps a status up to date with what is broken and what could not be indexed; costs next to nothing
+/// while nothing changes.
+pub(crate) struct StatusNotes {
+    report: Reporter,
+    /// Which broken objects the status tells of.
+    broken_version: u64,
+}
+
+impl std::fmt::Debug for StatusNotes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StatusNotes")
+            .field(&self.report.name)
+            .finish()
+    }
+}
+
+impl StatusNotes {
+    pub(crate) fn new(report: Reporter) -> Self {
+        Self {
+            report,
+            broken_version: 0,
+        }
+    }
+
+    pub(crate) fn note<K>(&mut self, snapshot: &Snapshot<K>, index_errors: &[IndexError]) {
+        let Reporter { name, status, .. } = &self.report;
+        for error in index_errors {
+            tracing::warn!(informer = %name, %error, "not indexed");
+        }
+        let version = snapshot.broken_version();
+        if index_errors.is_empty() && version == self.broken_version {
+            return;
+        }
+        self.broken_version = version;
+        let broken = snapshot.broken().take(Status::BROKEN_LISTED);
+        let broken: Vec<_> = broken.map(|(_, error)| error.clone()).collect();
+        status.update(|status| {
+            status.index_errors += index_errors.len() as u64;
+            if let Some(last) = index_errors.last() {
+                status.last_index_error = Some(last.to_string());
+            }
+            status.broken = broken;
+            status.broken_count = snapshot.broken_count();
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! Everything that must be settled before a reflector of its own exists.
+
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use super::{
+    BackoffConfig, Error, Reflector, ReflectorStore, report::Reporter, settings::Settings,
+};
+use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
+
+/// Settles the parts of a reflector; [`ReflectorBuilder::into_indexer`] or
+/// [`ReflectorBuilder::into_store`] makes it.
+#[must_use]
+#[doc(alias = "ReflectorOptions")]
+pub struct ReflectorBuilder<K: Resource> {
+    source: Arc<dyn ListerWatcher>,
+    dyntype: K::DynamicType,
+    settings: Settings<K>,
+}
+
+impl<K: Resource> fmt::Debug for ReflectorBuilder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReflectorBuilder")
+            .field("name", &self.settings.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K: Resource> ReflectorBuilder<K> {
+    pub(super) fn new(
+        source: Arc<dyn ListerWatcher>,
+        dyntype: K::DynamicType,
+        place: &Location<'_>,
+    ) -> Self {
+        Self {
+            source,
+            dyntype,
+            settings: Settings::at(place),
+        }
+    }
+
+    /// A name for logs and errors; by default the file and line where the builder was made.
+    #[doc(alias = "NewNamedReflector")]
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// What logs and errors call the expected objects; by default API version and kind.
+    #[doc(alias = "TypeDescription")]
+    pub fn type_description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.settings.type_description = Some(description.into());
+        self
+    }
+
+    /// Changes every object once, before the store sees it; for example to drop what nobody reads.
+    pub fn transform(self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+        self.try_transform(move |object| {
+            transform(object);
+            Ok(())
+        })
+    }
+
+    /// The same with a function that may fail, or panic: that object is broken then, and everything
+    /// else goes on.
+    pub fn try_transform(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.transform = Some(Arc::new(transform));
+        self
+    }
+
+    /// Called with every failure of a list or watch, with its class, and with every object that can't
+    /// be kept. It must not block.
+    #[doc(alias = "WatchErrorHandler")]
+    pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.settings.error_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Asks for lists in pages of this size, whatever the revision; zero is as if it were not called.
+    ///
+    /// The API server answers a paged list at a revision from etcd instead of its watch cache, which
+    /// costs it much more. Without this call lists are paged (500) only where the watch cache ignores
+    /// it or does not exist.
+    #[doc(alias = "WatchListPageSize")]
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.settings.page_size(objects);
+        self
+    }
+
+    /// A watch is asked to end after one to two times this, in whole seconds; never less than 5
+    /// minutes.
+    #[doc(alias = "MinWatchTimeout")]
+    pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
+        self.settings.watch_timeout_min(timeout);
+        self
+    }
+
+    /// For so long after the first of a series of internal errors (HTTP 500, `InternalError`) inside
+    /// watches, these are opened again from the last revision instead of being listed after. A minute
+    /// without such an error ends the series. Zero, the default, retries none.
+    #[doc(alias = "MaxInternalErrorRetryDuration")]
+    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
+        self.settings.internal_error_retry(budget);
+        self
+    }
+
+    /// The pauses after failures.
+    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
+        self.settings.backoff(backoff);
+        self
+    }
+
+    /// Makes the random parts (pauses, time-outs) the same in every run, for tests.
+    pub fn rng_seed(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
+    /// Makes a reflector that feeds a store of your own.
+    #[doc(alias = "NewReflectorWithOptions")]
+    pub fn into_store<S: ReflectorStore<K>>(self, store: S) -> Reflector<K, S>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        self.into_reported_store(|_| store)
+    }
+
+    /// The same with a store that says in the reflector's status what became of things.
+    pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
+        self,
+        store: impl FnOnce(&Reporter) -> S,
+    ) -> Reflector<K, S>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        let report = self.settings.reporter(&self.dyntype, StatusWriter::new(1));
+        Reflector {
+            source: SourceId::default(),
+            lister_watcher: self.source,
+            decoder: self.settings.decoder(&self.dyntype),
+            store: store(&report),
+            report,
+            config: self.settings.config,
+            rng: self.settings.rng(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Where a reflector says what it does and what went wrong.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use super::{Error, WatchErrorHandler};
+use crate::status::StatusWriter;
+
+/// A name to go by, the status, and the user's error handler.
+#[derive(Clone)]
+pub(crate) struct Reporter {
+    pub(crate) name: Arc<str>,
+    /// What is expected, for people: `apps/v1 Deployment`.
+    pub(crate) expects: Arc<str>,
+    pub(crate) status: StatusWriter,
+    pub(crate) error_handler: Option<WatchErrorHandler>,
+}
+
+impl Reporter {
+    /// One object was left out or is broken; everything else goes on.
+    pub(crate) fn skipped(&self, error: &Error) {
+        tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
+        self.tell_handler(error);
+    }
+
+    /// A user's handler that panics must not take the reflector with it.
+    pub(crate) fn tell_handler(&self, error: &Error) {
+        let Some(handler) = &self.error_handler else {
+            return;
+        };
+        if catch_unwind(AssertUnwindSafe(|| handler(error))).is_err() {
+            tracing::error!(reflector = %self.name, "the watch error handler panicked");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What is settled before a reflector exists, whoever builds it.
+
+use std::{panic::Location, sync::Arc, time::Duration};
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use super::{BackoffConfig, MachineConfig, WatchErrorHandler, report::Reporter};
+use crate::{
+    decode::{Decoder, Transform},
+    status::StatusWriter,
+};
+
+/// The settings that a reflector of its own and those of an informer have in common. What each means
+/// is said where users set it.
+pub(crate) struct Settings<K> {
+    pub(crate) name: Arc<str>,
+    pub(crate) type_description: Option<Arc<str>>,
+    pub(crate) transform: Option<Transform<K>>,
+    pub(crate) error_handler: Option<WatchErrorHandler>,
+    pub(crate) config: MachineConfig,
+    pub(crate) seed: Option<u64>,
+}
+
+impl<K> Settings<K> {
+    /// The defaults, and the caller's place for a name.
+    pub(crate) fn at(place: &Location<'_>) -> Self {
+        Self {
+            name: Arc::from(place.to_string()),
+            type_description: None,
+            transform: None,
+            error_handler: None,
+            config: MachineConfig::default(),
+            seed: None,
+        }
+    }
+
+    pub(crate) fn page_size(&mut self, objects: u32) {
+        self.config.page_size = Some(objects);
+    }
+
+    pub(crate) fn watch_timeout_min(&mut self, timeout: Duration) {
+        self.config.watch_timeout_min = timeout;
+    }
+
+    pub(crate) fn internal_error_retry(&mut self, budget: Duration) {
+        self.config.internal_error_retry = budget;
+    }
+
+    pub(crate) fn backoff(&mut self, backoff: BackoffConfig) {
+        self.config.backoff = backoff;
+    }
+
+    pub(crate) fn rng(&self) -> fastrand::Rng {
+        self.seed
+            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)
+    }
+}
+
+impl<K: Resource> Settings<K> {
+    pub(crate) fn reporter(&self, dyntype: &K::DynamicType, status: StatusWriter) -> Reporter {
+        Reporter {
+            name: Arc::clone(&self.name),
+            expects: self.expects(dyntype),
+            status,
+            error_handler: self.error_handler.clone(),
+        }
+    }
+
+    /// `v1 Pod`, `apps/v1 Deployment`, `metadata of v1 Pod`; or what the user calls it.
+    fn expects(&self, dyntype: &K::DynamicType) -> Arc<str> {
+        if let Some(description) = &self.type_description {
+            return Arc::clone(description);
+        }
+        let metadata = if K::metadata_api() {
+            "metadata of "
+        } else {
+            ""
+        };
+        let (api_version, kind) = (K::api_version(dyntype), K::kind(dyntype));
+        Arc::from(format!("{metadata}{api_version} {kind}"))
+    }
+}
+
+impl<K> Settings<K>
+where
+    K: Resource + DeserializeOwned + 'static,
+    K::DynamicType: 'static,
+{
+    pub(crate) fn decoder(&self, dyntype: &K::DynamicType) -> Decoder<K> {
+        Decoder::new(dyntype, self.transform.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
+
+    use super::*;
+
+    #[test]
+    fn what_is_expected_has_a_name_for_people() {
+        fn expects<K: Resource>(dyntype: &K::DynamicType) -> Arc<str> {
+            Settings::<K>::at(Location::caller()).expects(dyntype)
+        }
+        let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+        let names = [
+            expects::<Pod>(&()),
+            expects::<Deployment>(&()),
+            expects::<PartialObjectMeta<Pod>>(&()),
+            expects::<DynamicObject>(&widget),
+        ];
+        let expected = [
+            "v1 Pod",
+            "apps/v1 Deployment",
+            "metadata of v1 Pod",
+            "example.com/v1 Widget",
+        ];
+        assert_eq!(names.each_ref().map(AsRef::as_ref), expected);
+        let called = Settings::<Pod> {
+            type_description: Some("our pods".into()),
+            ..Settings::at(Location::caller())
+        };
+        assert_eq!(&*called.expects(&()), "our pods");
+    }
+}

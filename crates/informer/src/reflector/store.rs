@@ -1,0 +1,59 @@
+//! Where a reflector puts what it hears.
+
+use std::future::Future;
+
+use tokio::sync::mpsc;
+
+use super::Delta;
+
+/// What stands behind a reflector: an informer's queue, an indexer, or something of your own.
+///
+/// ```
+/// use kube_informer::reflector::{Delta, ReflectorStore, StoreError};
+///
+/// /// Counts what comes.
+/// struct Count(u64);
+///
+/// impl<K: Send + Sync + 'static> ReflectorStore<K> for Count {
+///     async fn accept(&mut self, _: Delta<K>) -> Result<(), StoreError> {
+///         self.0 += 1;
+///         Ok(())
+///     }
+/// }
+/// ```
+#[doc(alias = "TransformingStore")]
+#[doc(alias = "ReflectorBookmarkStore")]
+#[doc(alias = "ResourceVersionUpdater")]
+pub trait ReflectorStore<K>: Send + 'static {
+    /// Takes the next change: `Added`, `Updated`, `Deleted`, a whole list as `ReplacedAll`, or a
+    /// `Bookmark`. The reflector goes on when the future is ready, so a store that takes its time
+    /// slows the watch and not the memory.
+    ///
+    /// # Errors
+    /// Only what has been accepted counts: the reflector's revision stays where it is, and it lists
+    /// again after a pause, or ends if the store is gone.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the reflector ends. Nothing comes after that.
+    fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Why a store did not take a change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It can't take this one; the text says why.
+    #[error("the store refused it: {0}")]
+    Refused(String),
+    /// Nobody wants anything any more: the reflector ends.
+    #[error("the store is gone")]
+    Gone,
+}
+
+/// A bounded channel: its capacity is what may be on its way before the watch is slowed, and the
+/// reflector ends when the receiver is gone.
+impl<K: Send + Sync + 'static> ReflectorStore<K> for mpsc::Sender<Delta<K>> {
+    async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
+        self.send(delta).await.map_err(|_| StoreError::Gone)
+    }
+}

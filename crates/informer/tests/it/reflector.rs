@@ -1,0 +1,312 @@
+//! A reflector of its own: without an informer around it, into an indexer or a store of one's own.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    client::ListWatch,
+    indexer::{self, Indexers},
+    reflector::{Delta, DeltaKind, Error, Reflector, ReflectorStore, StoreError},
+    status::{Activity, Status},
+    transport::Class,
+};
+use kube_informer_apiserver::Server;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    logs::Logs,
+    script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
+    setting::{self, LONG, Trace},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn kind(api_version: &str, kind: &str, name: &str, revision: u64) -> String {
+    let meta = format!(r#"{{"name":"{name}","resourceVersion":"{revision}"}}"#);
+    format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{meta}}}"#)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_indexer_is_kept_in_step_with_a_server() {
+    let server = Server::builder()
+        .seed([setting::labelled("a", "web"), setting::labelled("b", "web")])
+        .build();
+    let by_app = Indexers::new().with("app", |pod: &Pod| {
+        let labels = pod.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get("app").cloned())
+    });
+    let (indexer, writer) = indexer::new(by_app).unwrap();
+    let reflector = Reflector::builder(ListWatch::<Pod>::new(server.client())).into_indexer(writer);
+    assert!(reflector.name().contains("reflector.rs:"));
+    let (synced, mut status) = (reflector.wait_for_sync(), reflector.status());
+    let drive = async {
+        synced.deadline(LONG).await.unwrap();
+        assert_eq!(indexer.len(), 2);
+        server.delete("v1", "pods", "default/a").unwrap();
+        server.update(setting::labelled("b", "db")).unwrap();
+        server.create(setting::labelled("c", "web")).unwrap();
+        let (wanted, reached) = (server.revision(), || indexer.snapshot().revision());
+        while reached().to_string() != wanted.to_string() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    reflector.run(drive).await;
+    let keys = |app| format!("{:?}", indexer.index_keys("app", app).unwrap());
+    assert_eq!(keys("web"), "[default/c]");
+    assert_eq!(keys("db"), "[default/b]");
+    assert!(status.wait_for(Status::is_stopped).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_fails_and_a_broken_object_stand_in_the_status() {
+    let broken = r#"{"metadata":{"name":"b","resourceVersion":"2"},"spec":7}"#.to_owned();
+    let script = Script::new([body(list(5, "", &[pod("a", 1), broken]))]);
+    let failing = Indexers::new().try_with("rank", |_: &Pod| Err::<Option<String>, _>("no rank"));
+    let (indexer, writer) = indexer::new(failing).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    reflector.run(sleep(MINUTE / 2)).await;
+    let status = status.get();
+    assert_eq!((status.index_errors, status.broken_count), (1, 1));
+    assert_eq!(status.broken[0].field(), "spec");
+    assert_eq!(indexer.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_revision_is_told_to_the_store_with_every_event() {
+    let meta = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"30"}}"#;
+    let events = [
+        event("ADDED", &pod("a", 10)),
+        event("MODIFIED", &pod("a", 20)),
+        event("BOOKMARK", meta),
+        event("DELETED", &pod("a", 40)),
+        event("REBOOTED", &pod("a", 50)),
+    ];
+    let script = Script::new([body(list(5, "", &[])), hangs(events.concat())]);
+    let (send, mut deltas) = mpsc::channel(16);
+    let reflector = Reflector::builder::<Pod>(script).into_store(send);
+    let status = reflector.status();
+    reflector.run(sleep(MINUTE / 2)).await;
+    let heard = Trace::default();
+    while let Ok(delta) = deltas.try_recv() {
+        let revision = match &delta.kind {
+            DeltaKind::Bookmark { revision } | DeltaKind::ReplacedAll { revision, .. } => revision,
+            _ => delta.object().unwrap().revision(),
+        };
+        heard.note(format!("{:?} {revision}", delta.delta_type()));
+    }
+    expect![[r#"
+        ReplacedAll 5
+        Added 10
+        Updated 20
+        Bookmark 30
+        Deleted 40
+        Bookmark 50
+    "#]]
+    .assert_eq(&heard.take());
+    assert_eq!(status.get().sources[0].revision, 50.into());
+}
+
+/// Refuses what it is told to, and notes everything.
+struct Picky {
+    refuse: Vec<&'static str>,
+    trace: Trace,
+}
+
+impl ReflectorStore<Pod> for Picky {
+    async fn accept(&mut self, delta: Delta<Pod>) -> Result<(), StoreError> {
+        let name = delta.object_name().map(ToString::to_string);
+        let what = format!("{:?} {}", delta.delta_type(), name.unwrap_or_default());
+        let what = what.trim_end();
+        if let Some(at) = self
+            .refuse
+            .iter()
+            .position(|refused| what.starts_with(refused))
+        {
+            self.refuse.remove(at);
+            self.trace.note(format!("refused {what}"));
+            return Err(StoreError::Refused("planted".to_owned()));
+        }
+        self.trace.note(what);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_store_refuses_does_not_count_and_is_listed_again() {
+    let script = Script::new([
+        body(list(5, "", &[])),
+        body(list(6, "", &[])),
+        hangs(event("ADDED", &pod("a", 7)) + &event("ADDED", &pod("b", 8))),
+        body(list(9, "", &[pod("a", 7), pod("b", 8)])),
+    ]);
+    let trace = Trace::default();
+    let store = Picky {
+        refuse: vec!["ReplacedAll", "Added default/b"],
+        trace: trace.clone(),
+    };
+    let errors = Trace::default();
+    let heard = errors.clone();
+    let reflector = Reflector::builder(script.clone())
+        .rng_seed(1)
+        .on_error(move |error| heard.note(error.to_string()))
+        .into_store(store);
+    let (synced, status) = (reflector.wait_for_sync(), reflector.status());
+    let began = Instant::now();
+    let drive = async {
+        synced.deadline(LONG).await.unwrap();
+        assert!(
+            began.elapsed() >= Duration::from_millis(800),
+            "it has synced on a refused list"
+        );
+        sleep(MINUTE / 2).await;
+    };
+    reflector.run(drive).await;
+    expect![[r#"
+        0.0 s: list resourceVersion=0 limit=500
+        1.3 s: list resourceVersion=0 limit=500
+        1.3 s: watch resourceVersion=6
+        3.3 s: list resourceVersion=7
+        3.3 s: watch resourceVersion=9
+    "#]]
+    .assert_eq(&script.log.take());
+    expect![[r#"
+        refused ReplacedAll
+        ReplacedAll
+        Added default/a
+        refused Added default/b
+        ReplacedAll
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        the store refused it: planted
+        the store refused it: planted
+    "#]]
+    .assert_eq(&errors.take());
+    let error = status.get().last_error().unwrap().class();
+    assert_eq!(error, Class::Store);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_whose_store_is_gone_ends() {
+    let script = Script::new([body(list(5, "", &[]))]);
+    let (send, deltas) = mpsc::channel(1);
+    drop(deltas);
+    let reflector = Reflector::builder::<Pod>(script).into_store(send);
+    let synced = reflector.wait_for_sync();
+    timeout(LONG, reflector.run(std::future::pending()))
+        .await
+        .unwrap();
+    let error = synced.await.unwrap_err();
+    assert_eq!(error.status.activity(), Activity::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_takes_its_time_slows_the_watch_and_not_the_memory() {
+    let events: String = (6..40).map(|n| event("ADDED", &pod("a", n))).collect();
+    let script = Script::new([body(list(5, "", &[])), hangs(events)]);
+    let (send, mut deltas) = mpsc::channel(2);
+    let reflector = Reflector::builder::<Pod>(script).into_store(send);
+    let status = reflector.status();
+    let drive = async {
+        sleep(MINUTE).await;
+        // The list and one event fill the channel, and the revision has come no further.
+        assert_eq!(status.get().sources[0].revision, 6.into());
+        for _ in 0..30 {
+            deltas.recv().await.unwrap();
+        }
+    };
+    reflector.run(drive).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_another_kind_are_reported_and_all_others_go_on() {
+    let events = [
+        event("ADDED", &kind("apps/v1", "Deployment", "d", 6)),
+        event("MODIFIED", &kind("meta.k8s.io/v1", "Table", "", 7)),
+        event("ADDED", &pod("b", 8)),
+        event("DELETED", &kind("v1", "Podcast", "b", 9)),
+    ];
+    let foreign = kind("example.com/v1", "Pod", "foreign", 2);
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), foreign])),
+        Answer::Body(events.concat(), Then::EndsAfter(Duration::from_secs(2))),
+    ]);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let errors = Trace::default();
+    let heard = errors.clone();
+    let reflector = Reflector::builder(script.clone())
+        .on_error(move |error| {
+            assert!(matches!(error, Error::OtherKind { .. }), "{error:?}");
+            heard.note(error.to_string());
+        })
+        .into_indexer(writer);
+    reflector.run(sleep(MINUTE / 2)).await;
+    assert_eq!(
+        format!("{:?}", indexer.list()),
+        "[default/a@1, default/b@8]"
+    );
+    assert_eq!(script.requests.take(), "list 0\nwatch 5\nwatch 9\n");
+    expect![[r#"
+        example.com/v1 Pod foreign came where v1 Pod was expected
+        apps/v1 Deployment d came where v1 Pod was expected
+        meta.k8s.io/v1 Table came where v1 Pod was expected
+        v1 Podcast b came where v1 Pod was expected
+    "#]]
+    .assert_eq(&errors.take());
+}
+
+#[tokio::test(start_paused = true)]
+async fn start_ends_and_stop_are_logged_with_name_kind_duration_and_count() {
+    let logs = Logs::capture();
+    let expired = r#"{"code":410,"reason":"Expired","message":"too old"}"#;
+    let later = r#"{"code":503,"message":"later"}"#;
+    let two_seconds = Then::EndsAfter(Duration::from_secs(2));
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1)])),
+        Answer::Body(event("ADDED", &pod("b", 6)), two_seconds),
+        hangs(event("ADDED", &pod("c", 7)) + &error_event(expired)),
+        body(list(8, "", &[])),
+        hangs(error_event(later)),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script)
+        .name("ours")
+        .rng_seed(1)
+        .into_indexer(writer);
+    reflector.run(sleep(Duration::from_millis(2500))).await;
+    expect![[r#"
+        DEBUG starting reflector=ours expects=v1 Pod
+        DEBUG listed reflector=ours expects=v1 Pod revision=5 count=1
+        DEBUG the watch closed reflector=ours expects=v1 Pod open_for=2s events=1
+        DEBUG the revision is too old reflector=ours expects=v1 Pod what=objects error=too old open_for=0ns events=1
+        DEBUG listed reflector=ours expects=v1 Pod revision=8 count=0
+         WARN failed reflector=ours expects=v1 Pod what=objects error=later open_for=0ns events=0 failures=1
+        DEBUG stopped reflector=ours expects=v1 Pod
+    "#]].assert_eq(&logs.take());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_takes_more_than_ten_seconds_says_where_they_went() {
+    for (pause, is_logged) in [(5, false), (6, true)] {
+        let logs = Logs::capture();
+        let slow = |text: String| Answer::Body(text, Then::EndsAfter(Duration::from_secs(pause)));
+        let script = Script::new([
+            slow(list(5, "t1", &[pod("a", 1)])),
+            slow(list(5, "", &[pod("b", 2)])),
+        ]);
+        let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let reflector = Reflector::builder(script).name("ours").into_indexer(writer);
+        reflector.run(sleep(MINUTE / 2)).await;
+        let logs = logs.take();
+        let line = logs.lines().find(|line| line.contains("took long"));
+        assert_eq!(line.is_some(), is_logged, "{logs}");
+        if let Some(line) = line {
+            expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=12s pages=2 objects=2 asking=0ns reading=12s handing_on=0ns handed_on=true"#]].assert_eq(line);
+        }
+    }
+}

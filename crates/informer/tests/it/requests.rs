@@ -1,0 +1,336 @@
+//! The exact requests that follow each answer a server can give: when, at which revision, with which
+//! page size. One test per row of the tables in `docs/client-go.md` (under "Reflector").
+//!
+//! Times are those of the paused clock; the pauses between are random, and the same in every run.
+
+mod watches;
+
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    indexer::{self, Indexer, Indexers},
+    reflector::{Reflector, ReflectorBuilder},
+};
+use tokio::time::timeout;
+
+use crate::{
+    script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
+    setting::Trace,
+};
+
+const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
+const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
+
+/// What is asked for, and what the error handler and the store have at the end.
+async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
+    check_with(answers, |reflector| reflector, expected).await
+}
+
+struct Outcome {
+    errors: String,
+    indexer: Indexer<Pod>,
+}
+
+async fn check_with(
+    answers: impl IntoIterator<Item = Answer>,
+    configure: impl FnOnce(ReflectorBuilder<Pod>) -> ReflectorBuilder<Pod>,
+    expected: Expect,
+) -> Outcome {
+    let script = Script::new(answers);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let errors = Trace::default();
+    let heard = errors.clone();
+    let builder = Reflector::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
+        .on_error(move |error| heard.note(error.to_string()));
+    let reflector = configure(builder).into_indexer(writer);
+    let running = reflector.run(std::future::pending());
+    // Whatever follows the script hangs, and is given up after a minute at the earliest.
+    let _ = timeout(Duration::from_secs(50), running).await;
+    expected.assert_eq(&script.log.take());
+    assert_eq!(script.unasked(), 0, "not all of the script was asked for");
+    Outcome {
+        errors: errors.take(),
+        indexer,
+    }
+}
+
+fn opened(text: String) -> Answer {
+    hangs(text)
+}
+
+/// A watch that brings this and ends in order after two seconds.
+fn closes(text: String) -> Answer {
+    Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
+}
+
+fn breaks(text: String) -> Answer {
+    Answer::Body(text, Then::Breaks)
+}
+
+fn modified(name: &str, revision: u64) -> String {
+    event("MODIFIED", &pod(name, revision))
+}
+
+fn bookmark(revision: u64) -> String {
+    let meta = format!(r#"{{"resourceVersion":"{revision}"}}"#);
+    event(
+        "BOOKMARK",
+        &format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{meta}}}"#),
+    )
+}
+
+// Which revision is asked for.
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_is_at_zero_and_the_watch_from_its_revision() {
+    let outcome = check(
+        [body(list(5, "", &[pod("a", 3)])), opened(String::new())],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.errors, "");
+    assert_eq!(format!("{:?}", outcome.indexer.list()), "[default/a@3]");
+    let in_namespace = outcome.indexer.index_keys("namespace", "default").unwrap();
+    assert_eq!(format!("{in_namespace:?}"), "[default/a]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_is_at_the_revision_of_the_last_event_not_of_the_newest() {
+    let events = [modified("a", 55), modified("b", 32)].concat();
+    check(
+        [
+            body(list(5, "", &[])),
+            hangs(events + &error_event(INTERNAL)),
+            body(list(60, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: list resourceVersion=32
+            1.2 s: watch resourceVersion=60
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_and_unknown_events_count_as_events_do() {
+    let unknown = event("REBOOTED", &pod("a", 41));
+    let outcome = check(
+        [
+            body(list(5, "", &[])),
+            closes(bookmark(40)),
+            closes(unknown),
+            closes(bookmark(42)),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            2.0 s: watch resourceVersion=40
+            4.0 s: watch resourceVersion=41
+            6.0 s: watch resourceVersion=42
+        "#]],
+    )
+    .await;
+    assert_eq!(
+        outcome.errors,
+        "unknown type of watch event: \"REBOOTED\"\n"
+    );
+    assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_expires_is_repeated_at_once_at_unset_and_then_after_pauses() {
+    let expired = || Answer::RefuseWith(410, EXPIRED);
+    check(
+        [
+            body(list(10, "", &[])),
+            hangs(error_event(INTERNAL)),
+            expired(),
+            expired(),
+            expired(),
+            body(list(20, "", &[])),
+            hangs(error_event(INTERNAL)),
+            body(list(30, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=10
+            1.2 s: list resourceVersion=10
+            1.2 s: list limit=500
+            3.2 s: list limit=500
+            3.2 s: list limit=500
+            3.2 s: watch resourceVersion=20
+            6.4 s: list resourceVersion=20
+            6.4 s: watch resourceVersion=30
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_is_too_large_is_left_at_once_in_all_three_wire_forms() {
+    let forms = [
+        r#"{"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#,
+        r#"{"code":504,"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
+        r#"{"code":504,"reason":"Timeout","message":"Too large resource version: 40, current: 1"}"#,
+    ];
+    let mut answers = vec![body(list(20, "", &[]))];
+    for (form, revision) in forms.into_iter().zip([30, 40, 50]) {
+        answers.push(hangs(error_event(EXPIRED)));
+        answers.push(Answer::RefuseWith(504, form));
+        answers.push(body(list(revision, "", &[])));
+    }
+    check(
+        answers,
+        expect![[r#"
+        0.0 s: list resourceVersion=0 limit=500
+        0.0 s: watch resourceVersion=20
+        0.0 s: list resourceVersion=20
+        0.0 s: list limit=500
+        0.0 s: watch resourceVersion=30
+        1.0 s: list resourceVersion=30
+        1.0 s: list limit=500
+        1.0 s: watch resourceVersion=40
+        2.6 s: list resourceVersion=40
+        2.6 s: list limit=500
+        2.6 s: watch resourceVersion=50
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
+    let existing = [event("ADDED", &pod("a", 9)), event("ADDED", &pod("b", 7))];
+    check(
+        [
+            body(list(0, "", &[])),
+            closes(existing.concat()),
+            closes(existing.concat() + &modified("b", 11)),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=0
+            2.0 s: watch resourceVersion=0
+            4.0 s: watch resourceVersion=11
+        "#]],
+    )
+    .await;
+}
+
+// How many objects a page may have.
+
+#[tokio::test(start_paused = true)]
+async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
+    let relist = || hangs(error_event(EXPIRED));
+    check(
+        [
+            body(list(5, "t1", &[pod("a", 1)])),
+            body(list(5, "", &[pod("b", 2)])),
+            relist(),
+            body(list(6, "t2", &[pod("a", 1)])),
+            body(list(6, "", &[pod("b", 2)])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: list limit=500 continue=t1
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5 limit=500
+            0.0 s: list limit=500 continue=t2
+            0.0 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_list_at_unset_are_asked_for_and_not_remembered() {
+    check(
+        [
+            Answer::RefuseWith(410, EXPIRED),
+            body(list(5, "t1", &[pod("a", 1)])),
+            body(list(5, "", &[pod("b", 2)])),
+            hangs(error_event(EXPIRED)),
+            body(list(6, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: list limit=500
+            0.0 s: list limit=500 continue=t1
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5
+            0.0 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_page_size_is_asked_for_at_every_revision() {
+    check_with(
+        [
+            body(list(5, "t1", &[pod("a", 1)])),
+            body(list(5, "", &[pod("b", 2)])),
+            hangs(error_event(EXPIRED)),
+            body(list(6, "", &[])),
+        ],
+        |reflector| reflector.page_size(4),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=4
+            0.0 s: list limit=4 continue=t1
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5 limit=4
+            0.0 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_expires_is_followed_by_the_whole_list_at_the_first_page_s_revision() {
+    check_with(
+        [
+            body(list(10, "", &[])),
+            hangs(error_event(INTERNAL)),
+            body(list(11, "t1", &[pod("gone", 1)])),
+            Answer::RefuseWith(410, EXPIRED),
+            body(list(12, "", &[pod("a", 2)])),
+        ],
+        |reflector| reflector.page_size(4),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=4
+            0.0 s: watch resourceVersion=10
+            1.2 s: list resourceVersion=10 limit=4
+            1.2 s: list limit=4 continue=t1
+            1.2 s: list resourceVersion=10
+            1.2 s: watch resourceVersion=12
+        "#]],
+    )
+    .await;
+}
+
+// What becomes of a list that is no list.
+
+#[tokio::test(start_paused = true)]
+async fn a_table_is_refused_and_listed_for_again() {
+    let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"5"},"rows":[]}"#;
+    let outcome = check(
+        [body(table.to_owned()), body(list(6, "", &[]))],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            1.3 s: list resourceVersion=0 limit=500
+            1.3 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+    let expected = "the server answered with a Table instead of a list\n";
+    assert_eq!(outcome.errors, expected);
+}

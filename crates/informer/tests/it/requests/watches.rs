@@ -1,0 +1,275 @@
+//! How a watch ends, and what is asked for then.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use kube_informer::transport::Class;
+
+use super::{EXPIRED, INTERNAL, breaks, check, check_with, closes, modified, opened};
+use crate::script::{Answer, Then, body, error_event, hangs, list, pod};
+
+const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_nobody_answers_or_that_is_throttled_is_asked_for_again() {
+    check(
+        [
+            body(list(5, "", &[])),
+            Answer::Refuse(Class::ConnectionRefused),
+            Answer::RefuseWith(429, THROTTLED),
+            opened(String::new()),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            4.1 s: watch resourceVersion=5
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
+    let outcome = check(
+        [
+            body(list(5, "", &[])),
+            Answer::RefuseWith(403, r#"{"code":403,"message":"no"}"#),
+            body(list(6, "", &[])),
+            Answer::RefuseWith(500, INTERNAL),
+            body(list(7, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: list resourceVersion=5
+            1.2 s: watch resourceVersion=6
+            4.1 s: list resourceVersion=6
+            4.1 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.errors, "no\nthe server answered 500\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_refused_as_expired_is_listed_at_its_revision_and_then_at_unset() {
+    check(
+        [
+            body(list(5, "", &[])),
+            Answer::RefuseWith(410, EXPIRED),
+            Answer::RefuseWith(410, EXPIRED),
+            body(list(9, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5
+            0.0 s: list limit=500
+            0.0 s: watch resourceVersion=9
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_pause() {
+    let outcome = check(
+        [
+            body(list(5, "", &[])),
+            hangs(error_event(EXPIRED)),
+            body(list(9, "", &[])),
+            hangs(error_event(EXPIRED)),
+            body(list(11, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5
+            0.0 s: watch resourceVersion=9
+            1.0 s: list resourceVersion=9
+            1.0 s: watch resourceVersion=11
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.errors, "too old\ntoo old\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
+    let throttled = || hangs(error_event(THROTTLED));
+    check(
+        [
+            body(list(5, "", &[])),
+            throttled(),
+            throttled(),
+            throttled(),
+            throttled(),
+            opened(String::new()),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            4.1 s: watch resourceVersion=5
+            9.8 s: watch resourceVersion=5
+            21.6 s: watch resourceVersion=5
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
+    let script = || {
+        [
+            body(list(5, "", &[])),
+            hangs(modified("a", 6) + &error_event(INTERNAL)),
+        ]
+    };
+    let mut answers: Vec<_> = script().into();
+    answers.push(body(list(7, "", &[])));
+    check(
+        answers,
+        expect![[r#"
+        0.0 s: list resourceVersion=0 limit=500
+        0.0 s: watch resourceVersion=5
+        1.2 s: list resourceVersion=6
+        1.2 s: watch resourceVersion=7
+    "#]],
+    )
+    .await;
+
+    let mut answers: Vec<_> = script().into();
+    answers.extend((0..3).map(|_| hangs(error_event(INTERNAL))));
+    answers.push(body(list(7, "", &[])));
+    check_with(
+        answers,
+        |reflector| reflector.internal_error_retry(Duration::from_secs(2)),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            0.0 s: watch resourceVersion=6
+            1.0 s: watch resourceVersion=6
+            2.6 s: watch resourceVersion=6
+            8.3 s: list resourceVersion=6
+            8.3 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget() {
+    let unreadable = r#"{"code":500,"reason":"StoreReadError","message":"corrupt"}"#;
+    let outcome = check_with(
+        [
+            body(list(5, "", &[pod("corrupt", 1), pod("kept", 2)])),
+            hangs(error_event(unreadable)),
+            body(list(7, "", &[pod("kept", 2)])),
+        ],
+        |reflector| reflector.internal_error_retry(Duration::from_secs(9)),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: list resourceVersion=5
+            1.2 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+    assert_eq!(format!("{:?}", outcome.indexer.list()), "[default/kept@2]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_other_error_inside_and_a_very_short_watch_are_listed_after_a_pause() {
+    let other = r#"{"code":503,"reason":"ServiceUnavailable","message":"later"}"#;
+    let outcome = check(
+        [
+            body(list(5, "", &[])),
+            hangs(error_event(other)),
+            body(list(6, "", &[])),
+            body(String::new()),
+            body(list(7, "", &[])),
+            hangs("<html>".to_owned()),
+            body(list(8, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: list resourceVersion=5
+            1.2 s: watch resourceVersion=6
+            4.1 s: list resourceVersion=6
+            4.1 s: watch resourceVersion=7
+            9.8 s: list resourceVersion=7
+            9.8 s: watch resourceVersion=8
+        "#]],
+    )
+    .await;
+    expect![[r#"
+        later
+        very short watch: closed within a second without an event
+        a watch sent something that is no event
+    "#]]
+    .assert_eq(&outcome.errors);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_answered_late_is_very_short_by_the_time_of_its_request() {
+    let late = Answer::Body(String::new(), Then::EndsAfter(Duration::from_millis(999)));
+    let in_time = Answer::Body(String::new(), Then::EndsAfter(Duration::from_secs(1)));
+    check(
+        [
+            body(list(5, "", &[])),
+            in_time,
+            late,
+            body(list(6, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.0 s: watch resourceVersion=5
+            3.0 s: list resourceVersion=5
+            3.0 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_close_is_followed_by_a_watch_at_once() {
+    check(
+        [
+            body(list(5, "", &[])),
+            closes(modified("a", 6)),
+            closes(String::new()),
+            closes(modified("a", 8)),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            2.0 s: watch resourceVersion=6
+            4.0 s: watch resourceVersion=6
+            6.0 s: watch resourceVersion=8
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_connection_is_followed_by_a_watch_from_the_last_event_after_a_pause() {
+    check(
+        [
+            body(list(5, "", &[])),
+            breaks(modified("a", 6)),
+            breaks(modified("a", 7)),
+            opened(String::new()),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=6
+            4.1 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+}

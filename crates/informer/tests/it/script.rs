@@ -1,0 +1,151 @@
+//! A transport whose every answer is scripted: what a server of one's own can't be made to do.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+use crate::setting::Trace;
+
+/// What is said to one request.
+pub(crate) enum Answer {
+    Refuse(Class),
+    /// With this status code and `Status` object.
+    RefuseWith(u16, &'static str),
+    Never,
+    /// These bytes, and then the end, or nothing more.
+    Body(String, Then),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Then {
+    Ends,
+    EndsAfter(Duration),
+    Breaks,
+    Hangs,
+}
+
+/// Answers lists and watches in turn; a request beyond the script hangs.
+#[derive(Clone)]
+pub(crate) struct Script {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    /// Verb, revision and continue token.
+    pub(crate) requests: Trace,
+    /// The same with the time since the script was made, and with everything that was asked for.
+    pub(crate) log: Trace,
+    begun: Instant,
+}
+
+impl Script {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            answers: Arc::new(Mutex::new(answers.into_iter().collect())),
+            requests: Trace::default(),
+            log: Trace::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// The answers that nobody has asked for.
+    pub(crate) fn unasked(&self) -> usize {
+        self.answers.lock().len()
+    }
+
+    fn answer(
+        &self,
+        verb: &str,
+        options: &ListOptions,
+    ) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let page = options.continue_token.as_deref().unwrap_or_default();
+        self.requests
+            .note(format!("{verb} {} {page}", options.resource_version).trim_end());
+        self.log.note(self.line(verb, options));
+        let answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
+        Box::pin(async move {
+            match answer {
+                Answer::Refuse(class) => Err(Error::new(class, "planted")),
+                Answer::RefuseWith(code, status) => {
+                    Err(Error::from_status_body(code, status.as_bytes()))
+                }
+                Answer::Never => std::future::pending().await,
+                Answer::Body(text, then) => {
+                    let body = stream::iter([Ok(Bytes::from(text))]);
+                    let broken = Err(Error::new(Class::Connection, "planted"));
+                    Ok(match then {
+                        Then::Ends => body.boxed(),
+                        Then::EndsAfter(after) => {
+                            let end = sleep(after).map(|()| Ok(Bytes::new())).into_stream();
+                            body.chain(end).boxed()
+                        }
+                        Then::Breaks => body.chain(stream::iter([broken])).boxed(),
+                        Then::Hangs => body.chain(stream::pending()).boxed(),
+                    })
+                }
+            }
+        })
+    }
+
+    /// When, what, and with which parameters; those that every watch has are checked here.
+    fn line(&self, verb: &str, options: &ListOptions) -> String {
+        let at = self.begun.elapsed().as_secs_f64();
+        let mut words = vec![format!("{at:.1} s: {verb}")];
+        for (name, value) in options.query() {
+            match name {
+                "timeoutSeconds" => {
+                    let seconds: u32 = value.parse().unwrap();
+                    assert!((300..=600).contains(&seconds), "{seconds} s");
+                }
+                "allowWatchBookmarks" => assert_eq!((verb, &*value), ("watch", "true")),
+                _ => words.push(format!("{name}={value}")),
+            }
+        }
+        assert_eq!(options.allow_watch_bookmarks, verb == "watch");
+        assert_eq!(options.timeout_seconds.is_some(), verb == "watch");
+        words.join(" ")
+    }
+}
+
+impl ListerWatcher for Script {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.answer("list", options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.answer("watch", options)
+    }
+}
+
+pub(crate) fn pod(name: &str, revision: u64) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"default","resourceVersion":"{revision}"}}}}"#
+    )
+}
+
+pub(crate) fn list(revision: u64, token: &str, pods: &[String]) -> String {
+    let meta = format!(r#"{{"resourceVersion":"{revision}","continue":"{token}"}}"#);
+    format!(
+        r#"{{"kind":"PodList","metadata":{meta},"items":[{}]}}"#,
+        pods.join(",")
+    )
+}
+
+pub(crate) fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+pub(crate) fn body(text: String) -> Answer {
+    Answer::Body(text, Then::Ends)
+}
+
+pub(crate) fn hangs(text: String) -> Answer {
+    Answer::Body(text, Then::Hangs)
+}
+
+/// An ERROR event with this `Status`.
+pub(crate) fn error_event(status: &str) -> String {
+    event("ERROR", status)
+}

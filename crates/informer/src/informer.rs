@@ -31,7 +31,7 @@ use crate::{
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
-    reflector::Error,
+    reflector::{BackoffConfig, Error},
     shared_informer::{self, SharedInformer},
     transport::ListerWatcher,
 };
@@ -51,9 +51,21 @@ impl Informer {
         K: Resource + Send + Sync + 'static,
         K::DynamicType: Default,
     {
+        Self::builder_with_type(source, K::DynamicType::default())
+    }
+
+    /// The same for a type known at run time only.
+    #[track_caller]
+    pub fn builder_with_type<K>(
+        source: impl ListerWatcher,
+        dyntype: K::DynamicType,
+    ) -> InformerBuilder<K, Callbacks<K>>
+    where
+        K: Resource + Send + Sync + 'static,
+    {
         let place = Location::caller();
         InformerBuilder {
-            shared: SharedInformer::builder(source).name(place.to_string()),
+            shared: SharedInformer::builder_with_type(source, dyntype).name(place.to_string()),
             handler: Callbacks::new(),
         }
     }
@@ -82,6 +94,13 @@ where
     /// A name for logs and errors.
     pub fn name(mut self, name: &str) -> Self {
         self.shared = self.shared.name(name);
+        self
+    }
+
+    /// What logs and errors call the expected objects; by default API version and kind.
+    #[doc(alias = "ObjectDescription")]
+    pub fn type_description(mut self, description: &str) -> Self {
+        self.shared = self.shared.type_description(description);
         self
     }
 
@@ -132,6 +151,47 @@ where
     /// Changes every object once, before store and handler see it.
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.shared = self.shared.transform(transform);
+        self
+    }
+
+    /// The same with a function that may fail, or panic: that object is broken then, and everything
+    /// else goes on.
+    pub fn try_transform(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.shared = self.shared.try_transform(transform);
+        self
+    }
+
+    /// Asks for lists in pages of this size; see
+    /// [`ReflectorBuilder::page_size`](crate::reflector::ReflectorBuilder::page_size).
+    #[doc(alias = "WatchListPageSize")]
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.shared = self.shared.page_size(objects);
+        self
+    }
+
+    /// A watch is asked to end after one to two times this, in whole seconds; never less than 5
+    /// minutes.
+    #[doc(alias = "MinWatchTimeout")]
+    pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
+        self.shared = self.shared.watch_timeout_min(timeout);
+        self
+    }
+
+    /// For so long, watches that the server ends with internal errors are opened again instead of
+    /// being listed after; see
+    /// [`ReflectorBuilder::internal_error_retry`](crate::reflector::ReflectorBuilder::internal_error_retry).
+    #[doc(alias = "MaxInternalErrorRetryDuration")]
+    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
+        self.shared = self.shared.internal_error_retry(budget);
+        self
+    }
+
+    /// The pauses after failures.
+    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
+        self.shared = self.shared.backoff(backoff);
         self
     }
 

@@ -8,7 +8,7 @@ use kube_informer::{
     client::ListWatch,
     indexer::{self, Indexers},
     reflector::{Delta, DeltaKind, Error, Reflector, ReflectorStore, StoreError},
-    status::{Activity, Status},
+    status::{Activity, Status, SyncFailure},
     transport::Class,
 };
 use kube_informer_apiserver::Server;
@@ -59,6 +59,85 @@ async fn an_indexer_is_kept_in_step_with_a_server() {
     assert_eq!(keys("web"), "[default/c]");
     assert_eq!(keys("db"), "[default/b]");
     assert!(status.wait_for(Status::is_stopped).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_that_is_stopped_before_it_starts_asks_for_nothing() {
+    let script = Script::new([body(list(5, "", &[]))]);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+    let synced = reflector.wait_for_sync();
+    reflector.run(std::future::ready(())).await;
+    assert_eq!(script.requests.take(), "");
+    assert!(indexer.is_empty());
+    assert_eq!(synced.await.unwrap_err().failure, SyncFailure::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_a_reflector_drops_its_request_wherever_it_is() {
+    let stages = [
+        vec![Answer::Never],
+        vec![hangs(list(5, "t1", &[pod("a", 1)])[..20].to_owned())],
+        vec![body(list(5, "", &[])), Answer::Never],
+        vec![body(list(5, "", &[])), hangs(event("ADDED", &pod("a", 6)))],
+        vec![Answer::Refuse(Class::Server)],
+    ];
+    for answers in stages {
+        let script = Script::new(answers);
+        let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let reflector = Reflector::builder(script.clone())
+            .rng_seed(1)
+            .into_indexer(writer);
+        reflector.run(sleep(Duration::from_millis(500))).await;
+        let log = script.log.take();
+        assert_eq!(script.under_way(), 0, "after {log}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_fails_between_the_store_is_what_was_listed_last() {
+    let refused = || Answer::Refuse(Class::Server);
+    let garbled = |text: &str| hangs(text.to_owned());
+    let half = list(8, "", &[pod("a", 1), pod("c", 8)]);
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1)])),
+        refused(),
+        refused(),
+        body(list(6, "", &[pod("a", 1), pod("b", 6)])),
+        garbled("<html>"),
+        refused(),
+        body(list(7, "", &[pod("b", 6)])),
+        hangs(event("ADDED", &pod("c", 8)) + &error_event("{}")),
+        body(half[..half.len() - 5].to_owned()),
+        body(list(9, "", &[pod("c", 8)])),
+        refused(),
+        body(list(10, "", &[])),
+    ]);
+    let trace = Trace::default();
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone())
+        .rng_seed(1)
+        .into_indexer(writer);
+    let mut seen = String::new();
+    let watching = async {
+        while script.unasked() > 0 {
+            sleep(Duration::from_millis(10)).await;
+            let now = format!("{:?} {:?}", indexer.snapshot().revision(), indexer.list());
+            if now != seen {
+                seen.clone_from(&now);
+                trace.note(now);
+            }
+        }
+    };
+    reflector.run(watching).await;
+    expect![[r#"
+        "5" [default/a@1]
+        "6" [default/a@1, default/b@6]
+        "8" [default/b@6, default/c@8]
+        "9" [default/c@8]
+        "10" []
+    "#]]
+    .assert_eq(&trace.take());
 }
 
 #[tokio::test(start_paused = true)]

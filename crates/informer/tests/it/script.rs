@@ -38,6 +38,8 @@ pub(crate) struct Script {
     /// The same with the time since the script was made, and with everything that was asked for.
     pub(crate) log: Trace,
     begun: Instant,
+    /// Held by every request and every body that has not been dropped.
+    under_way: Arc<()>,
 }
 
 impl Script {
@@ -47,12 +49,18 @@ impl Script {
             requests: Trace::default(),
             log: Trace::default(),
             begun: Instant::now(),
+            under_way: Arc::default(),
         }
     }
 
     /// The answers that nobody has asked for.
     pub(crate) fn unasked(&self) -> usize {
         self.answers.lock().len()
+    }
+
+    /// Requests and bodies that somebody holds.
+    pub(crate) fn under_way(&self) -> usize {
+        Arc::strong_count(&self.under_way) - 1
     }
 
     fn answer(
@@ -65,17 +73,18 @@ impl Script {
             .note(format!("{verb} {} {page}", options.resource_version).trim_end());
         self.log.note(self.line(verb, options));
         let answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
+        let held = Arc::clone(&self.under_way);
         Box::pin(async move {
-            match answer {
-                Answer::Refuse(class) => Err(Error::new(class, "planted")),
+            let body: ByteStream = match answer {
+                Answer::Refuse(class) => return Err(Error::new(class, "planted")),
                 Answer::RefuseWith(code, status) => {
-                    Err(Error::from_status_body(code, status.as_bytes()))
+                    return Err(Error::from_status_body(code, status.as_bytes()));
                 }
                 Answer::Never => std::future::pending().await,
                 Answer::Body(text, then) => {
                     let body = stream::iter([Ok(Bytes::from(text))]);
                     let broken = Err(Error::new(Class::Connection, "planted"));
-                    Ok(match then {
+                    match then {
                         Then::Ends => body.boxed(),
                         Then::EndsAfter(after) => {
                             let end = sleep(after).map(|()| Ok(Bytes::new())).into_stream();
@@ -83,9 +92,14 @@ impl Script {
                         }
                         Then::Breaks => body.chain(stream::iter([broken])).boxed(),
                         Then::Hangs => body.chain(stream::pending()).boxed(),
-                    })
+                    }
                 }
-            }
+            };
+            let held = body.inspect(move |_| {
+                // Only there to be dropped with the body.
+                let _ = &held;
+            });
+            Ok(held.boxed())
         })
     }
 

@@ -92,6 +92,10 @@ impl Trace {
             .collect()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
     pub(crate) fn note(&self, line: impl Into<String>) {
         self.0.lock().push(line.into());
     }

@@ -3,10 +3,16 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kube_informer::transport::Class;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    indexer::{self, Indexers},
+    reflector::{BackoffConfig, Reflector},
+    transport::Class,
+};
+use tokio::time::sleep;
 
 use super::{EXPIRED, INTERNAL, breaks, check, check_with, closes, modified, opened};
-use crate::script::{Answer, Then, body, error_event, hangs, list, pod};
+use crate::script::{Answer, Script, Then, body, error_event, hangs, list, pod};
 
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
@@ -269,6 +275,65 @@ async fn a_broken_connection_is_followed_by_a_watch_from_the_last_event_after_a_
             0.0 s: watch resourceVersion=5
             1.2 s: watch resourceVersion=6
             4.1 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() {
+    let script = Script::new(
+        std::iter::once(body(list(5, "", &[])))
+            .chain((0..40).map(|_| Answer::Refuse(Class::ConnectionRefused))),
+    );
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+    let all_asked = async {
+        while script.requests.len() < 42 {
+            sleep(Duration::from_secs(1)).await;
+        }
+    };
+    reflector.run(all_asked).await;
+    let log = script.log.take();
+    let times: Vec<f64> = log
+        .lines()
+        .filter(|line| line.ends_with("watch resourceVersion=5"))
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(times.len(), 41, "{log}");
+    let pauses = times.windows(2).map(|two| two[1] - two[0]);
+    let mut d = 0.8_f64;
+    for pause in pauses {
+        assert!(
+            (d - 0.1..2.0 * d + 0.1).contains(&pause),
+            "{pause} after {d}"
+        );
+        d = (2.0 * d).min(30.0);
+    }
+    assert_eq!(log.lines().filter(|line| line.contains("list")).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_back_off_of_one_s_own_is_used() {
+    let backoff = BackoffConfig {
+        initial: Duration::from_secs(1),
+        cap: Duration::from_secs(2),
+        ..BackoffConfig::default()
+    };
+    let mut answers = vec![body(list(5, "", &[]))];
+    answers.extend((0..6).map(|_| Answer::Refuse(Class::ConnectionRefused)));
+    check_with(
+        answers,
+        |reflector| reflector.backoff(backoff),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.5 s: watch resourceVersion=5
+            5.1 s: watch resourceVersion=5
+            8.7 s: watch resourceVersion=5
+            12.4 s: watch resourceVersion=5
+            14.7 s: watch resourceVersion=5
+            17.0 s: watch resourceVersion=5
         "#]],
     )
     .await;

@@ -184,3 +184,6 @@ fn matching<K: Resource>(
         selector.is_everything() || selector.matches(|key| object.labels().get(key))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -705,4 +705,10 @@ fn a_store_of_its_own_adds_replaces_and_deletes() {
     let gone = writer.delete(&name("a/y")).unwrap();
     assert_eq!(show(&gone), "missing a/y, last known Some(a/y@3)");
     assert_eq!(format!("{:?}", writer.snapshot()), "[a/z@4]");
+    let revision = indexer.snapshot().revision();
+    assert_eq!(
+        revision,
+        ResourceVersion::from(7),
+        "a name says no revision"
+    );
 }

@@ -112,7 +112,31 @@ pub struct NameError(pub String);
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_as_it_is_written_or_refused(text in "[^/]{0,6}(/[^/]{0,6}){0,3}") {
+            let parts: Vec<&str> = text.split('/').collect();
+            let named = parts.len() <= 2 && parts.iter().all(|part| !part.is_empty());
+            match text.parse::<ObjectName>() {
+                Ok(name) => {
+                    prop_assert!(named);
+                    prop_assert_eq!(name.to_string(), text.clone());
+                    prop_assert_eq!(Some(name.name()), parts.last().copied());
+                    prop_assert_eq!(name.namespace().is_some(), parts.len() == 2);
+                    let again = ObjectName::new(name.namespace(), name.name());
+                    prop_assert_eq!(again, name);
+                }
+                Err(error) => {
+                    prop_assert!(!named);
+                    prop_assert_eq!(error, NameError(text));
+                }
+            }
+        }
+    }
 
     #[test]
     fn parse_and_format_are_inverse() {

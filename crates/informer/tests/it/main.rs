@@ -6,9 +6,12 @@
 )]
 
 mod broken;
+mod callbacks;
 mod edges;
 mod factory;
 mod handlers;
+mod indices;
+mod lives;
 mod logs;
 mod plain;
 mod queues;
@@ -22,4 +25,5 @@ mod scripted;
 mod setting;
 mod simulation;
 mod stops;
+mod transforms;
 mod wire;

@@ -37,6 +37,35 @@ fn a_deletion_of_an_unknown_object_is_queued() {
 }
 
 #[test]
+fn a_deletion_and_the_list_that_has_the_object_again_both_come_out() {
+    check(
+        "known a@1; delete a@2; replace 9: a@5; pop all",
+        &expect![[r#"
+            [Deleted a@2] → 2
+            [ReplacedAll 9: a@5]
+        "#]],
+    );
+}
+
+#[test]
+fn of_two_producers_each_keeps_its_own_order() {
+    let mut queue = InOrder::new();
+    for n in 1..=500 {
+        let script = format!("add left-{n}@{n}; add right-{n}@{n}");
+        play(&mut queue, InOrder::has_synced, &script);
+    }
+    let mut of = [Vec::new(), Vec::new()];
+    while let Some(batch) = queue.pop_batch(7) {
+        for delta in batch.deltas {
+            let (side, n) = delta.object_name().unwrap().name().split_once('-').unwrap();
+            of[usize::from(side == "right")].push(n.parse::<u32>().unwrap());
+        }
+    }
+    let in_order: Vec<u32> = (1..=500).collect();
+    assert_eq!(of, [in_order.clone(), in_order]);
+}
+
+#[test]
 fn a_list_is_one_message_behind_what_came_before() {
     check(
         "add a@1; bookmark 2; replace 5: a@1 b@4; replace 6:; add c@7; pop all",
@@ -131,6 +160,17 @@ fn a_large_batch_ends_at_a_name_it_has() {
     let lines: Vec<&str> = trace.lines().collect();
     assert_eq!(lines[0].matches("Added").count(), 20);
     assert_eq!(lines[1], "[Updated n3@2, Added z@1] → 1");
+}
+
+#[test]
+fn a_batch_holds_a_thousand_changes_if_nothing_else_is_asked_for() {
+    let mut queue = InOrder::new();
+    let adds: Vec<_> = (0..2001).map(|n| format!("add n{n}@1")).collect();
+    play(&mut queue, InOrder::has_synced, &adds.join("\n"));
+    let sizes: Vec<_> = std::iter::from_fn(|| queue.pop_batch(usize::MAX))
+        .map(|batch| batch.deltas.len())
+        .collect();
+    assert_eq!(sizes, [1000, 1000, 1]);
 }
 
 #[test]

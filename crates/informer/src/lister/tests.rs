@@ -1,0 +1,140 @@
+//! What readers get from a cache, by name, by namespace and by labels.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::ObjectMeta;
+
+use super::*;
+use crate::indexer::{self, IndexerWriter, Indexers};
+
+type K = ConfigMap;
+
+fn map(name: &ObjectName, labels: &[(&str, &str)]) -> K {
+    let labels = labels
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.name().to_owned()),
+            namespace: name.namespace().map(str::to_owned),
+            labels: Some(labels.collect()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn lister() -> (Lister<K>, IndexerWriter<K>) {
+    let (indexer, writer) = indexer::new(Indexers::new()).unwrap();
+    (Lister::new(indexer, "ConfigMap"), writer)
+}
+
+fn names(objects: impl Iterator<Item = Object<K>>) -> String {
+    let names: Vec<_> = objects.map(|object| object.object_name().clone()).collect();
+    format!("{names:?}")
+}
+
+fn selector(text: &str) -> Selector {
+    text.parse().unwrap()
+}
+
+#[test]
+fn objects_are_listed_by_labels_in_all_namespaces_or_in_one() {
+    let (lister, mut writer) = lister();
+    for (name, app) in [
+        ("shop/web", "web"),
+        ("shop/db", "db"),
+        ("shop-b/web", "web"),
+        ("top", "web"),
+    ] {
+        let name: ObjectName = name.parse().unwrap();
+        writer.add(map(&name, &[("app", app)])).unwrap();
+    }
+    let everything = Selector::default();
+    let (web, none) = (selector("app=web"), selector("app=mail"));
+    let nothing = Selector::nothing();
+    let all = "[top, shop/db, shop/web, shop-b/web]";
+    assert_eq!(names(lister.list(&everything)), all);
+    assert_eq!(names(lister.list(&web)), "[top, shop/web, shop-b/web]");
+    assert_eq!(names(lister.list(&none)), "[]");
+    assert_eq!(names(lister.list(&nothing)), "[]");
+
+    let shop = lister.namespace("shop");
+    assert_eq!(names(shop.list(&everything)), "[shop/db, shop/web]");
+    assert_eq!(names(shop.list(&web)), "[shop/web]");
+    assert_eq!(names(shop.list(&nothing)), "[]");
+    let nowhere = lister.namespace("sho");
+    assert_eq!(names(nowhere.list(&everything)), "[]");
+    let anywhere = lister.namespace("");
+    assert_eq!(names(anywhere.list(&everything)), all);
+}
+
+#[test]
+fn what_is_not_there_is_an_error_with_kind_and_name() {
+    let (lister, mut writer) = lister();
+    let [web, top] = ["shop/web", "top"].map(|name| name.parse::<ObjectName>().unwrap());
+    writer.add(map(&web, &[])).unwrap();
+    writer.add(map(&top, &[])).unwrap();
+    let shop = lister.namespace("shop");
+    assert_eq!(
+        shop.get("web").unwrap().metadata.name.as_deref(),
+        Some("web")
+    );
+    assert!(Arc::ptr_eq(
+        &shop.get("web").unwrap(),
+        &lister.get(&web).unwrap()
+    ));
+    assert_eq!(
+        lister.get(&top).unwrap().metadata.name.as_deref(),
+        Some("top")
+    );
+
+    let error = shop.get("db").unwrap_err();
+    assert_eq!(error.to_string(), "ConfigMap shop/db not found");
+    let GetError::NotFound { kind, name } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((kind.as_str(), name.as_str()), ("ConfigMap", "shop/db"));
+    let error = lister.get(&ObjectName::cluster("web")).unwrap_err();
+    assert_eq!(error.to_string(), "ConfigMap web not found");
+    assert!(shop.get("top").is_err() && shop.find("top").is_none());
+    assert!(lister.find(&top).is_some());
+}
+
+#[test]
+fn a_list_is_of_one_moment_and_reads_on_while_the_cache_changes() {
+    let (lister, mut writer) = lister();
+    for name in ["a", "b", "c"] {
+        writer.add(map(&ObjectName::cluster(name), &[])).unwrap();
+    }
+    let everything = Selector::default();
+    let mut list = lister.list(&everything);
+    assert_eq!(list.next().unwrap().name(), "a");
+    writer.delete(&ObjectName::cluster("b"));
+    writer.add(map(&ObjectName::cluster("d"), &[])).unwrap();
+    assert_eq!(names(list), "[b, c]");
+    assert_eq!(names(lister.list(&everything)), "[a, c, d]");
+}
+
+#[test]
+fn a_tenth_of_a_hundred_thousand_objects_is_listed_by_a_label() {
+    const ALL: usize = 100_000;
+    let (lister, mut writer) = lister();
+    let maps = (0..ALL).map(|n| {
+        let name = ObjectName::namespaced(&format!("ns-{}", n % 10), &format!("map-{n}"));
+        let tier = if n % 100 < 10 { "front" } else { "back" };
+        map(&name, &[("tier", tier)])
+    });
+    writer.replace(maps, 1).unwrap();
+    let count = |selector: &Selector| lister.list(selector).count();
+    assert_eq!(count(&selector("tier=front")), ALL / 10);
+    assert_eq!(count(&Selector::default()), ALL);
+    assert_eq!(count(&Selector::nothing()), 0);
+    let namespace = lister.namespace("ns-3");
+    let front = selector("tier=front");
+    assert_eq!(namespace.list(&front).count(), ALL / 100);
+    assert!(
+        namespace
+            .list(&front)
+            .all(|map| map.namespace() == Some("ns-3"))
+    );
+}

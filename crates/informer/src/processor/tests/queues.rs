@@ -1,0 +1,266 @@
+//! From a queue through the store to a handler: either queue tells the same story of each object.
+
+use std::collections::BTreeMap;
+
+use expect_test::{Expect, expect};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{World, object, told};
+use crate::{
+    indexer::Change,
+    object::{Deleted, Object, SourceId},
+    processor::ListenerBuffer,
+    queue::{DeltaFifo, InOrder, Queue, Replaced},
+    reflector::{Delta, DeltaKind},
+};
+
+/// `name@revision`.
+fn one(text: &str) -> Object<Pod> {
+    let (name, revision) = text.split_once('@').unwrap();
+    object(name, revision.parse().unwrap())
+}
+
+/// Plays a script, and shows what the handler hears at each pop, a line each.
+///
+/// ```text
+/// warm a@1 b@2         what the store has from before
+/// add a@2              also update, delete, bookmark
+/// list 9: a@2 c@1      a list of revision 9
+/// resync               with the handler due
+/// pop, pop one         everything that waits, or one batch
+/// ```
+fn story(queue: &mut dyn Queue<Pod>, script: &str) -> String {
+    let mut world = World::new();
+    let (id, heard) = world.join(ListenerBuffer::Grow, false);
+    let mut lines = Vec::new();
+    for line in script.split([';', '\n']).map(str::trim) {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let source = SourceId::default();
+        let kind = match verb {
+            "add" => DeltaKind::Added(one(rest)),
+            "update" => DeltaKind::Updated(one(rest)),
+            "delete" => DeltaKind::Deleted(Deleted::Known(one(rest))),
+            "bookmark" => DeltaKind::Bookmark {
+                revision: rest.into(),
+            },
+            "list" => {
+                let (revision, objects) = rest.split_once(':').unwrap();
+                let list = Replaced {
+                    source,
+                    objects: objects.split_whitespace().map(one).collect(),
+                    revision: revision.into(),
+                };
+                queue.replace(list, &world.writer).unwrap();
+                continue;
+            }
+            "warm" => {
+                world.writer.warm(rest.split(' ').map(one).collect());
+                continue;
+            }
+            "resync" => {
+                world.processor.due.insert(id);
+                queue.resync(&world.writer);
+                continue;
+            }
+            "pop" => {
+                pop(queue, &mut world, rest == "one");
+                let told = told(&heard);
+                let told = if told.is_empty() { "nothing" } else { &told };
+                lines.push(format!("{told}\n"));
+                continue;
+            }
+            other => panic!("unknown verb {other:?}"),
+        };
+        let pushed = queue.push(Delta::new(source, kind), &world.writer);
+        pushed.unwrap();
+    }
+    lines.concat()
+}
+
+/// Applies and tells what waits, as the controller does.
+fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
+    while let Some(batch) = queue.pop_batch(usize::MAX) {
+        for change in world.writer.apply(batch).changes {
+            match change {
+                Change::Listed(_) => world.processor.synced(),
+                change => world.processor.distribute(change),
+            }
+        }
+        if only_one {
+            return;
+        }
+    }
+}
+
+/// The events of each object, in order. An object's name is one letter.
+fn by_object(story: &str) -> BTreeMap<char, Vec<&str>> {
+    let mut objects: BTreeMap<char, Vec<&str>> = BTreeMap::new();
+    let events = story.lines().flat_map(|line| line.split(", "));
+    for event in events.filter(|event| event.contains('@')) {
+        let name = event.chars().find(char::is_ascii_alphabetic).unwrap();
+        objects.entry(name).or_default().push(event);
+    }
+    objects
+}
+
+/// The story that both queues tell, or both stories: of each object they are the same.
+fn check(script: &str, trace: &Expect) {
+    let in_order = story(&mut InOrder::new(), script);
+    let per_key = story(&mut DeltaFifo::new(), script);
+    assert_eq!(by_object(&in_order), by_object(&per_key), "{script}");
+    if in_order == per_key {
+        trace.assert_eq(&in_order);
+    } else {
+        trace.assert_eq(&format!("in order\n{in_order}per key\n{per_key}"));
+    }
+}
+
+#[test]
+fn what_only_the_queue_has_is_told_and_then_told_as_gone_by_the_list_without_it() {
+    check(
+        "add a@6; list 9:; pop",
+        &expect![[r#"
+        +a@6, -?a@6
+    "#]],
+    );
+    check(
+        "add a@6; delete a@7; list 9:; pop",
+        &expect![[r#"
+        +a@6, -a@7
+    "#]],
+    );
+    check(
+        "add a@6; delete a@7; add a@8; list 9:; pop",
+        &expect![[r#"
+            +a@6, -a@7, +a@8, -?a@8
+        "#]],
+    );
+    check(
+        "add a@6; bookmark 9; pop",
+        &expect![[r#"
+        +a@6
+    "#]],
+    );
+}
+
+#[test]
+fn several_lists_without_an_object_delete_it_once() {
+    check(
+        "list 5: a@1; pop; list 9:; list 10:; pop",
+        &expect![[r#"
+        +a@1!, synced
+        -?a@1
+    "#]],
+    );
+    check(
+        "list 5: a@1; pop; list 9:; list 9:; pop",
+        &expect![[r#"
+        +a@1!, synced
+        -?a@1
+    "#]],
+    );
+    check(
+        "list 5: a@1; pop; list 9:; pop; list 9:; pop",
+        &expect![[r#"
+            +a@1!, synced
+            -?a@1
+            nothing
+        "#]],
+    );
+}
+
+#[test]
+fn a_list_deletes_what_queue_and_store_have_beyond_it_with_the_newest_state_of_each() {
+    let known = "list 5: a@1 b@2 c@3; pop";
+    check(
+        &format!("{known}; delete b@6; list 9: a@1; pop"),
+        &expect![[r#"
+            +a@1!, +b@2!, +c@3!, synced
+            -b@6, -?c@3
+        "#]],
+    );
+    check(
+        &format!("{known}; add d@6; list 9: a@1; pop"),
+        &expect![[r#"
+            in order
+            +a@1!, +b@2!, +c@3!, synced
+            +d@6, -?b@2, -?c@3, -?d@6
+            per key
+            +a@1!, +b@2!, +c@3!, synced
+            +d@6, -?d@6, -?b@2, -?c@3
+        "#]],
+    );
+    check(
+        &format!("{known}; delete b@6; add b@7; list 9: a@1 c@3; pop"),
+        &expect![[r#"
+            +a@1!, +b@2!, +c@3!, synced
+            -b@6, +b@7, -?b@7
+        "#]],
+    );
+    check(
+        &format!("{known}; list 9: a@1 b@7 c@3; list 10: a@1 c@3; pop"),
+        &expect![[r#"
+            +a@1!, +b@2!, +c@3!, synced
+            ~b@2→7 relist, -?b@7
+        "#]],
+    );
+}
+
+#[test]
+fn a_deletion_is_told_before_the_list_that_has_the_object_again() {
+    check(
+        "list 5: a@1; pop; delete a@6; list 9: a@8; pop",
+        &expect![[r#"
+            +a@1!, synced
+            -a@6, +a@8
+        "#]],
+    );
+}
+
+#[test]
+fn a_resync_brings_no_older_state_behind_a_newer_one() {
+    let known = "list 5: a@1 b@2; pop one; pop";
+    let newer_first = format!("{known}; update a@6; resync; pop");
+    expect![[r#"
+        +a@1!, +b@2!, synced
+        nothing
+        ~a@1→6, ~a@6→6 resync, ~b@2→2 resync
+    "#]]
+    .assert_eq(&story(&mut InOrder::new(), &newer_first));
+    expect![[r#"
+        +a@1!
+        +b@2!, synced
+        ~a@1→6, ~b@2→2 resync
+    "#]]
+    .assert_eq(&story(&mut DeltaFifo::new(), &newer_first));
+    check(
+        &format!("{known}; resync; update a@6; pop"),
+        &expect![[r#"
+            in order
+            +a@1!, +b@2!, synced
+            nothing
+            ~a@1→1 resync, ~b@2→2 resync, ~a@1→6
+            per key
+            +a@1!
+            +b@2!, synced
+            ~a@1→1 resync, ~a@1→6, ~b@2→2 resync
+        "#]],
+    );
+}
+
+#[test]
+fn the_marker_comes_behind_every_item_of_the_first_list_and_every_deletion_it_implies() {
+    let script = "warm a@1 b@2; list 9: a@3 c@4; pop one; pop one; pop one";
+    expect![[r#"
+        -?b@2, ~a@1→3 relist, +c@4!, synced
+        nothing
+        nothing
+    "#]]
+    .assert_eq(&story(&mut InOrder::new(), script));
+    expect![[r#"
+        ~a@1→3 relist
+        +c@4!
+        -?b@2, synced
+    "#]]
+    .assert_eq(&story(&mut DeltaFifo::new(), script));
+}

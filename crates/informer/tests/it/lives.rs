@@ -142,7 +142,9 @@ async fn a_handler_that_panics_while_it_is_being_removed_is_gone_all_the_same() 
         .unwrap();
     informer.pods.wait_for_sync().await.unwrap();
     let began = Instant::now();
-    registration.remove().await;
+    timeout(LONG, registration.remove())
+        .await
+        .expect("its callback has ended");
     assert!(began.elapsed() <= Duration::from_secs(5), "no pause behind");
     sleep(Duration::from_secs(60)).await;
     assert_eq!(heard.take(), "a\n");

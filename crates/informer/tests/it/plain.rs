@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{client::ListWatch, informer::Informer, queue::DeltaFifo};
+use kube_informer::{
+    Object, client::ListWatch, event_handler::Callbacks, informer::Informer, queue::DeltaFifo,
+};
 use kube_informer_apiserver::Server;
 use tokio::time::sleep;
 
@@ -82,4 +84,28 @@ async fn on_a_delta_fifo_deletions_come_behind_the_items() {
         update default/new@3 → 3 (resync)
     "#]]
     .assert_eq(&story(true).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_its_handler_costs_it_one_second_and_nothing_else() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let trace = Trace::default();
+    let notes = trace.clone();
+    let handler = Callbacks::new().on_add(move |pod: Object<Pod>, _| {
+        notes.note(pod.name());
+        assert!(pod.name() != "a", "planted");
+    });
+    let (indexer, controller) = Informer::builder(ListWatch::<Pod>::new(server.client()))
+        .handler(handler)
+        .build();
+    let synced = controller.wait_for_sync().deadline(LONG);
+    let stop = async {
+        synced.await.unwrap();
+        sleep(Duration::from_millis(900)).await;
+        assert_eq!(trace.take(), "a\n");
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(trace.take(), "b\n");
+    };
+    controller.run(stop).await;
+    assert_eq!(indexer.len(), 2);
 }

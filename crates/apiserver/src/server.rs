@@ -29,6 +29,7 @@ use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::{Part, Subject, update};
 
 /// An embedded Kubernetes API server.
+#[doc(alias = "FakeControllerSource")]
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,

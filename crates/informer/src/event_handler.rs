@@ -23,6 +23,7 @@ pub enum Event<K> {
         object: Object<K>,
         /// Whether it was there when this handler began: part of the first list, or of the cache
         /// that a late handler is told first.
+        #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
     /// An object has another state than this handler was told last; or, with [`Cause::Resync`] and
@@ -41,6 +42,8 @@ pub enum Event<K> {
     Deleted(Deleted<K>),
     /// All `Added` of the beginning have been told.
     #[doc(alias = "HasSynced")]
+    #[doc(alias = "SingleFileTracker")]
+    #[doc(alias = "AsyncTracker")]
     Synced,
 }
 
@@ -101,6 +104,7 @@ impl<K> Event<K> {
 /// }
 /// ```
 #[doc(alias = "ResourceEventHandler")]
+#[doc(alias = "TypedResourceEventHandler")]
 pub trait EventHandler<K>: Send + 'static {
     /// Handles one event. The next one comes when the future is ready.
     ///
@@ -150,6 +154,7 @@ type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
 /// A handler made of closures, each optional, sync or async.
 #[doc(alias = "ResourceEventHandlerFuncs")]
 #[doc(alias = "ResourceEventHandlerDetailedFuncs")]
+#[doc(alias = "TypedResourceEventHandlerFuncs")]
 pub struct Callbacks<K> {
     add: Option<Callback<(Object<K>, bool)>>,
     update: Option<Callback<(Object<K>, Object<K>)>>,
@@ -183,6 +188,8 @@ impl<K> Callbacks<K> {
     }
 
     /// Called with each new object, and whether it was there at the beginning.
+    #[doc(alias = "AddFunc")]
+    #[doc(alias = "OnAdd")]
     #[must_use]
     pub fn on_add<R: Outcome<M>, M>(
         mut self,
@@ -195,6 +202,8 @@ impl<K> Callbacks<K> {
     }
 
     /// Called with what was told last and what is now.
+    #[doc(alias = "UpdateFunc")]
+    #[doc(alias = "OnUpdate")]
     #[must_use]
     pub fn on_update<R: Outcome<M>, M>(
         mut self,
@@ -207,6 +216,8 @@ impl<K> Callbacks<K> {
     }
 
     /// Called with what is gone.
+    #[doc(alias = "DeleteFunc")]
+    #[doc(alias = "OnDelete")]
     #[must_use]
     pub fn on_delete<R: Outcome<M>, M>(
         mut self,
@@ -244,6 +255,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// An object that begins to pass is told as added (not as initial), one that ceases to pass as
 /// deleted with its last passing state.
 #[doc(alias = "FilteringResourceEventHandler")]
+#[doc(alias = "TypedFilteringResourceEventHandler")]
 pub struct Filtering<K, F, H> {
     filter: F,
     handler: H,

@@ -59,6 +59,7 @@ use crate::{
 /// Two indices have the same name, or one has that of the index by namespace, which is always there.
 #[doc(alias = "NewIndexer")]
 #[doc(alias = "NewStore")]
+#[doc(alias = "NewThreadSafeStore")]
 pub fn new<K>(indexers: Indexers<K>) -> Result<(Indexer<K>, IndexerWriter<K>), DuplicateIndex> {
     let (indexer, mut writer) = empty();
     writer.add_indexers(indexers)?;
@@ -106,13 +107,16 @@ impl<K> Indexer<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// The object of this name.
+    /// The object of this name, also if it is broken.
     #[doc(alias = "GetByKey")]
+    #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Option<Object<K>> {
         self.snapshot().get(name).cloned()
     }
 
-    /// All objects, ordered by namespace and name. A snapshot's `iter` does it without a `Vec`.
+    /// All objects but broken ones, ordered by namespace and name. A snapshot's `iter` does it without
+    /// a `Vec`.
+    #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Object<K>> {
         self.snapshot().iter().cloned().collect()
     }
@@ -187,6 +191,8 @@ impl<K> Indexer<K> {
 /// The writing end of a store. There is one.
 ///
 /// Every method swaps in its result at its end: readers see it whole.
+#[doc(alias = "TransactionStore")]
+#[doc(alias = "ThreadSafeStoreWithTransaction")]
 pub struct IndexerWriter<K> {
     root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
@@ -213,7 +219,12 @@ impl<K> IndexerWriter<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// Applies what a queue handed out.
+    /// Applies what a queue handed out, delta by delta; readers see all of it or nothing.
+    ///
+    /// It can't fail: an object that an index function can't place is stored all the same, and
+    /// reported. A deletion of what the store does not have, or has from another source, changes
+    /// nothing.
+    #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let Batch {
             deltas,
@@ -266,11 +277,12 @@ impl<K> IndexerWriter<K> {
         applied
     }
 
-    /// Adds or updates one object.
+    /// Adds or updates one object; the store's revision is then that of the object, if it has one.
     ///
     /// # Errors
     /// The object has no name.
     #[doc(alias = "Update")]
+    #[doc(alias = "Add")]
     pub fn add(&mut self, object: K) -> Result<Option<Change<K>>, Nameless<K>>
     where
         K: Resource,
@@ -285,7 +297,10 @@ impl<K> IndexerWriter<K> {
         Ok(change)
     }
 
-    /// Removes one object.
+    /// Removes one object; `None` if there was none. What comes back has the state that was in the
+    /// store. The store's revision stays as it is, for a name says none.
+    #[doc(alias = "Delete")]
+    #[doc(alias = "DeleteWithObject")]
     pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
         let deleted = Deleted::FinalStateUnknown {
             name: name.clone(),
@@ -296,10 +311,12 @@ impl<K> IndexerWriter<K> {
         change
     }
 
-    /// Makes the store hold exactly these objects.
+    /// Makes the store hold exactly these objects, and sets its revision. Of a name that comes twice
+    /// the last one stays.
     ///
     /// # Errors
     /// One of them has no name. Nothing has changed then.
+    #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,
         objects: impl IntoIterator<Item = K>,

@@ -40,6 +40,8 @@ use crate::{
 #[doc(alias = "NewInformer")]
 #[doc(alias = "NewIndexerInformer")]
 #[doc(alias = "NewInformerWithOptions")]
+#[doc(alias = "NewTransformingInformer")]
+#[doc(alias = "NewTransformingIndexerInformer")]
 #[derive(Debug)]
 pub struct Informer;
 
@@ -149,6 +151,7 @@ where
     }
 
     /// Changes every object once, before store and handler see it.
+    #[doc(alias = "TransformFunc")]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.shared = self.shared.transform(transform);
         self
@@ -196,6 +199,7 @@ where
     }
 
     /// Called with every failure. It must not block.
+    #[doc(alias = "WatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.shared = self.shared.on_error(handler);
         self

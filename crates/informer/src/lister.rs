@@ -24,6 +24,8 @@ use crate::{
 /// }
 /// ```
 #[doc(alias = "GenericLister")]
+#[doc(alias = "ResourceIndexer")]
+#[doc(alias = "NewGenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,
     kind: Arc<str>,
@@ -82,6 +84,7 @@ impl<K: Resource> Lister<K> {
     ///
     /// # Errors
     /// It is not in the cache, or its last state could not be decoded.
+    #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         match self.find(name) {
             Some(object) => Ok(object.get()?),
@@ -100,6 +103,7 @@ impl<K: Resource> Lister<K> {
     /// The objects with these labels, all of one moment, ordered by namespace and name. Nothing is
     /// copied but the handles that are handed out.
     #[doc(alias = "ListAll")]
+    #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.indexer.snapshot(), None, selector)
     }

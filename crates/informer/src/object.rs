@@ -83,6 +83,8 @@ impl<K> Object<K> {
     /// Name and namespace: the identity of the object in caches and queues. Kubernetes' uid is not
     /// part of it, so delete and recreate may appear as one update.
     #[doc(alias = "MetaNamespaceKeyFunc")]
+    #[doc(alias = "MetaObjectToName")]
+    #[doc(alias = "ObjectToName")]
     pub fn object_name(&self) -> &ObjectName {
         &self.inner.name
     }
@@ -236,6 +238,8 @@ impl<K> fmt::Debug for Object<K> {
 }
 
 /// A deletion, as queues carry it and handlers hear it.
+#[doc(alias = "DeletedFinalStateUnknown")]
+#[doc(alias = "DeletedObject")]
 #[derive(Debug)]
 pub enum Deleted<K> {
     /// The server told of the deletion: this is the last state, at the revision of the deletion.
@@ -265,6 +269,9 @@ impl<K> Clone for Deleted<K> {
 impl<K> Deleted<K> {
     /// Which object is gone; never fails.
     #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
+    #[doc(alias = "DeletionHandlingObjectToName")]
+    #[doc(alias = "GetObjectName")]
+    #[doc(alias = "GetKey")]
     pub fn object_name(&self) -> &ObjectName {
         match self {
             Self::Known(object) => object.object_name(),
@@ -273,6 +280,7 @@ impl<K> Deleted<K> {
     }
 
     /// The last state: the final one, or the last one known.
+    #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
             Self::Known(object) => Some(object),
@@ -281,6 +289,7 @@ impl<K> Deleted<K> {
     }
 
     /// Whether the deletion was missed, so that [`Deleted::object`] may be stale.
+    #[doc(alias = "FinalStateUnknown")]
     pub fn is_final_state_unknown(&self) -> bool {
         matches!(self, Self::FinalStateUnknown { .. })
     }
@@ -289,11 +298,15 @@ impl<K> Deleted<K> {
 /// What a store already has, lent to a queue for the time of one `replace` or `resync`.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
+#[doc(alias = "KeyLister")]
+#[doc(alias = "KeyGetter")]
 pub trait Known<K> {
     /// The newest state kept under a name, with the source that brought it.
+    #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
     /// Visits everything kept, in the order of names.
+    #[doc(alias = "ListKeys")]
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 

@@ -28,26 +28,39 @@ use crate::{
 pub const BATCH: usize = 1000;
 
 /// The queue between reflectors and store, owned by one controller.
+#[doc(alias = "QueueWithBatch")]
+#[doc(alias = "FIFO")]
+#[doc(alias = "ReflectorStore")]
 pub trait Queue<K>: Send {
     /// Takes a single change: Added, Updated, Deleted or Bookmark. `known` is what the store has at
     /// this moment.
     ///
     /// # Errors
     /// The object has no key. It is not queued; everything else goes on.
+    #[doc(alias = "Add")]
+    #[doc(alias = "Update")]
+    #[doc(alias = "Delete")]
+    #[doc(alias = "Bookmark")]
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
 
     /// Takes a whole list: what its source has that is not in it is gone.
     ///
     /// # Errors
     /// Some objects have no key. They are left out, all others are queued.
+    #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
     /// Lets everything in the store be told again, except what has a change waiting already: an old
     /// state must not come behind a newer one.
+    #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
     /// Takes out what is to be applied next, at most about `room` changes of single objects; `None`
     /// if nothing waits or there is no room.
+    #[doc(alias = "PopBatch")]
+    #[doc(alias = "Pop")]
+    #[doc(alias = "ProcessBatchFunc")]
+    #[doc(alias = "PopProcessFunc")]
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>>;
 
     /// How many changes wait, a whole list counting as one where it is one message.
@@ -60,6 +73,7 @@ pub trait Queue<K>: Send {
 }
 
 /// A complete list of one source.
+#[doc(alias = "ReplacedAllInfo")]
 #[derive(Debug)]
 pub struct Replaced<K> {
     /// Whose list it is.
@@ -76,6 +90,7 @@ pub struct Batch<K> {
     /// The changes, in order.
     pub deltas: Vec<Delta<K>>,
     /// Whether they belong to a source's first list.
+    #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
     /// With this batch the first list of that source has been handed out.
     pub completes: Option<SourceId>,

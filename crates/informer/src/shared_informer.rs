@@ -85,6 +85,7 @@ pub enum AddIndexError {
 /// has ended; what is asked for afterwards is refused with [`Stopped`], while the cache can still be
 /// read.
 #[doc(alias = "SharedIndexInformer")]
+#[doc(alias = "TypedSharedIndexInformer")]
 pub struct SharedInformer<K> {
     shared: Arc<Shared<K>>,
 }
@@ -125,6 +126,9 @@ where
 {
     /// Begins an informer over a source. Its name is the caller's file and line until it is given
     /// another.
+    #[doc(alias = "NewSharedInformer")]
+    #[doc(alias = "NewSharedIndexInformer")]
+    #[doc(alias = "NewSharedIndexInformerWithOptions")]
     #[track_caller]
     pub fn builder(source: impl ListerWatcher) -> Builder<K>
     where
@@ -152,6 +156,8 @@ where
 
     /// Registers closures, beginning with one for new objects, which also hears whether the object
     /// was there at the beginning.
+    #[doc(alias = "AddFunc")]
+    #[doc(alias = "OnAdd")]
     #[track_caller]
     pub fn on_add<R: Outcome<M>, M>(
         &self,
@@ -161,6 +167,8 @@ where
     }
 
     /// Registers closures, beginning with one that hears what was told last and what is now.
+    #[doc(alias = "UpdateFunc")]
+    #[doc(alias = "OnUpdate")]
     #[track_caller]
     pub fn on_update<R: Outcome<M>, M>(
         &self,
@@ -170,6 +178,8 @@ where
     }
 
     /// Registers closures, beginning with one that hears what is gone.
+    #[doc(alias = "DeleteFunc")]
+    #[doc(alias = "OnDelete")]
     #[track_caller]
     pub fn on_delete<R: Outcome<M>, M>(
         &self,
@@ -182,6 +192,7 @@ where
     ///
     /// # Errors
     /// The informer has stopped.
+    #[doc(alias = "NewIndexerInformerWatcher")]
     pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
         Subscription::new(self)
     }
@@ -241,6 +252,7 @@ where
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
+    #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(&self, indexers: Indexers<K>) -> Result<(), AddIndexError> {
         let (reply, answer) = oneshot::channel();
         self.command(Command::AddIndexers(indexers, reply))?;
@@ -267,6 +279,7 @@ impl<K> SharedInformer<K> {
     }
 
     /// What the informer is doing.
+    #[doc(alias = "GetController")]
     pub fn status(&self) -> StatusReader {
         self.shared.status.clone()
     }
@@ -274,6 +287,8 @@ impl<K> SharedInformer<K> {
     /// Whether the first list is in the cache. Handlers may still be hearing of it: they have a
     /// `has_synced` of their own.
     #[doc(alias = "HasSynced")]
+    #[doc(alias = "HasSyncedChecker")]
+    #[doc(alias = "InformerSynced")]
     pub fn has_synced(&self) -> bool {
         self.shared.status.get().synced
     }
@@ -290,15 +305,28 @@ impl<K> SharedInformer<K> {
         self.shared.indexer.snapshot().revision()
     }
 
-    /// Waits until the first list is in the cache. Owns what it needs, and polls nothing.
+    /// Waits until the first list is in the cache; in vain, with a
+    /// [`SyncError`](crate::status::SyncError), if the informer stops before. Owns what it needs, and
+    /// polls nothing.
     #[doc(alias = "WaitForCacheSync")]
+    #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
         let Shared { name, expects, .. } = &*self.shared;
         WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
     /// Waits until the cache has all changes up to a revision, for at most so long; for the first of
-    /// several sources.
+    /// several sources. This is how one reads one's own writes: the revision is that of the answer to
+    /// the write.
+    ///
+    /// # Errors
+    /// [`RevisionError`]: the deadline has passed (counted from the first poll), the informer has
+    /// stopped, or the revisions have no order.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    #[doc(alias = "MutationCache")]
+    #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn wait_for_revision(
         &self,
         revision: impl Into<ResourceVersion>,

@@ -184,6 +184,8 @@ impl StatusReader {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
+    #[doc(alias = "Until")]
+    #[doc(alias = "UntilWithSync")]
     pub async fn wait_for(&mut self, mut until: impl FnMut(&Status) -> bool) -> Option<Status> {
         loop {
             // A copy, so that nothing is locked while the caller's code looks at it.

@@ -22,6 +22,7 @@ type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Se
 /// A function says which values an object has: none, one or many. It is called once per state of an
 /// object. When it fails or panics, the object is left out of that index and reported; everything
 /// else goes on.
+#[doc(alias = "Indices")]
 pub struct Indexers<K> {
     pub(super) functions: Vec<(Arc<str>, IndexFunc<K>)>,
 }
@@ -58,11 +59,13 @@ impl<K> Indexers<K> {
 
     /// The same, for readers who look for it: the index by namespace is always there.
     #[doc(alias = "MetaNamespaceIndexFunc")]
+    #[doc(alias = "NamespaceIndex")]
     pub fn by_namespace() -> Self {
         Self::new()
     }
 
     /// Adds an index over the values that `values` says an object has.
+    #[doc(alias = "IndexFunc")]
     #[must_use]
     pub fn with<V>(self, name: &str, values: impl Fn(&K) -> V + Send + Sync + 'static) -> Self
     where
@@ -73,6 +76,7 @@ impl<K> Indexers<K> {
     }
 
     /// Adds an index whose function may fail.
+    #[doc(alias = "IndexFunc")]
     #[must_use]
     pub fn try_with<V, E>(
         mut self,

@@ -48,11 +48,14 @@ impl<K> Snapshot<K> {
     }
 
     /// The object of this name, also if it is broken.
+    #[doc(alias = "GetByKey")]
     pub fn get(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.entries.get(name).map(Entry::object)
     }
 
     /// All objects, in order.
+    #[doc(alias = "List")]
+    #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
         self.root
             .entries
@@ -88,6 +91,7 @@ impl<K> Snapshot<K> {
     }
 
     /// The objects of one namespace.
+    #[doc(alias = "ListAllByNamespace")]
     pub fn namespace(&self, namespace: &str) -> NamespaceSnapshot<'_, K> {
         NamespaceSnapshot {
             snapshot: self,
@@ -277,7 +281,7 @@ impl<K> NamespaceSnapshot<'_, K> {
         self.snapshot.in_namespace(&self.namespace)
     }
 
-    /// The object of this name.
+    /// The object of this name, also if it is broken.
     pub fn get(&self, name: &str) -> Option<&Object<K>> {
         self.snapshot
             .get(&ObjectName::new(Some(&self.namespace), name))

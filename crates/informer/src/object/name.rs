@@ -6,6 +6,9 @@ use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
 ///
 /// Ordered by namespace, then name; cluster-scoped names come first. Cloning costs one reference
 /// count.
+#[doc(alias = "NamespacedName")]
+#[doc(alias = "ExplicitKey")]
+#[doc(alias = "KeyFunc")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[doc(alias = "MetaNamespaceKeyFunc")]
 pub struct ObjectName {
@@ -17,6 +20,7 @@ pub struct ObjectName {
 
 impl ObjectName {
     /// The name of a namespaced (`Some`) or cluster-scoped (`None`, or an empty namespace) object.
+    #[doc(alias = "NewObjectName")]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace.filter(|namespace| !namespace.is_empty()) {
             None => Self {
@@ -57,6 +61,7 @@ impl ObjectName {
     }
 
     /// `namespace/name`, or `name` for cluster scope.
+    #[doc(alias = "AsNamespacedName")]
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -7,6 +7,8 @@ use std::{cmp::Ordering, fmt, sync::Arc};
 /// Two of them may be compared within one kind and one server: decimal numbers of any length, by
 /// size ([KEP-5504](https://kep.k8s.io/5504)). Whatever else a server sends is kept and sent back
 /// as it is, but compares with nothing except itself.
+#[doc(alias = "ResourceVersionComparator")]
+#[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ResourceVersion(Repr);
 

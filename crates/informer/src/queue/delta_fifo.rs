@@ -33,6 +33,7 @@ use crate::{
 /// [`resync`](Queue::resync); `&()` says that nothing is known, which costs deletions: an object that
 /// is neither queued nor known can't be missed.
 #[doc(alias = "DeltaFIFO")]
+#[doc(alias = "DeltaFIFOOptions")]
 pub struct DeltaFifo<K> {
     #[expect(
         clippy::disallowed_types,
@@ -79,6 +80,8 @@ impl<K> Default for DeltaFifo<K> {
 
 impl<K> DeltaFifo<K> {
     /// An empty queue that keys objects by `namespace/name`.
+    #[doc(alias = "NewDeltaFIFO")]
+    #[doc(alias = "NewDeltaFIFOWithOptions")]
     pub fn new() -> Self {
         Self::default()
     }
@@ -126,6 +129,8 @@ impl<K> DeltaFifo<K> {
     ///
     /// # Errors
     /// The object has no key; it is not queued.
+    #[doc(alias = "Add")]
+    #[doc(alias = "Update")]
     pub fn push(&mut self, delta: Delta<K>) -> Result<(), KeyError<K>>
     where
         K: Send + Sync,
@@ -137,6 +142,7 @@ impl<K> DeltaFifo<K> {
     ///
     /// # Errors
     /// The object has no key; it is not queued.
+    #[doc(alias = "Delete")]
     pub fn delete(
         &mut self,
         source: SourceId,
@@ -161,6 +167,7 @@ impl<K> DeltaFifo<K> {
 
     /// Takes out the oldest key with all its deltas; `None` when no key is queued. Bookmarks on the
     /// way are dropped: whoever wants them pops batches.
+    #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
             match self.keys.pop_front()? {
@@ -180,6 +187,7 @@ impl<K> DeltaFifo<K> {
     /// # Errors
     /// The unit, which is older than what is queued.
     #[doc(alias = "ErrRequeue")]
+    #[doc(alias = "AddIfNotPresent")]
     pub fn add_if_not_present(&mut self, popped: Popped<K>) -> Result<(), Popped<K>> {
         if let Some(delta) = popped.deltas.first() {
             self.population.change_before_list(delta.source);
@@ -195,11 +203,13 @@ impl<K> DeltaFifo<K> {
 
     /// The deltas that wait under a key, oldest first.
     #[doc(alias = "GetByKey")]
+    #[doc(alias = "Get")]
     pub fn get(&self, key: &ObjectName) -> Option<&[Delta<K>]> {
         self.items.get(key).map(Vec::as_slice)
     }
 
     /// The newest delta of each key, in the order of the queue.
+    #[doc(alias = "List")]
     pub fn list(&self) -> impl Iterator<Item = &Delta<K>> {
         self.keys().filter_map(|key| self.items.get(key)?.last())
     }
@@ -232,6 +242,8 @@ impl<K> DeltaFifo<K> {
     /// Takes out all that is left, oldest key first. A queue that is let go of hands out the rest
     /// this way; there is nothing else to close.
     #[doc(alias = "Close")]
+    #[doc(alias = "IsClosed")]
+    #[doc(alias = "ErrFIFOClosed")]
     pub fn drain(&mut self) -> impl Iterator<Item = Popped<K>> {
         std::iter::from_fn(|| self.pop())
     }

@@ -36,11 +36,14 @@ impl<K> Default for InOrder<K> {
 
 impl<K> InOrder<K> {
     /// An empty queue whose batches hold at most [`BATCH`] changes.
+    #[doc(alias = "NewRealFIFO")]
+    #[doc(alias = "NewRealFIFOWithOptions")]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The same with another batch size; at least 1.
+    #[doc(alias = "RealFIFOOptions")]
     #[must_use]
     pub fn batch_size(mut self, batch: usize) -> Self {
         self.batch = batch.max(1);
@@ -48,6 +51,7 @@ impl<K> InOrder<K> {
     }
 
     /// Whether the first list of every source that has told anything has been popped.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
     }

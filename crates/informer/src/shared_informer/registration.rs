@@ -19,6 +19,7 @@ use crate::{
 };
 
 /// A handler about to be registered.
+#[doc(alias = "HandlerOptions")]
 #[must_use = "a handler hears nothing until it is registered"]
 pub struct HandlerBuilder<K, H> {
     informer: SharedInformer<K>,
@@ -94,6 +95,7 @@ where
 
     /// Lets the handler hear only of objects that a filter lets through: one that begins to pass is
     /// told as added, one that ceases to pass as deleted.
+    #[doc(alias = "FilteringResourceEventHandler")]
     pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
     where
         F: Fn(&Object<K>) -> bool + Send + 'static,
@@ -116,6 +118,7 @@ where
     ///
     /// # Errors
     /// The informer has stopped.
+    #[doc(alias = "AddEventHandler")]
     pub fn register(self) -> Result<Registration<K>, Stopped> {
         let Self {
             informer,
@@ -160,6 +163,8 @@ where
     K: Resource + Send + Sync + 'static,
 {
     /// Called with each new object, and whether it was there at the beginning.
+    #[doc(alias = "AddFunc")]
+    #[doc(alias = "OnAdd")]
     pub fn on_add<R: Outcome<M>, M>(
         mut self,
         callback: impl FnMut(Object<K>, bool) -> R + Send + 'static,
@@ -169,6 +174,8 @@ where
     }
 
     /// Called with what was told last and what is now.
+    #[doc(alias = "UpdateFunc")]
+    #[doc(alias = "OnUpdate")]
     pub fn on_update<R: Outcome<M>, M>(
         mut self,
         callback: impl FnMut(Object<K>, Object<K>) -> R + Send + 'static,
@@ -178,6 +185,8 @@ where
     }
 
     /// Called with what is gone.
+    #[doc(alias = "DeleteFunc")]
+    #[doc(alias = "OnDelete")]
     pub fn on_delete<R: Outcome<M>, M>(
         mut self,
         callback: impl FnMut(Deleted<K>) -> R + Send + 'static,
@@ -243,11 +252,14 @@ impl<K> fmt::Debug for Registration<K> {
 impl<K> Registration<K> {
     /// Whether this handler has handled everything that was there when it began. Once true, it stays
     /// true.
+    #[doc(alias = "HasSynced")]
+    #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
         *self.synced.borrow()
     }
 
-    /// Waits until [`Registration::has_synced`].
+    /// Waits until [`Registration::has_synced`]; in vain, with a
+    /// [`SyncError`](crate::status::SyncError), if the handler is removed or the informer stops before.
     pub fn wait_for_sync(&self) -> WaitForSync {
         WaitForSync::handler(
             Arc::clone(&self.name),

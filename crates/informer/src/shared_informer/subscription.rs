@@ -22,6 +22,9 @@ use crate::{
 /// What nobody polls for gathers in a buffer that grows. An event counts as handled when the next one
 /// is asked for. Dropping the stream ends the subscription.
 ///
+/// # Cancel safety
+/// Dropping a future that waits for the next event takes no event.
+///
 /// An item shares the cache's object and can't change it:
 ///
 /// ```compile_fail,E0594

@@ -11,10 +11,18 @@ use crate::{clock, transport::Retry};
 /// Waits for an informer or a handler to have synced; resolves when awaited.
 ///
 /// Without a deadline or [`WaitForSync::fail_fast`] it ends when that holds, or when the informer has
-/// stopped. It owns what it needs and can be awaited anywhere.
+/// stopped. It owns what it needs and can be awaited anywhere. What holds already when the deadline
+/// comes counts.
+///
+/// # Errors
+/// Awaiting it gives a [`SyncError`], which names the informer or the handler and says why.
 ///
 /// # Cancel safety
 /// Dropping it loses nothing.
+#[doc(alias = "WaitForCacheSync")]
+#[doc(alias = "WaitFor")]
+#[doc(alias = "DoneChecker")]
+#[doc(alias = "IsDone")]
 #[must_use = "nothing waits until this is awaited"]
 #[derive(Clone, Debug)]
 pub struct WaitForSync {
@@ -27,6 +35,7 @@ pub struct WaitForSync {
 }
 
 /// Why something has not synced.
+#[doc(alias = "SyncResult")]
 #[derive(Clone, Debug)]
 pub struct SyncError {
     /// The informer, the reflector, or the handler.

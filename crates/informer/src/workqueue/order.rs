@@ -46,6 +46,7 @@ pub trait Order<T>: Send {
 /// First in, first out: the default order.
 ///
 /// After it has been long, it gives memory back while it is emptied.
+#[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 pub struct Fifo<T> {
     items: VecDeque<T>,

@@ -62,6 +62,7 @@ pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExpone
 ///
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
+#[doc(alias = "TypedItemExponentialFailureRateLimiter")]
 pub struct ItemExponentialFailure<T> {
     base: Duration,
     max: Duration,
@@ -72,6 +73,7 @@ pub struct ItemExponentialFailure<T> {
 ///
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemFastSlowRateLimiter")]
+#[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {
     fast: Duration,
     slow: Duration,
@@ -83,6 +85,7 @@ pub struct ItemFastSlow<T> {
 ///
 /// It counts no failures and has nothing to forget.
 #[doc(alias = "BucketRateLimiter")]
+#[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// The time in which one token is added.
@@ -95,12 +98,14 @@ pub struct Bucket {
 
 /// The largest delay of several limiters, each of which is asked every time.
 #[doc(alias = "MaxOfRateLimiter")]
+#[doc(alias = "TypedMaxOfRateLimiter")]
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
 /// Another limiter's delay, but at most `max`.
 #[doc(alias = "WithMaxWaitRateLimiter")]
+#[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[derive(Clone, Debug)]
 pub struct WithMaxWait<L> {
     inner: L,
@@ -112,6 +117,7 @@ pub struct WithMaxWait<L> {
 impl<T> ItemExponentialFailure<T> {
     /// A limiter whose first delay is `base`, and whose longest is `max`.
     #[doc(alias = "NewItemExponentialFailureRateLimiter")]
+    #[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
     pub fn new(base: Duration, max: Duration) -> Self {
         Self {
             base,
@@ -154,6 +160,7 @@ impl<T> fmt::Debug for ItemExponentialFailure<T> {
 impl<T> ItemFastSlow<T> {
     /// A limiter that answers `fast` to the first `fast_attempts` failures of an item, then `slow`.
     #[doc(alias = "NewItemFastSlowRateLimiter")]
+    #[doc(alias = "NewTypedItemFastSlowRateLimiter")]
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
         Self {
             fast,
@@ -287,6 +294,7 @@ impl<T> fmt::Debug for MaxOf<T> {
 impl<L> WithMaxWait<L> {
     /// `inner`, with every delay above `max` cut to it.
     #[doc(alias = "NewWithMaxWaitRateLimiter")]
+    #[doc(alias = "NewTypedWithMaxWaitRateLimiter")]
     pub fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
     }

@@ -36,11 +36,18 @@ use super::rate_limiter::RateLimiter;
 #[doc(alias = "DelayingInterface")]
 #[doc(alias = "DelayingQueue")]
 #[doc(alias = "WorkQueue")]
+#[doc(alias = "Interface")]
+#[doc(alias = "TypedInterface")]
+#[doc(alias = "TypedDelayingInterface")]
+#[doc(alias = "Type")]
+#[doc(alias = "Typed")]
 pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     shared: Arc<Shared<T>>,
 }
 
 /// What can be chosen before a [`RateLimitingQueue`] exists.
+#[doc(alias = "TypedRateLimitingQueueConfig")]
+#[doc(alias = "TypedQueueConfig")]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
     order: Box<dyn Order<T>>,
@@ -86,12 +93,19 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     /// An empty queue, first in, first out, whose failed items wait as `limiter` says.
     #[doc(alias = "NewTypedRateLimitingQueue")]
     #[doc(alias = "NewRateLimitingQueue")]
+    #[doc(alias = "NewNamedRateLimitingQueue")]
+    #[doc(alias = "NewTyped")]
+    #[doc(alias = "NewNamed")]
+    #[doc(alias = "NewDelayingQueue")]
+    #[doc(alias = "NewTypedDelayingQueue")]
     pub fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
         Self::builder(limiter).build()
     }
 
     /// As [`RateLimitingQueue::new`], with more to choose.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
+    #[doc(alias = "NewTypedWithConfig")]
+    #[doc(alias = "NewTypedDelayingQueueWithConfig")]
     pub fn builder(limiter: impl RateLimiter<T> + 'static) -> Builder<T> {
         Builder {
             limiter: Box::new(limiter),

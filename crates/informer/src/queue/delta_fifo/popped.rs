@@ -6,6 +6,7 @@ use crate::{
 };
 
 /// All deltas of one key, taken out at one go.
+#[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
     /// The key.
@@ -14,16 +15,19 @@ pub struct Popped<K> {
     #[doc(alias = "Deltas")]
     pub deltas: Vec<Delta<K>>,
     /// Whether they belong to the first list.
+    #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
 }
 
 impl<K> Popped<K> {
     /// The newest delta.
+    #[doc(alias = "Newest")]
     pub fn newest(&self) -> Option<&Delta<K>> {
         self.deltas.last()
     }
 
     /// The oldest delta.
+    #[doc(alias = "Oldest")]
     pub fn oldest(&self) -> Option<&Delta<K>> {
         self.deltas.first()
     }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 /// `reset_after` of health brings d back: during an outage, however long, it stays at the cap. (In
 /// client-go the reset counts from the last reset, so a long outage is hammered anew every two
 /// minutes.)
+#[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
     /// The first d: 800 ms, as in client-go's `NewReflectorWithOptions`.

@@ -26,6 +26,7 @@ pub enum DeltaKind<K> {
     /// The periodic resync of one object.
     Sync(Object<K>),
     /// A whole list, to be applied at one go.
+    #[doc(alias = "ReplacedAllInfo")]
     ReplacedAll {
         /// Every object that the source has.
         objects: Vec<Object<K>>,
@@ -33,8 +34,10 @@ pub enum DeltaKind<K> {
         revision: ResourceVersion,
     },
     /// The periodic resync of everything in the store.
+    #[doc(alias = "SyncAllInfo")]
     SyncAll,
     /// Nothing happened up to this revision.
+    #[doc(alias = "BookmarkInfo")]
     Bookmark {
         /// The revision.
         revision: ResourceVersion,

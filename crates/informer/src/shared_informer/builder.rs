@@ -73,7 +73,8 @@ where
         self
     }
 
-    /// A name for logs and errors; by default where the builder was made.
+    /// A name for logs and errors, which need not be unique; by default where the builder was made.
+    #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.reflectors.name = name.into();
         self

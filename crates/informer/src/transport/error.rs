@@ -47,6 +47,7 @@ pub enum Class {
     /// The answer is not what the protocol promises: no JSON, an unknown shape, larger than any limit.
     Protocol,
     /// The watch ended at once without a single event, which no healthy server does.
+    #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
     /// The server did its part, but the store behind the reflector did not take what it sent.
     Store,

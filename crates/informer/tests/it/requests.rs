@@ -1,5 +1,5 @@
 //! The exact requests that follow each answer a server can give: when, at which revision, with which
-//! page size. One test per row of the tables in `docs/client-go.md` (under "Reflector").
+//! page size. One test per row of the tables under "Reflector" in `docs/client-go.md`.
 //!
 //! Times are those of the paused clock; the pauses between are random, and the same in every run.
 

@@ -7,7 +7,10 @@ use kube_informer::queue::DeltaFifo;
 use kube_informer_apiserver::Server;
 use tokio::time::sleep;
 
-use crate::setting::{Trace, builder, labelled, pod, requests, run};
+use crate::{
+    logs::Logs,
+    setting::{Trace, builder, labelled, pod, requests, run},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -112,5 +115,30 @@ async fn an_informer_without_resync_gives_none_to_anyone() {
     trace.take();
     sleep(Duration::from_secs(100)).await;
     assert_eq!(trace.take(), "");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_is_logged_and_only_if_somebody_is_due() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server).resync(SECOND));
+    let logs = Logs::capture();
+    let log = || {
+        let text = logs.take();
+        let forced = text.lines().filter(|line| line.contains("forcing"));
+        forced
+            .map(|line| line.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    sleep(3 * SECOND).await;
+    assert_eq!(log(), [""; 0], "nobody listens");
+    Trace::default().listen(&informer.pods);
+    sleep(2 * SECOND + SECOND / 2).await;
+    let lines = log();
+    let expected = "DEBUG forcing a resync informer=pods expects=v1 Pod";
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| line == expected),
+        "{lines:?}"
+    );
     informer.stop().await;
 }

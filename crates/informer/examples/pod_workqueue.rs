@@ -1,11 +1,13 @@
-//! A controller on a work queue: handlers put names into a queue, workers read the cache.
+//! A controller on a work queue, on the plain informer: one handler puts names into a queue, workers
+//! read the indexer.
 //!
-//! - A name is worked on by one worker at a time, and once, however many events it had meanwhile.
-//! - A worker acts on what the cache says now, not on the event that woke it; so an object that is
+//! - A name is worked on by one worker at a time, and once, however many events it had meanwhile; so
+//!   one worker or three make no difference but in speed. The program does everything with each.
+//! - A worker acts on what the indexer says now, not on the event that woke it; so an object that is
 //!   gone and one that was never there are the same case.
 //! - What fails is tried again after a growing delay, and given up after five retries.
-//! - `mypod` is what the controller knew when it ran last. It is gone, no event will say so, and it
-//!   is dealt with all the same, once the cache is complete.
+//! - `mypod` is what the controller knew when it ran last. It is gone, the server will never say so,
+//!   and it is dealt with all the same: the first list does not have it, so it is told as deleted.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 
@@ -22,10 +24,13 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
+use kube_core::ObjectMeta;
 use kube_informer::{
-    Indexer, ObjectName, SharedInformer,
+    Event, EventHandler, Indexer, ObjectName,
     client::ListWatch,
     enqueue,
+    event_handler::Enqueue,
+    informer::Informer,
     workqueue::{RateLimitingQueue, rate_limiter},
 };
 use kube_informer_apiserver::Server;
@@ -33,8 +38,26 @@ use tokio::{sync::oneshot, task::JoinSet};
 
 use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
 
-const WORKERS: usize = 2;
 const RETRIES_MAX: u32 = 5;
+
+/// Puts the name of whatever it hears of into the queue, and says when a deletion was missed.
+struct Queueing {
+    enqueue: Enqueue,
+    output: Transcript,
+}
+
+impl EventHandler<Pod> for Queueing {
+    async fn handle(&mut self, event: Event<Pod>) {
+        if let Event::Deleted(gone) = &event
+            && gone.is_final_state_unknown()
+        {
+            let name = gone.object_name();
+            self.output
+                .say(format!("Pod {name} was deleted while nobody watched"));
+        }
+        self.enqueue.handle(event).await;
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -43,15 +66,31 @@ async fn main() -> ExitCode {
 
 async fn pod_workqueue() -> anyhow::Result<()> {
     let cluster = Cluster::from_args(Server::builder().build()).await?;
+    for workers in [1, 3] {
+        run(&cluster, workers).await?;
+    }
+    cluster.close().await;
+    Ok(())
+}
+
+/// Runs a controller with so many workers, from an empty cluster to an empty cluster.
+async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let output = Transcript::new();
+    output.say(format!("Workers: {workers}"));
     let ours = Pods::new(cluster.client(), "pod-workqueue").await?;
     ours.create("queued-1").await?;
 
     let queue = RateLimitingQueue::new(rate_limiter::controller_default());
-    queue.add(ObjectName::namespaced("default", "mypod"));
     let source = ListWatch::<Pod>::new(cluster.client()).namespace("default");
-    let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
-    pods.handler(enqueue(&queue)).register()?;
+    let (pods, controller) = Informer::builder(source)
+        .resync(Duration::ZERO)
+        .known_objects([known_last_time("mypod")])?
+        .handler(Queueing {
+            enqueue: enqueue(&queue),
+            output,
+        })
+        .build();
+    let synced = controller.wait_for_sync();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
     tasks.spawn(controller.run(async {
@@ -60,11 +99,10 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     }));
 
     // A worker that began earlier would take every pod that is not listed yet for deleted.
-    pods.wait_for_sync()
-        .deadline(Duration::from_secs(30))
-        .await?;
-    for _ in 0..WORKERS {
-        tasks.spawn(work(queue.clone(), pods.indexer(), output));
+    synced.deadline(Duration::from_secs(30)).await?;
+    output.say("The cache is complete");
+    for _ in 0..workers {
+        tasks.spawn(work(queue.clone(), pods.clone(), output));
     }
     act(&ours, output).await?;
 
@@ -79,9 +117,19 @@ async fn pod_workqueue() -> anyhow::Result<()> {
         "not exactly one pod was given up"
     );
     ensure!(queue.dropped_items() == 0, "an item had no verdict");
-    ours.clear().await?;
-    cluster.close().await;
-    Ok(())
+    ours.clear().await
+}
+
+/// A pod as it was known when the controller ran last; its name is all that matters.
+fn known_last_time(name: &str) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            namespace: Some("default".to_owned()),
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Pod::default()
+    }
 }
 
 /// Takes items until the queue has been shut down.
@@ -132,7 +180,13 @@ async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
         format!("Sync/Add/Update for Pod default/{name} at {revision}")
     };
     output
-        .shows(&["Pod default/mypod does not exist anymore"])
+        .shows(&["Pod default/mypod was deleted while nobody watched"])
+        .await?;
+    output
+        .shows(&[
+            "The cache is complete",
+            "Pod default/mypod does not exist anymore",
+        ])
         .await?;
     let created = synced(ours.create("queued-2").await?);
     output.shows(&[&created]).await?;

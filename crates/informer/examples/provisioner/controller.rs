@@ -1,0 +1,341 @@
+//! The provisioner: makes a volume for every claim that asks one of its classes for it, and removes
+//! the volume once it is released.
+//!
+//! Guarantees:
+//! - it acts on caches that may be behind and never does anything twice: a volume's name follows from
+//!   its claim's uid, so the server refuses a second one, which is as good as having made it;
+//! - what fails is tried again after a growing delay, and given up after [`RETRIES_MAX`] retries;
+//! - an informer that it was given is neither started nor stopped, and is left without its handler.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use k8s_openapi::{
+    api::{
+        core::v1::{HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim},
+        storage::v1::StorageClass,
+    },
+    apimachinery::pkg::api::resource::Quantity,
+};
+use kube_client::{
+    Api, Client, Error,
+    api::{DeleteParams, PostParams, Preconditions},
+};
+use kube_core::Resource;
+use kube_informer::{
+    Lister, Object, ObjectName, SharedInformer, SharedInformerFactory,
+    factory::wait_for_cache_sync,
+    workqueue::{RateLimitingQueue, rate_limiter},
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::{storage::Storage, transcript::Transcript};
+
+/// Says on a volume who has made it.
+pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+
+/// As many as the provisioners of Kubernetes' storage group allow by default.
+const RETRIES_MAX: u32 = 15;
+
+/// Settles the parts of a provisioner.
+pub(crate) struct Builder {
+    client: Client,
+    name: String,
+    storage: Storage,
+    output: Transcript,
+    workers: usize,
+    claims: Option<SharedInformer<PersistentVolumeClaim>>,
+}
+
+/// A provisioner that is ready to run.
+pub(crate) struct ProvisionController {
+    /// Runs the informers that are the provisioner's own.
+    factory: SharedInformerFactory,
+    claims: SharedInformer<PersistentVolumeClaim>,
+    volumes: SharedInformer<PersistentVolume>,
+    classes: SharedInformer<StorageClass>,
+    claim_queue: RateLimitingQueue<ObjectName>,
+    volume_queue: RateLimitingQueue<ObjectName>,
+    workers: usize,
+    provisioner: Arc<Provisioner>,
+}
+
+/// What the workers share: they read caches and write through clients.
+struct Provisioner {
+    name: String,
+    claims: Lister<PersistentVolumeClaim>,
+    volumes: Lister<PersistentVolume>,
+    classes: Lister<StorageClass>,
+    api: Api<PersistentVolume>,
+    storage: Storage,
+    output: Transcript,
+}
+
+/// Which queue a worker serves.
+#[derive(Clone, Copy)]
+enum Work {
+    Claims,
+    Volumes,
+}
+
+// === impl Builder ===
+
+impl Builder {
+    /// A provisioner for the classes that name it.
+    pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
+        Self {
+            client,
+            name: name.to_owned(),
+            storage,
+            output,
+            workers: 4,
+            claims: None,
+        }
+    }
+
+    /// How many claims, and how many volumes, are worked on at once.
+    pub(crate) fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Hears of claims through somebody else's informer, which that somebody runs.
+    pub(crate) fn claims(mut self, informer: SharedInformer<PersistentVolumeClaim>) -> Self {
+        self.claims = Some(informer);
+        self
+    }
+
+    pub(crate) fn build(self) -> ProvisionController {
+        let factory = SharedInformerFactory::builder(self.client.clone()).build();
+        let claims = self.claims.unwrap_or_else(|| factory.informer());
+        let volumes = factory.informer::<PersistentVolume>();
+        let classes = factory.informer::<StorageClass>();
+        let provisioner = Provisioner {
+            name: self.name,
+            claims: claims.lister(),
+            volumes: volumes.lister(),
+            classes: classes.lister(),
+            api: Api::all(self.client),
+            storage: self.storage,
+            output: self.output,
+        };
+        ProvisionController {
+            factory,
+            claims,
+            volumes,
+            classes,
+            claim_queue: RateLimitingQueue::new(rate_limiter::controller_default()),
+            volume_queue: RateLimitingQueue::new(rate_limiter::controller_default()),
+            workers: self.workers,
+            provisioner: Arc::new(provisioner),
+        }
+    }
+}
+
+// === impl ProvisionController ===
+
+impl ProvisionController {
+    /// Provisions until `shutdown` resolves. Ends with an error if its caches can't be filled.
+    pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let (added, updated) = (self.claim_queue.clone(), self.claim_queue.clone());
+        // The deletion of a claim asks for nothing: its volume is released, and that is an update.
+        let claims = self
+            .claims
+            .on_add(move |claim, _| added.add(claim.object_name().clone()))
+            .on_update(move |_, claim| updated.add(claim.object_name().clone()))
+            .register()?;
+        let served = self.serve(shutdown).await;
+        claims.remove().await;
+        self.factory.shutdown().await;
+        served
+    }
+
+    async fn serve(&self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let (added, updated) = (self.volume_queue.clone(), self.volume_queue.clone());
+        self.volumes
+            .on_add(move |volume, _| added.add(volume.object_name().clone()))
+            .on_update(move |_, volume| updated.add(volume.object_name().clone()))
+            .register()?;
+        let (queue, claims) = (self.claim_queue.clone(), self.claims.indexer());
+        // Claims may have come before their class.
+        self.classes
+            .on_add(move |class, _| {
+                let waiting = claims.list().into_iter();
+                waiting
+                    .filter(|claim| class_name(claim) == Some(class.name()))
+                    .for_each(|claim| queue.add(claim.object_name().clone()));
+            })
+            .register()?;
+
+        self.factory.start();
+        wait_for_cache_sync([
+            self.claims.wait_for_sync(),
+            self.volumes.wait_for_sync(),
+            self.classes.wait_for_sync(),
+        ])
+        .deadline(Duration::from_secs(30))
+        .await?;
+        let mut workers = JoinSet::new();
+        for _ in 0..self.workers {
+            let (claims, volumes) = (self.claim_queue.clone(), self.volume_queue.clone());
+            workers.spawn(Arc::clone(&self.provisioner).work(claims, Work::Claims));
+            workers.spawn(Arc::clone(&self.provisioner).work(volumes, Work::Volumes));
+        }
+        shutdown.await;
+        self.claim_queue.shut_down();
+        self.volume_queue.shut_down();
+        while let Some(ended) = workers.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Provisioner ===
+
+impl Provisioner {
+    /// Takes items until the queue has been shut down.
+    async fn work(self: Arc<Self>, queue: RateLimitingQueue<ObjectName>, work: Work) {
+        while let Some(item) = queue.get().await {
+            let (name, failures) = (item.key(), item.requeues());
+            let done = match work {
+                Work::Claims => self.sync_claim(name).await,
+                Work::Volumes => self.sync_volume(name).await,
+            };
+            match done {
+                Ok(()) => item.forget(),
+                Err(error) if failures < RETRIES_MAX => {
+                    let attempt = failures + 1;
+                    self.output
+                        .say(format!("{name} failed, attempt {attempt}: {error:#}"));
+                    item.retry();
+                }
+                Err(error) => {
+                    self.output.say(format!("{name} is given up: {error:#}"));
+                    item.give_up();
+                }
+            }
+        }
+    }
+
+    /// Makes the volume of a claim that still needs one.
+    async fn sync_claim(&self, name: &ObjectName) -> anyhow::Result<()> {
+        let Some(claim) = self.claims.find(name) else {
+            return Ok(());
+        };
+        let Some(class) = class_name(&claim).map(ObjectName::cluster) else {
+            return Ok(());
+        };
+        let (claim, Some(class)) = (claim.get()?, self.classes.find(&class)) else {
+            return Ok(());
+        };
+        let class = class.get()?;
+        if class.provisioner != self.name {
+            let whose = &class.provisioner;
+            self.output.say(format!("claim {name} is left to {whose}"));
+            return Ok(());
+        }
+        let volume = ObjectName::cluster(&volume_name(&claim));
+        if !wants_volume(&claim, &class) || self.volumes.find(&volume).is_some() {
+            return Ok(());
+        }
+        let labels = claim.metadata.labels.clone().unwrap_or_default();
+        let disk = self.storage.provide(volume.name(), &labels).await?;
+        let made = self.volume(volume.name(), &claim, &class, &disk)?;
+        match self.api.create(&PostParams::default(), &made).await {
+            Ok(_) => self
+                .output
+                .say(format!("volume {volume} was made for {name}")),
+            Err(Error::Api(status)) if status.is_already_exists() => {
+                self.output
+                    .say(format!("volume {volume} had been made already"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Removes a volume, and the disk behind it, that nobody claims any more.
+    async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
+        let Some(volume) = self.volumes.find(name) else {
+            return Ok(());
+        };
+        let volume = volume.get()?;
+        if !self.is_to_be_removed(&volume) {
+            return Ok(());
+        }
+        self.storage.remove(name.name());
+        // A cache that is behind must not remove another volume of this name.
+        let this = DeleteParams::default().preconditions(Preconditions {
+            uid: volume.metadata.uid.clone(),
+            resource_version: None,
+        });
+        match self.api.delete(name.name(), &this).await {
+            Err(Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+            deleted => drop(deleted?),
+        }
+        Ok(())
+    }
+
+    fn is_to_be_removed(&self, volume: &PersistentVolume) -> bool {
+        let provisioned_by = volume
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(PROVISIONED_BY));
+        let policy = volume
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
+        let phase = volume
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
+        provisioned_by == Some(&self.name)
+            && policy == Some("Delete")
+            && phase == Some("Released")
+            && volume.metadata.deletion_timestamp.is_none()
+    }
+
+    fn volume(
+        &self,
+        name: &str,
+        claim: &PersistentVolumeClaim,
+        class: &StorageClass,
+        disk: &HostPathVolumeSource,
+    ) -> serde_json::Result<PersistentVolume> {
+        let spec = claim.spec.clone().unwrap_or_default();
+        let size = spec.resources.and_then(|resources| resources.requests);
+        let size = size.and_then(|mut requests| requests.remove("storage"));
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "annotations": {PROVISIONED_BY: self.name}},
+            "spec": {
+                "storageClassName": class.metadata.name,
+                "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
+                "accessModes": spec.access_modes,
+                "volumeMode": spec.volume_mode,
+                "capacity": {"storage": size.unwrap_or_else(|| Quantity("1Gi".to_owned()))},
+                "claimRef": claim.object_ref(&()),
+                "hostPath": disk,
+            },
+        }))
+    }
+}
+
+/// The name of the one volume that a claim can have.
+pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
+    format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
+}
+
+fn class_name(claim: &Object<PersistentVolumeClaim>) -> Option<&str> {
+    claim.live()?.spec.as_ref()?.storage_class_name.as_deref()
+}
+
+fn wants_volume(claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {
+    let bound = claim
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.volume_name.as_ref());
+    let mode = class.volume_binding_mode.as_deref().unwrap_or("Immediate");
+    bound.is_none() && claim.metadata.deletion_timestamp.is_none() && mode == "Immediate"
+}

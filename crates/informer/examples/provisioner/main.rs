@@ -1,0 +1,285 @@
+//! A provisioner: a controller that makes a volume for every claim to a class of its own, and removes
+//! the volume when the claim is gone.
+//!
+//! - It reads three caches, of claims, volumes and storage classes, and begins when all are complete.
+//! - Its informer of claims may be somebody else's: it neither starts nor stops that one.
+//! - Caches may be behind and requests may fail: it tries again, and makes nothing twice, even if two
+//!   of its kind work at the same claim.
+//! - Claims to a foreign class are not its business.
+//!
+//! `main.rs` is the play, `controller.rs` the provisioner, `storage.rs` what it makes disks with.
+//! `binder.rs` stands for Kubernetes' own controller manager, which the embedded server does not have;
+//! on a cluster that has one, whoever is first binds.
+//!
+//! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
+
+mod binder;
+mod claims;
+#[path = "../setting/cluster.rs"]
+mod cluster;
+mod controller;
+#[path = "../setting/exit.rs"]
+mod exit;
+mod storage;
+#[path = "../setting/transcript.rs"]
+mod transcript;
+
+use std::{future::Future, process::ExitCode};
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube_informer::{Object, SharedInformer, SharedInformerFactory, shared_informer::Stopped};
+use kube_informer_apiserver::Server;
+use tokio::{sync::watch, task::JoinSet};
+
+use self::{
+    binder::Binder,
+    claims::Claims,
+    cluster::Cluster,
+    controller::{Builder, volume_name},
+    storage::{FAILURES, RACE, Storage},
+    transcript::Transcript,
+};
+
+/// Who is responsible for the foreign class.
+const SOMEBODY_ELSE: &str = "somebody.else.example.com";
+
+/// The label by which the play shows that a claim is watched.
+const STATE: &str = "kube-informer-example/state";
+
+/// The classes that claims are made to.
+struct Classes {
+    ours: String,
+    foreign: String,
+}
+
+/// What runs beside the play, until it is told to stop.
+struct Company {
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<anyhow::Result<()>>,
+}
+
+impl Company {
+    fn new() -> Self {
+        Self {
+            stop: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Resolves when everybody is told to stop.
+    fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut told = self.stop.subscribe();
+        async move {
+            // An error says that the program has broken off.
+            let _ = told.wait_for(|stop| *stop).await;
+        }
+    }
+
+    /// Goes on with the play as long as everybody runs.
+    async fn during(
+        &mut self,
+        play: impl Future<Output = anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            Some(ended) = self.tasks.join_next() => {
+                ended??;
+                bail!("a controller ended by itself")
+            }
+            played = play => played,
+        }
+    }
+
+    async fn end(mut self) -> anyhow::Result<()> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(provisioner().await)
+}
+
+async fn provisioner() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let ours = Claims::new(cluster.client());
+    let shown = show(&cluster, &ours).await;
+    let cleared = ours.clear().await;
+    cluster.close().await;
+    shown.and(cleared.context("can't clean up"))
+}
+
+async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
+    let output = Transcript::new();
+    let name = ours.provisioner();
+    let classes = Classes {
+        ours: ours.create_class(&name).await?,
+        foreign: ours.create_class(SOMEBODY_ELSE).await?,
+    };
+    let early = ours.create("early", &classes.ours, &[]).await?;
+
+    let owner = SharedInformerFactory::builder(cluster.client()).build();
+    let claims = owner.informer();
+    tell_claims(&claims, output)?;
+    tell_volumes(&owner.informer(), output)?;
+    owner.start();
+
+    let storage = Storage::new();
+    let provisioner = || Builder::new(cluster.client(), &name, storage.clone(), output).workers(2);
+    let mut company = Company::new();
+    let binder = Binder::new(cluster.client(), &classes.ours);
+    company.tasks.spawn(binder.run(company.stopped()));
+    let first = provisioner().claims(claims).build();
+    company.tasks.spawn(first.run(company.stopped()));
+    company.during(output.shows(&[&bound(&early)])).await?;
+
+    let foreign = ours.create("foreign", &classes.foreign, &[]).await?;
+    let left = format!("claim {} is left to {SOMEBODY_ELSE}", name_of(&foreign));
+    company.during(output.shows(&[&left])).await?;
+    let two_failures = [(FAILURES, "2")];
+    let flaky = ours.create("flaky", &classes.ours, &two_failures).await?;
+    let failed = |attempt| {
+        let name = name_of(&flaky);
+        format!("{name} failed, attempt {attempt}: no disk is free")
+    };
+    let lines = [failed(1), failed(2), bound(&flaky)];
+    let lines = lines.each_ref().map(String::as_str);
+    company.during(output.shows(&lines)).await?;
+
+    let second = provisioner().build();
+    company.tasks.spawn(second.run(company.stopped()));
+    let raced = ours.create("raced", &classes.ours, &[(RACE, "")]).await?;
+    let (volume, claim) = (volume_name(&raced), name_of(&raced));
+    let once = format!("volume {volume} was made for {claim}");
+    let twice = format!("volume {volume} had been made already");
+    for line in [once, twice, bound(&raced)] {
+        company.during(output.shows(&[&line])).await?;
+    }
+
+    let all = [early, flaky, raced];
+    let deleted = delete(ours, &storage, &all, output);
+    company.during(deleted).await?;
+    company.end().await?;
+    foreign_things_are_untouched(ours, &foreign, output).await?;
+    owner.shutdown().await;
+    Ok(())
+}
+
+/// Deletes claims; their volumes and disks follow.
+async fn delete(
+    ours: &Claims,
+    storage: &Storage,
+    claims: &[PersistentVolumeClaim],
+    output: Transcript,
+) -> anyhow::Result<()> {
+    let mut disks: Vec<_> = claims.iter().map(volume_name).collect();
+    disks.sort();
+    ensure!(
+        storage.disks() == disks,
+        "not one disk per claim: {:?}",
+        storage.disks()
+    );
+    for claim in claims {
+        ours.delete(claim).await?;
+        let volume = volume_name(claim);
+        output
+            .shows(&[
+                &format!("volume {volume} is Released"),
+                &format!("volume {volume} is gone"),
+            ])
+            .await?;
+    }
+    ensure!(
+        storage.disks().is_empty(),
+        "disks are left: {:?}",
+        storage.disks()
+    );
+    Ok(())
+}
+
+/// Nothing was done about the foreign claim, and the foreign informer outlives who used it.
+async fn foreign_things_are_untouched(
+    ours: &Claims,
+    foreign: &PersistentVolumeClaim,
+    output: Transcript,
+) -> anyhow::Result<()> {
+    let now = ours.get(foreign).await?;
+    let bound = now.spec.and_then(|spec| spec.volume_name);
+    ensure!(bound.is_none(), "the foreign claim is bound to {bound:?}");
+    let volume = volume_name(foreign);
+    ensure!(
+        !ours.has_volume(&volume).await?,
+        "the foreign claim has a volume"
+    );
+    ours.label(foreign, STATE, "still-watched").await?;
+    let changed = format!("claim {} is still-watched", name_of(foreign));
+    output.shows(&[&changed]).await
+}
+
+/// Prints what becomes of claims.
+fn tell_claims(
+    claims: &SharedInformer<PersistentVolumeClaim>,
+    output: Transcript,
+) -> Result<(), Stopped> {
+    let tell = move |old: Option<String>, claim: &Object<PersistentVolumeClaim>| {
+        let new = state(claim);
+        if let Some(state) = new.as_ref().filter(|_| new != old) {
+            output.say(format!("claim {} is {state}", claim.object_name()));
+        }
+    };
+    claims
+        .on_add(move |claim, _| tell(None, &claim))
+        .on_update(move |old, new| tell(state(&old), &new))
+        .register()?;
+    Ok(())
+}
+
+/// What is worth telling of a claim.
+fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
+    let labelled = claim.labels().get(STATE);
+    labelled.map(str::to_owned).or_else(|| {
+        let claim = claim.live()?;
+        let volume = claim.spec.as_ref()?.volume_name.as_ref()?;
+        let phase = claim.status.as_ref()?.phase.as_deref();
+        (phase == Some("Bound")).then(|| format!("bound to {volume}"))
+    })
+}
+
+/// Prints what becomes of volumes.
+fn tell_volumes(
+    volumes: &SharedInformer<PersistentVolume>,
+    output: Transcript,
+) -> Result<(), Stopped> {
+    let phase = |volume: &Object<PersistentVolume>| volume.live()?.status.clone()?.phase;
+    volumes
+        .on_update(move |old, new| {
+            if let (before, Some(now)) = (phase(&old), phase(&new))
+                && before.as_ref() != Some(&now)
+            {
+                output.say(format!("volume {} is {now}", new.name()));
+            }
+        })
+        .on_delete(move |gone| output.say(format!("volume {} is gone", gone.object_name())))
+        .register()?;
+    Ok(())
+}
+
+fn bound(claim: &PersistentVolumeClaim) -> String {
+    format!(
+        "claim {} is bound to {}",
+        name_of(claim),
+        volume_name(claim)
+    )
+}
+
+fn name_of(claim: &PersistentVolumeClaim) -> String {
+    format!(
+        "default/{}",
+        claim.metadata.name.as_deref().unwrap_or_default()
+    )
+}

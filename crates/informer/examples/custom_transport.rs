@@ -6,6 +6,8 @@
 //!
 //! `cargo run -p kube-informer --example custom_transport`
 
+#[path = "setting/args.rs"]
+mod args;
 #[path = "setting/exit.rs"]
 mod exit;
 #[path = "setting/transcript.rs"]
@@ -108,6 +110,8 @@ async fn main() -> ExitCode {
 }
 
 async fn custom_transport() -> anyhow::Result<()> {
+    // What every example takes; no cluster is needed here.
+    args::parse()?;
     let memory = Memory::new();
     memory.append("ADDED", "sky", "blue");
     memory.append("ADDED", "grass", "green");

@@ -1,33 +1,46 @@
-//! The `DeltaFifo` alone: per object what happened to it since it was last popped, and the order of
-//! the objects. Nobody waits and nothing is locked; an informer's controller owns one like this.
+//! The `DeltaFifo` alone and inside an informer: per object what happened to it since it was last
+//! popped, and the order of the objects. Alone, nobody waits and nothing is locked: an informer's
+//! controller owns one like this.
 //!
-//! `cargo run -p kube-informer --example delta_fifo`
+//! `cargo run -p kube-informer --example delta_fifo [-- --kubeconfig FILE --context NAME]`
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "setting/cluster.rs"]
+mod cluster;
 #[path = "setting/exit.rs"]
 mod exit;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, ensure};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube_core::ObjectMeta;
 use kube_informer::{
-    Deleted, Indexers, Object, indexer,
+    Deleted, Indexers, InformerOptions, Object, ObjectName, SharedInformerFactory,
+    factory::QueueKind,
+    indexer,
     object::SourceId,
     queue::{DeltaFifo, Popped, Queue, Replaced},
     reflector::{Delta, DeltaKind, DeltaType},
 };
+use kube_informer_apiserver::Server;
 
-fn main() -> ExitCode {
-    exit::code(delta_fifo())
+use self::cluster::Cluster;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(delta_fifo().await)
 }
 
-fn delta_fifo() -> anyhow::Result<()> {
+async fn delta_fifo() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
     deltas_of_one_object_are_popped_together()?;
     a_list_deletes_what_it_lacks()?;
-    a_resync_passes_over_what_has_news()
+    a_resync_passes_over_what_has_news()?;
+    an_informer_works_with_one(&cluster).await?;
+    cluster.close().await;
+    Ok(())
 }
 
 fn deltas_of_one_object_are_popped_together() -> anyhow::Result<()> {
@@ -92,6 +105,22 @@ fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
     // An old state of pod1 behind its newer one would turn back time.
     let all: Vec<_> = popped.iter().map(types).collect();
     ensure!(all == [[DeltaType::Updated], [DeltaType::Sync]]);
+    Ok(())
+}
+
+async fn an_informer_works_with_one(cluster: &Cluster) -> anyhow::Result<()> {
+    let factory = SharedInformerFactory::builder(cluster.client()).build();
+    let options = InformerOptions::new().queue(QueueKind::DeltaFifo);
+    let namespaces = factory.informer_with::<Namespace>(options)?;
+    factory.start();
+    let synced = factory.wait_for_cache_sync();
+    synced.deadline(Duration::from_secs(30)).await?;
+    let default = namespaces.lister().get(&ObjectName::cluster("default"))?;
+    println!(
+        "through an informer's queue came {:?}",
+        default.metadata.name
+    );
+    factory.shutdown().await;
     Ok(())
 }
 

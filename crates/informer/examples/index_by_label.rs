@@ -4,6 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "setting/args.rs"]
+mod args;
 #[path = "setting/exit.rs"]
 mod exit;
 
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
 }
 
 fn index_by_label() -> anyhow::Result<()> {
+    // What every example takes; no cluster is needed here.
+    args::parse()?;
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
     let (indexer, mut writer) = indexer::new(by_app)?;
     writer.add(pod("ns1", "pod1", "l1"))?;

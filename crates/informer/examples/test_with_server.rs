@@ -9,6 +9,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "setting/args.rs"]
+mod args;
 #[path = "setting/exit.rs"]
 mod exit;
 
@@ -27,6 +29,8 @@ async fn main() -> ExitCode {
 }
 
 async fn test_with_server() -> anyhow::Result<()> {
+    // What every example takes; no cluster is needed here.
+    args::parse()?;
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let pods = factory.informer::<Pod>();

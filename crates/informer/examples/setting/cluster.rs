@@ -3,16 +3,20 @@
 //! Guarantees: without arguments it needs nothing. The embedded server listens on a free loopback
 //! port, so what goes over the wire is real HTTP.
 
-use std::{env, path::PathBuf};
+mod args;
 
-use anyhow::{Context, bail};
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
 use kube_client::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use kube_informer_apiserver::{Listening, Server};
+use tokio::time::timeout;
 
-const USAGE: &str = "usage: [--kubeconfig FILE] [--context NAME]; an embedded server without them";
+/// How long a cluster may take to answer at all; a distant one takes a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The cluster that an example talks to.
 pub(crate) struct Cluster {
@@ -20,32 +24,28 @@ pub(crate) struct Cluster {
     embedded: Option<Listening>,
 }
 
-#[derive(Default)]
-struct Args {
-    kubeconfig: Option<PathBuf>,
-    context: Option<String>,
-}
-
 impl Cluster {
     /// The cluster of the program's arguments; `server`, on a port of its own, if there are none.
     ///
     /// `--context` alone looks where kubectl does: `$KUBECONFIG`, then `~/.kube/config`.
+    ///
+    /// # Errors
+    /// Unknown arguments, an unusable kubeconfig, or a cluster that does not answer.
     pub(crate) async fn from_args(server: Server) -> anyhow::Result<Self> {
-        let (config, embedded) = match Args::parse(env::args().skip(1))? {
-            Args {
-                kubeconfig: None,
-                context: None,
-            } => {
+        let (config, embedded) = match args::parse()? {
+            (None, None) => {
                 let listening = server.listen("127.0.0.1:0".parse()?).await?;
                 let url = format!("http://{}", listening.local_addr()).parse()?;
                 (Config::new(url), Some(listening))
             }
-            args => (args.config().await?, None),
+            (kubeconfig, context) => (config(kubeconfig, context).await?, None),
         };
-        Ok(Self {
-            client: kube_informer::client::connect(config)?,
-            embedded,
-        })
+        let url = config.cluster_url.clone();
+        let client = kube_informer::client::connect(config)?;
+        let version = timeout(PATIENCE, client.apiserver_version()).await;
+        let answers = version.with_context(|| format!("{url} does not answer"))?;
+        answers.with_context(|| format!("{url} can't be used"))?;
+        Ok(Self { client, embedded })
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -60,30 +60,15 @@ impl Cluster {
     }
 }
 
-impl Args {
-    fn parse(mut args: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let mut parsed = Self::default();
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
-            match arg.as_str() {
-                "--kubeconfig" => parsed.kubeconfig = Some(value()?.into()),
-                "--context" => parsed.context = Some(value()?),
-                _ => bail!("unknown argument {arg:?}; {USAGE}"),
-            }
+async fn config(kubeconfig: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Config> {
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
+    Ok(match kubeconfig {
+        Some(file) => {
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?
         }
-        Ok(parsed)
-    }
-
-    async fn config(self) -> anyhow::Result<Config> {
-        let options = KubeConfigOptions {
-            context: self.context,
-            ..KubeConfigOptions::default()
-        };
-        Ok(match self.kubeconfig {
-            Some(file) => {
-                Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await?
-            }
-            None => Config::from_kubeconfig(&options).await?,
-        })
-    }
+        None => Config::from_kubeconfig(&options).await?,
+    })
 }

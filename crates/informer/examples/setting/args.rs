@@ -1,0 +1,25 @@
+//! The arguments that every example takes, also those that need no cluster.
+
+use std::{env, path::PathBuf};
+
+use anyhow::{Context, bail};
+
+const USAGE: &str = "usage: [--kubeconfig FILE] [--context NAME]; an embedded server without them";
+
+/// The kubeconfig file and the context that the program's arguments name.
+///
+/// # Errors
+/// An argument that is neither, or has no value.
+pub(crate) fn parse() -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
+    let (mut kubeconfig, mut context) = (None, None);
+    let mut args = env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--kubeconfig" => kubeconfig = Some(value()?.into()),
+            "--context" => context = Some(value()?),
+            _ => bail!("unknown argument {arg:?}; {USAGE}"),
+        }
+    }
+    Ok((kubeconfig, context))
+}

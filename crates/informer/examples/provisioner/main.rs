@@ -127,7 +127,6 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     let claims = owner.informer();
     tell_claims(&claims, output)?;
     tell_volumes(&owner.informer(), output)?;
-    owner.start();
 
     let storage = Storage::new();
     let provisioner = || Builder::new(cluster.client(), &name, storage.clone(), output).workers(2);
@@ -136,6 +135,8 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     company.tasks.spawn(binder.run(company.stopped()));
     let first = provisioner().claims(claims).build();
     company.tasks.spawn(first.run(company.stopped()));
+    // Not before: the provisioner waits for a cache that is not its own to start.
+    owner.start();
     company.during(output.shows(&[&bound(&early)])).await?;
 
     let foreign = ours.create("foreign", &classes.foreign, &[]).await?;
@@ -217,7 +218,7 @@ async fn foreign_things_are_untouched(
         "the foreign claim has a volume"
     );
     ours.label(foreign, STATE, "still-watched").await?;
-    let changed = format!("claim {} is still-watched", name_of(foreign));
+    let changed = format!("claim {} is still watched", name_of(foreign));
     output.shows(&[&changed]).await
 }
 
@@ -242,7 +243,7 @@ fn tell_claims(
 /// What is worth telling of a claim.
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
-    labelled.map(str::to_owned).or_else(|| {
+    labelled.map(|state| state.replace('-', " ")).or_else(|| {
         let claim = claim.live()?;
         let volume = claim.spec.as_ref()?.volume_name.as_ref()?;
         let phase = claim.status.as_ref()?.phase.as_deref();

@@ -281,7 +281,7 @@ impl<K> SharedInformer<K> {
     /// What the informer is doing.
     #[doc(alias = "GetController")]
     pub fn status(&self) -> StatusReader {
-        self.shared.status.clone()
+        self.shared.status.afresh()
     }
 
     /// Whether the first list is in the cache. Handlers may still be hearing of it: they have a

@@ -171,6 +171,13 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
+    /// The same status, read by somebody to whom the present is not news.
+    pub(crate) fn afresh(&self) -> Self {
+        let mut receiver = self.receiver.clone();
+        receiver.mark_unchanged();
+        Self { receiver }
+    }
+
     /// The status now.
     pub fn get(&self) -> Status {
         self.receiver.borrow().clone()
@@ -197,7 +204,8 @@ impl StatusReader {
         }
     }
 
-    /// Waits for the next change and returns the status then; `None` when the informer is gone.
+    /// Waits for the next change after what this reader has waited for, or after it was made, and
+    /// returns the status then; `None` when the informer is gone.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the change is seen by the next call.

@@ -361,3 +361,16 @@ async fn what_waits_on_a_status_may_look_at_the_status() {
     informer.stop().await;
     assert!(looks.wait_for(Status::is_stopped).await.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_next_change_of_a_status_is_one_that_comes_after_asking() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.pods.wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(10)).await;
+    let mut status = informer.pods.status();
+    let next = tokio::time::timeout(Duration::from_secs(10), status.changed());
+    assert!(next.await.is_err(), "what was before counts as a change");
+    informer.stop().await;
+    assert!(status.changed().await.is_some());
+}

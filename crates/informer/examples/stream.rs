@@ -17,7 +17,6 @@ mod transcript;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, ensure};
-use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{Event, InformerOptions, SharedInformerFactory, shared_informer::Subscription};
 use kube_informer_apiserver::Server;

@@ -131,7 +131,7 @@ where
     }
 
     /// At the end, what handlers have not been told yet is told, for at most so long. Without this it
-    /// is discarded and counted in [`Status::discarded`].
+    /// is discarded and counted in [`Status::discarded`](crate::status::Status::discarded).
     pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
         self.drain = Some(deadline);
         self

@@ -113,6 +113,15 @@ impl Status {
         source.map(|source| source.activity).unwrap_or_default()
     }
 
+    /// The newest revision that the first source has handed on; unset before its first list. What is
+    /// in the cache says [`Snapshot::revision`](crate::indexer::Snapshot::revision).
+    pub fn revision(&self) -> ResourceVersion {
+        let first = self.sources.first();
+        first
+            .map(|source| source.revision.clone())
+            .unwrap_or_default()
+    }
+
     /// The last failure; of several sources, of the one that is furthest from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         let failed = self

@@ -28,7 +28,6 @@ use crate::{
 /// An item shares the cache's object and can't change it:
 ///
 /// ```compile_fail,E0594
-/// # use futures_util::StreamExt;
 /// # use k8s_openapi::api::core::v1::Pod;
 /// # use kube_informer::{event_handler::Event, shared_informer::Subscription};
 /// async fn change(mut events: Subscription<Pod>) {
@@ -86,6 +85,17 @@ impl<K: Send + Sync + 'static> Subscription<K> {
             informer: informer.clone(),
             id,
         })
+    }
+}
+
+impl<K> Subscription<K> {
+    /// The next event; `None` when the informer has ended. (The stream's own `next`, without the
+    /// import that it takes.)
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes no event.
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        std::future::poll_fn(|context| self.events.as_mut().poll_next(context)).await
     }
 }
 

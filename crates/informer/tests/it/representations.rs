@@ -1,6 +1,5 @@
 //! Built-in types, metadata alone, and types known at run time.
 
-use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
 use kube_derive::CustomResource;

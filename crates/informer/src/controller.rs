@@ -17,6 +17,7 @@ use tokio::{
 use crate::{
     clock,
     indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers, StatusNotes},
+    mutation_detector::MutationDetector,
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
     queue::{BATCH, KeyErrors, Queue, Replaced},
@@ -53,6 +54,8 @@ pub(crate) struct Parts<K> {
     pub(crate) queue: Box<dyn Queue<K>>,
     pub(crate) indexer: IndexerWriter<K>,
     pub(crate) processor: Processor<K>,
+    /// Only if it was asked for.
+    pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
     pub(crate) report: Reporter,
@@ -195,6 +198,7 @@ where
             let Parts {
                 queue,
                 processor,
+                mutation_detector,
                 commands,
                 deltas,
                 ..
@@ -212,6 +216,7 @@ where
                 }
                 () = processor.room_made(), if held_back => {}
                 () = processor.next_resync() => self.resync(),
+                () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}
                 count = deltas.recv_many(&mut arrived, BATCH), if queue.len() < CHANNEL_CAPACITY => {
                     if count == 0 {
@@ -267,9 +272,14 @@ where
         let Parts {
             queue,
             indexer,
+            mutation_detector,
             report,
             ..
         } = &mut self.parts;
+        // Before anyone can see it: the queue's key function is the first that does.
+        if let Some(detector) = mutation_detector {
+            detector.take_in(&delta.kind);
+        }
         let errors = match delta.kind {
             DeltaKind::ReplacedAll { objects, revision } => {
                 let source = delta.source;
@@ -293,6 +303,20 @@ where
                 object: error.object.object_name().clone(),
                 reason: error.source.to_string(),
             });
+        }
+    }
+
+    fn detect_mutations(&mut self) {
+        let Parts {
+            mutation_detector,
+            report,
+            ..
+        } = &mut self.parts;
+        for error in mutation_detector
+            .iter_mut()
+            .flat_map(MutationDetector::check)
+        {
+            report.mutated(&error);
         }
     }
 
@@ -357,10 +381,23 @@ where
         self.parts.commands.close();
         while self.parts.commands.recv().await.is_some() {}
         let discarded = self.parts.processor.close(closing).await;
+        // What was changed since the last check, by the last callbacks too.
+        let detector = self.parts.mutation_detector.iter_mut();
+        for error in detector.flat_map(MutationDetector::check_all) {
+            self.parts.report.mutated(&error);
+        }
         self.parts
             .report
             .status
             .update(|status| status.discarded += discarded);
+    }
+}
+
+/// Waits for the next check; for ever if nobody asked for any.
+async fn next_check<K>(detector: Option<&MutationDetector<K>>) {
+    match detector {
+        Some(detector) => detector.due().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -205,6 +205,16 @@ where
         self
     }
 
+    /// Looks for objects that are changed in the cache; see
+    /// [`detect_mutations`](shared_informer::Builder::detect_mutations) of the shared informer.
+    pub fn detect_mutations(mut self) -> Self
+    where
+        K: Clone + PartialEq,
+    {
+        self.shared = self.shared.detect_mutations();
+        self
+    }
+
     /// Makes the random parts the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.shared = self.shared.rng_seed(seed);

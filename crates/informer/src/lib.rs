@@ -34,6 +34,7 @@ pub mod queue;
 pub mod indexer;
 pub mod event_handler;
 pub(crate) mod processor;
+pub(crate) mod mutation_detector;
 pub mod controller;
 pub mod shared_informer;
 pub mod informer;

@@ -47,7 +47,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     decode::Decoder,
-    object::{DecodeError, ObjectName, SourceId},
+    object::{DecodeError, ObjectName, ResourceVersion, SourceId},
     status::{Activity, StatusReader, WaitForSync},
     transport::{self, ListerWatcher},
 };
@@ -73,6 +73,17 @@ pub enum Error {
     /// The watch sent a type of event that nobody knows. It was skipped.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),
+    /// Somebody has changed an object that the cache shares with all handlers and readers. Only with
+    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
+    #[error(
+        "{object} at revision {revision} was changed in the cache, which all handlers and readers share"
+    )]
+    Mutated {
+        /// The object.
+        object: ObjectName,
+        /// The state of it that was changed.
+        revision: ResourceVersion,
+    },
     /// A list or a watch brought an object of another kind. It was skipped.
     #[error("{} came where {expected} was expected", AKind(found, object.as_ref()))]
     OtherKind {

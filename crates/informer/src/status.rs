@@ -32,6 +32,9 @@ pub struct Status {
     pub index_errors: u64,
     /// The last such failure.
     pub last_index_error: Option<String>,
+    /// How many states of objects were found changed in the cache; zero unless
+    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) was asked for.
+    pub mutated: u64,
     /// Events that handlers had not been told when the informer stopped.
     pub discarded: u64,
 }
@@ -168,6 +171,9 @@ impl fmt::Display for Status {
         }
         if self.broken_count > 0 {
             write!(f, "; {} broken objects", self.broken_count)?;
+        }
+        if self.mutated > 0 {
+            write!(f, "; {} mutated objects", self.mutated)?;
         }
         Ok(())
     }

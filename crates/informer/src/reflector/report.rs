@@ -25,6 +25,13 @@ impl Reporter {
         self.tell_handler(error);
     }
 
+    /// Somebody has changed what all share; nothing here can undo it.
+    pub(crate) fn mutated(&self, error: &Error) {
+        tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
+        self.status.update(|status| status.mutated += 1);
+        self.tell_handler(error);
+    }
+
     /// A user's handler that panics must not take the reflector with it.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let Some(handler) = &self.error_handler else {

@@ -11,6 +11,7 @@ use super::{Shared, SharedInformer};
 use crate::{
     controller::{CHANNEL_CAPACITY, Controller, Parts},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
+    mutation_detector::MutationDetector,
     object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
@@ -29,6 +30,7 @@ pub struct Builder<K: Resource> {
     queue: Box<dyn Queue<K>>,
     resync: Duration,
     known: Vec<Object<K>>,
+    mutation_detector: Option<MutationDetector<K>>,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
@@ -56,6 +58,7 @@ where
             queue: Box::new(InOrder::new()),
             resync: Duration::ZERO,
             known: Vec::new(),
+            mutation_detector: None,
         }
     }
 
@@ -137,6 +140,28 @@ where
         self
     }
 
+    /// Looks for objects that are changed in the cache, for types with interior mutability: every
+    /// state is copied before anybody sees it, and compared each second of tokio's clock and at the
+    /// end. One that differs is reported once: to the log, to [`Builder::on_error`] as
+    /// [`Error::Mutated`], and in [`Status::mutated`](crate::status::Status::mutated).
+    ///
+    /// Off by default, and meant for tests: it doubles the memory of the cache, and `Clone` and
+    /// `PartialEq` of the type run in the informer's loop. What a clone shares with its original
+    /// (an `Arc` in a field) can't be seen to change.
+    #[doc(alias = "CacheMutationDetector")]
+    #[doc(alias = "MutationDetector")]
+    pub fn detect_mutations(self) -> Self
+    where
+        K: Clone + PartialEq,
+    {
+        self.mutation_detector(MutationDetector::new())
+    }
+
+    pub(crate) fn mutation_detector(mut self, detector: MutationDetector<K>) -> Self {
+        self.mutation_detector = Some(detector);
+        self
+    }
+
     /// Asks for lists in pages of this size; see
     /// [`ReflectorBuilder::page_size`](crate::reflector::ReflectorBuilder::page_size), also for what it
     /// costs the server.
@@ -190,6 +215,12 @@ where
         let (commands, to_obey) = mpsc::unbounded_channel();
         let (deltas, arriving) = mpsc::channel(CHANNEL_CAPACITY);
         let (indexer, mut writer) = self.store;
+        let mut mutation_detector = self.mutation_detector;
+        if let Some(detector) = &mut mutation_detector {
+            for object in &self.known {
+                detector.copy(object);
+            }
+        }
         writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -212,6 +243,7 @@ where
             queue: self.queue,
             indexer: writer,
             processor: Processor::new(self.resync, Arc::clone(&room)),
+            mutation_detector,
             commands: to_obey,
             deltas: arriving,
             report: report.clone(),

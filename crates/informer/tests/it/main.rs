@@ -13,6 +13,7 @@ mod handlers;
 mod indices;
 mod lives;
 mod logs;
+mod mutations;
 mod plain;
 mod queues;
 mod reflector;

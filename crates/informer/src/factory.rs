@@ -1,40 +1,52 @@
 //! One informer per kind and scope, however often it is asked for.
 
+mod builder;
+mod cache_sync;
+mod defaults;
 mod options;
+mod places;
 
-pub use self::options::{InformerOptions, OptionsConflict, QueueKind};
-
-use std::{
-    any::{Any, TypeId},
-    fmt,
-    future::IntoFuture,
-    panic::Location,
-    sync::Arc,
-    time::Duration,
+pub use self::{
+    builder::FactoryBuilder,
+    cache_sync::{CacheSyncError, WaitForCacheSync, wait_for_cache_sync},
+    options::{InformerOptions, OptionsConflict, QueueKind},
 };
 
-use futures_core::future::BoxFuture;
-use futures_util::future::join_all;
+use std::{any::TypeId, fmt, panic::Location, sync::Arc, time::Duration};
+
+use k8s_openapi::ClusterResourceScope;
 use kube_client::Client;
 use kube_core::{ApiResource, DynamicObject, Resource};
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::sync::watch;
 
-use self::options::Scope;
+use self::{
+    defaults::Defaults,
+    options::{Comparable, Scope},
+    places::{Key, Made, Places, Run},
+};
 use crate::{
     controller::Controller,
     lister::Lister,
     queue::DeltaFifo,
     shared_informer::SharedInformer,
-    status::{SyncError, WaitForSync},
-    transport::{ListOptions, client::ListWatch, client::TweakListOptions},
+    transport::client::{ListWatch, TweakListOptions},
 };
 
 /// Makes informers and shares them: whoever asks for the same kind in the same scope gets the same
 /// informer, so that it is listed, watched and kept once.
 ///
-/// Clones are the same factory.
+/// Clones are the same factory. All of it may be used from several threads at once.
+///
+/// # The life of an informer
+///
+/// It is made when it is first asked for, runs from the next [`SharedInformerFactory::start`] on, and
+/// ends with [`SharedInformerFactory::shutdown`]. Whoever asks for it afterwards gets it still: its
+/// cache can be read, and handlers are refused with [`Stopped`](crate::shared_informer::Stopped). What
+/// is asked for the first time after the shutdown is an informer that has stopped, with an empty cache.
+///
+/// One that has stopped while the factory goes on, as an adopted one may, is replaced by a new one
+/// when it is next asked for; those who have the old one keep it.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -58,119 +70,25 @@ pub struct SharedInformerFactory {
 
 struct Inner {
     client: Client,
-    default_resync: Duration,
+    defaults: Defaults,
     namespaces: Vec<String>,
     tweak: Option<TweakListOptions>,
     seed: Option<u64>,
     stop: watch::Sender<bool>,
-    state: Mutex<State>,
+    places: Places,
 }
 
-#[derive(Default)]
-struct State {
-    /// In the order in which they were first asked for.
-    informers: Vec<Shared>,
-    running: JoinSet<()>,
-    shut_down: bool,
-}
-
-struct Shared {
-    key: Key,
-    options: options::Comparable,
-    /// A `SharedInformer<K>`, where `K` is the key's type.
-    informer: Box<dyn Any + Send + Sync>,
-    wait: WaitForSync,
-    /// Runs the informer; taken by the start.
-    run: Option<Run>,
-}
-
-/// What makes two informers the same: the type (which says the representation), the kind for types
-/// that have many, and the scope.
-#[derive(Clone, PartialEq, Eq)]
-struct Key {
-    kind: TypeId,
-    api_version_kind: String,
-    scope: Scope,
-}
-
-type Run = Box<dyn FnOnce(watch::Receiver<bool>) -> BoxFuture<'static, ()> + Send + Sync>;
-
-/// Settles what all informers of a factory have in common.
-#[must_use]
-pub struct FactoryBuilder {
-    client: Client,
-    default_resync: Duration,
-    namespaces: Vec<String>,
-    tweak: Option<TweakListOptions>,
-    seed: Option<u64>,
-}
-
-impl fmt::Debug for FactoryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FactoryBuilder")
-            .field("namespaces", &self.namespaces)
-            .finish_non_exhaustive()
-    }
-}
-
-impl FactoryBuilder {
-    /// The resync period of informers that say nothing else; zero, the default, means none.
-    pub fn default_resync(mut self, period: Duration) -> Self {
-        self.default_resync = period;
-        self
-    }
-
-    /// Only these namespaces, for namespaced kinds; each kind has one informer over all of them.
-    #[doc(alias = "WithNamespace")]
-    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
-        self.namespaces = namespaces.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Changes the options of every list and watch just before it is sent.
-    #[doc(alias = "WithTweakListOptions")]
-    pub fn tweak_list_options(
-        mut self,
-        tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static,
-    ) -> Self {
-        self.tweak = Some(Arc::new(tweak));
-        self
-    }
-
-    /// Makes the random parts of all informers the same in every run, for tests.
-    pub fn rng_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Makes the factory.
-    pub fn build(self) -> SharedInformerFactory {
-        let Self {
-            client,
-            default_resync,
-            namespaces,
-            tweak,
-            seed,
-        } = self;
-        SharedInformerFactory {
-            inner: Arc::new(Inner {
-                client,
-                default_resync,
-                namespaces,
-                tweak,
-                seed,
-                stop: watch::Sender::new(false),
-                state: Mutex::new(State::default()),
-            }),
-        }
-    }
+/// The type's place among the factory's informers has another informer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the factory has another informer of {kind} already")]
+pub struct PlaceTaken {
+    kind: String,
 }
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let informers = self.inner.state.lock().informers.len();
         f.debug_struct("SharedInformerFactory")
-            .field("informers", &informers)
+            .field("informers", &self.inner.places.len())
             .finish_non_exhaustive()
     }
 }
@@ -178,19 +96,11 @@ impl fmt::Debug for SharedInformerFactory {
 impl SharedInformerFactory {
     /// Begins a factory whose informers use this client.
     pub fn builder(client: Client) -> FactoryBuilder {
-        FactoryBuilder {
-            client,
-            default_resync: Duration::ZERO,
-            namespaces: Vec::new(),
-            tweak: None,
-            seed: None,
-        }
+        FactoryBuilder::new(client)
     }
 
     /// The informer of a kind; made when it is first asked for, and running after the next
     /// [`SharedInformerFactory::start`]. Must be called inside a Tokio runtime.
-    ///
-    /// After the factory's shutdown it is an informer that has stopped.
     #[track_caller]
     #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedInformer<K>
@@ -198,13 +108,18 @@ impl SharedInformerFactory {
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: Default + 'static,
     {
-        let options = InformerOptions::new();
-        self.get_or_make(K::DynamicType::default(), options, Location::caller())
-            .0
+        self.get_or_make(
+            K::DynamicType::default(),
+            InformerOptions::new(),
+            &self.inner.namespaces,
+            Location::caller(),
+        )
+        .0
     }
 
     /// The informer of a kind with options of its own. Selectors and namespaces make it another
-    /// informer; everything else must be the same as when it was first asked for.
+    /// informer; everything else must be the same as when it was first asked for. Must be called
+    /// inside a Tokio runtime.
     ///
     /// # Errors
     /// There is an informer for this kind and scope with other options.
@@ -220,7 +135,8 @@ impl SharedInformerFactory {
         let wanted = options.comparable();
         let dyntype = K::DynamicType::default();
         let kind = K::kind(&dyntype).into_owned();
-        let (informer, has) = self.get_or_make(dyntype, options, Location::caller());
+        let namespaces = &self.inner.namespaces;
+        let (informer, has) = self.get_or_make(dyntype, options, namespaces, Location::caller());
         wanted.must_equal(&has, &kind)?;
         Ok(informer)
     }
@@ -230,7 +146,8 @@ impl SharedInformerFactory {
     #[track_caller]
     #[doc(alias = "ForResource")]
     pub fn for_resource(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
-        self.get_or_make(resource.clone(), InformerOptions::new(), Location::caller())
+        let (options, namespaces) = (InformerOptions::new(), &self.inner.namespaces);
+        self.get_or_make(resource.clone(), options, namespaces, Location::caller())
             .0
     }
 
@@ -244,92 +161,110 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
+    /// The informer of a kind, made by a constructor of your own if there is none yet: it then is what
+    /// everybody gets who asks for the kind, and this factory runs it. Must be called inside a Tokio
+    /// runtime.
+    ///
+    /// `make` gets the factory's client and the type's resync period, and is called at most once for a
+    /// type, also from two threads; the second one waits. Namespaces, tweaks and transforms of the
+    /// factory are its own business. If it asks this factory for the same type, it gets the usual
+    /// informer, and that keeps the place.
+    #[doc(alias = "InformerFor")]
+    pub fn informer_for<K>(
+        &self,
+        make: impl FnOnce(Client, Duration) -> (SharedInformer<K>, Controller<K>),
+    ) -> SharedInformer<K>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: Default + 'static,
+    {
+        let key = self.usual_key::<K>();
+        let fill = || {
+            let period = self.inner.defaults.resync::<K>();
+            let (informer, controller) = make(self.inner.client.clone(), period);
+            Made {
+                informer,
+                options: Comparable::constructed(),
+                run: run(controller),
+            }
+        };
+        self.inner.places.get_or_make(&key, fill).0
+    }
+
+    /// Lets an informer that somebody else runs, for example another factory, take its type's place:
+    /// everybody who asks this factory for the type gets it. This factory waits for its sync, and
+    /// neither starts nor stops it. Adopting it again changes nothing.
+    ///
+    /// # Errors
+    /// The place has another informer, which has not stopped.
+    pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), PlaceTaken>
+    where
+        K: Resource + Send + Sync + 'static,
+        K::DynamicType: Default,
+    {
+        let kind = informer.kind().to_owned();
+        let adopted = self.inner.places.adopt(&self.usual_key::<K>(), informer);
+        adopted.then_some(()).ok_or(PlaceTaken { kind })
+    }
+
     /// Runs every informer that is not running yet. To be called again after new ones have been asked
     /// for; does nothing after the shutdown. Must be called inside a Tokio runtime.
     pub fn start(&self) {
-        let mut state = self.inner.state.lock();
-        let State {
-            informers, running, ..
-        } = &mut *state;
-        for run in informers
-            .iter_mut()
-            .filter_map(|informer| informer.run.take())
-        {
-            running.spawn(run(self.inner.stop.subscribe()));
-        }
+        self.inner.places.start(&self.inner.stop);
     }
 
-    /// Waits until every informer that has been started has synced. Polls nothing.
+    /// Waits until every informer that has been started, and every adopted one, has synced. Polls
+    /// nothing.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
-        let state = self.inner.state.lock();
-        let started = state
-            .informers
-            .iter()
-            .filter(|informer| informer.run.is_none());
-        WaitForCacheSync(started.map(|informer| informer.wait.clone()).collect())
+        WaitForCacheSync(self.inner.places.waits())
     }
 
-    /// Ends all informers and waits until their tasks have ended: no task is left. May be called
-    /// several times, also at once; each call waits. (Dropping the last clone of a factory ends its
-    /// informers too, without waiting: their handlers are cut off at an await.)
+    /// Ends all informers but the adopted ones, and waits until their tasks have ended: no task is
+    /// left. May be called several times, also at once; each call waits. (Dropping the last clone of a
+    /// factory ends its informers too, without waiting: their handlers are cut off at an await.)
     ///
     /// # Cancel safety
     /// All informers are told to end at the first poll; dropping the future only stops waiting.
     pub async fn shutdown(&self) {
-        {
-            let mut state = self.inner.state.lock();
-            state.shut_down = true;
-            // Those that never ran end with their controllers.
-            for informer in &mut state.informers {
-                informer.run = None;
-            }
-        }
+        self.inner.places.shut_down();
         self.inner.stop.send_replace(true);
         // Every running informer holds a receiver until its last task has ended.
         self.inner.stop.closed().await;
+    }
+
+    /// The place of a type for which nothing special is asked.
+    fn usual_key<K>(&self) -> Key
+    where
+        K: Resource + 'static,
+        K::DynamicType: Default,
+    {
+        let scope = InformerOptions::<K>::new().scope(namespaces_of::<K>(&self.inner.namespaces));
+        key::<K>(&K::DynamicType::default(), scope)
     }
 
     fn get_or_make<K>(
         &self,
         dyntype: K::DynamicType,
         options: InformerOptions<K>,
+        namespaces: &[String],
         place: &Location<'_>,
-    ) -> (SharedInformer<K>, options::Comparable)
+    ) -> (SharedInformer<K>, Comparable)
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let cluster_scoped =
-            TypeId::of::<K::Scope>() == TypeId::of::<k8s_openapi::ClusterResourceScope>();
-        let key = Key {
-            kind: TypeId::of::<K>(),
-            api_version_kind: format!("{}/{}", K::api_version(&dyntype), K::kind(&dyntype)),
-            scope: options.scope(if cluster_scoped {
-                &[]
-            } else {
-                &self.inner.namespaces
-            }),
+        let key = key::<K>(&dyntype, options.scope(namespaces_of::<K>(namespaces)));
+        let fill = || {
+            let comparable = options.comparable();
+            let name = format!("{} ({place})", K::plural(&dyntype));
+            let (informer, controller) = self.make(dyntype, options, &key.scope, name);
+            Made {
+                informer,
+                options: comparable,
+                run: run(controller),
+            }
         };
-        let mut state = self.inner.state.lock();
-        let known = state.informers.iter().find(|informer| informer.key == key);
-        if let Some(known) = known
-            && let Some(informer) = known.informer.downcast_ref::<SharedInformer<K>>()
-        {
-            return (informer.clone(), known.options.clone());
-        }
-        let comparable = options.comparable();
-        let name = format!("{} ({place})", K::plural(&dyntype));
-        let (informer, controller) = self.make(dyntype, options, &key.scope, name);
-        let run: Run = Box::new(move |stop| Box::pin(run_until(controller, stop)));
-        let shut_down = state.shut_down;
-        state.informers.push(Shared {
-            key,
-            options: comparable.clone(),
-            informer: Box::new(informer.clone()),
-            wait: informer.wait_for_sync(),
-            run: (!shut_down).then_some(run),
-        });
-        (informer, comparable)
+        self.inner.places.get_or_make(&key, fill)
     }
 
     fn make<K>(
@@ -343,14 +278,15 @@ impl SharedInformerFactory {
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
+        let inner = &self.inner;
         let source = |namespace: Option<&String>| {
-            let mut source = ListWatch::<K>::with_type(self.inner.client.clone(), &dyntype)
+            let mut source = ListWatch::<K>::with_type(inner.client.clone(), &dyntype)
                 .labels(&scope.labels)
                 .fields(scope.fields.clone());
             if let Some(namespace) = namespace {
                 source = source.namespace(namespace);
             }
-            match self.inner.tweak.clone() {
+            match inner.tweak.clone() {
                 Some(tweak) => source.tweak_list_options(move |options| tweak(options)),
                 None => source,
             }
@@ -360,103 +296,59 @@ impl SharedInformerFactory {
         let others: Vec<_> = namespaces
             .map(|namespace| source(Some(namespace)))
             .collect();
+        let resync = options.resync.unwrap_or(inner.defaults.resync::<K>());
         let mut builder = SharedInformer::<K>::builder_with_type(first, dyntype)
             .name(name)
-            .resync(options.resync.unwrap_or(self.inner.default_resync));
+            .resync(resync);
         for other in others {
             builder = builder.source(other);
         }
         if options.queue == QueueKind::DeltaFifo {
             builder = builder.queue(DeltaFifo::new());
         }
-        if let Some(transform) = options.transform {
+        if let Some(transform) = inner.defaults.transform(options.transform) {
             builder = builder.try_transform(move |object| transform(object));
         }
-        if let Some(seed) = self.inner.seed {
+        if let Some(detector) = options.mutation_detector {
+            builder = builder.mutation_detector(detector());
+        }
+        if let Some(seed) = inner.seed {
             builder = builder.rng_seed(seed);
         }
         builder.build()
     }
 }
 
-async fn run_until<K>(controller: Controller<K>, stop: watch::Receiver<bool>)
+fn key<K: Resource + 'static>(dyntype: &K::DynamicType, scope: Scope) -> Key {
+    Key {
+        kind: TypeId::of::<K>(),
+        api_version_kind: format!("{}/{}", K::api_version(dyntype), K::kind(dyntype)),
+        scope,
+    }
+}
+
+/// None of them for a type that is known to be in no namespace.
+fn namespaces_of<K: Resource + 'static>(namespaces: &[String]) -> &[String] {
+    let is_cluster_scoped = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
+    if is_cluster_scoped { &[] } else { namespaces }
+}
+
+/// Runs an informer until it is told to stop.
+fn run<K>(controller: Controller<K>) -> Run
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    let mut told = stop.clone();
-    let stopped = async move {
-        // An error says that the factory is gone, which ends its informers too.
-        let _ = told.wait_for(|stop| *stop).await;
-    };
-    controller.run(stopped).await;
-    // Held until here: the shutdown waits for it.
-    drop(stop);
-}
-
-/// Waits for several informers, of any types and factories, to have synced; resolves when awaited.
-///
-/// # Cancel safety
-/// Dropping it loses nothing.
-#[must_use = "nothing waits until this is awaited"]
-#[derive(Debug)]
-pub struct WaitForCacheSync(Vec<WaitForSync>);
-
-/// Waits for these; see [`SharedInformer::wait_for_sync`].
-#[doc(alias = "WaitForNamedCacheSync")]
-pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> WaitForCacheSync {
-    WaitForCacheSync(waits.into_iter().collect())
-}
-
-impl WaitForCacheSync {
-    /// Gives up after so long.
-    pub fn deadline(self, deadline: Duration) -> Self {
-        Self(
-            self.0
-                .into_iter()
-                .map(|wait| wait.deadline(deadline))
-                .collect(),
-        )
-    }
-
-    /// Gives up on an informer at the first error that trying again does not change.
-    pub fn fail_fast(self) -> Self {
-        Self(self.0.into_iter().map(WaitForSync::fail_fast).collect())
-    }
-}
-
-/// Some informers have not synced; names each, and why.
-#[derive(Clone, Debug)]
-pub struct CacheSyncError {
-    /// One per informer that has not.
-    pub unsynced: Vec<SyncError>,
-}
-
-impl fmt::Display for CacheSyncError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, error) in self.unsynced.iter().enumerate() {
-            let separator = if n == 0 { "" } else { "\n" };
-            write!(f, "{separator}{error}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for CacheSyncError {}
-
-impl IntoFuture for WaitForCacheSync {
-    type Output = Result<(), CacheSyncError>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
+    Box::new(|stop| {
         Box::pin(async move {
-            let results = join_all(self.0.into_iter().map(IntoFuture::into_future)).await;
-            let unsynced: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-            if unsynced.is_empty() {
-                Ok(())
-            } else {
-                Err(CacheSyncError { unsynced })
-            }
+            let mut told = stop.clone();
+            let stopped = async move {
+                // An error says that the factory is gone, which ends its informers too.
+                let _ = told.wait_for(|stop| *stop).await;
+            };
+            controller.run(stopped).await;
+            // Held until here: the shutdown waits for it.
+            drop(stop);
         })
-    }
+    })
 }

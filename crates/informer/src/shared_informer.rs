@@ -266,6 +266,11 @@ impl<K> SharedInformer<K> {
         &self.shared.name
     }
 
+    /// Whether two handles are of the very same informer.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// The kind of the objects.
     pub fn kind(&self) -> &str {
         &self.shared.kind

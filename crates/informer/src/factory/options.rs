@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{decode::Transform, selector::Selector};
+use crate::{decode::Transform, mutation_detector::MutationDetector, selector::Selector};
 
 /// Which queue an informer works with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct InformerOptions<K> {
     pub(super) resync: Option<Duration>,
     pub(super) queue: QueueKind,
     pub(super) transform: Option<Transform<K>>,
+    /// Not every type has one.
+    pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
@@ -46,6 +48,7 @@ impl<K> Clone for InformerOptions<K> {
             resync: self.resync,
             queue: self.queue,
             transform: self.transform.clone(),
+            mutation_detector: self.mutation_detector,
         }
     }
 }
@@ -66,6 +69,7 @@ impl<K> InformerOptions<K> {
             resync: None,
             queue: QueueKind::default(),
             transform: None,
+            mutation_detector: None,
         }
     }
 
@@ -108,6 +112,16 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Looks for objects that are changed in the cache; see
+    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) of the shared informer.
+    pub fn detect_mutations(mut self) -> Self
+    where
+        K: Clone + PartialEq,
+    {
+        self.mutation_detector = Some(MutationDetector::new);
+        self
+    }
+
     pub(super) fn scope(&self, default_namespaces: &[String]) -> Scope {
         let mut namespaces = self
             .namespaces
@@ -130,6 +144,8 @@ impl<K> InformerOptions<K> {
                 .transform
                 .as_ref()
                 .map(|transform| Arc::as_ptr(transform).addr()),
+            detects_mutations: self.mutation_detector.is_some(),
+            constructed: false,
         }
     }
 }
@@ -144,25 +160,40 @@ pub(super) struct Scope {
 }
 
 /// The options that must be the same for everybody who shares an informer.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Comparable {
     resync: Option<Duration>,
     queue: QueueKind,
     /// Closures can't be compared; the same one is at the same address.
     transform: Option<usize>,
+    detects_mutations: bool,
+    /// Made by the user's own constructor or another factory, with options that nobody knows here.
+    constructed: bool,
 }
 
 impl Comparable {
+    pub(super) fn constructed() -> Self {
+        Self {
+            constructed: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
-        if self == has {
+        let wants_nothing = *self == Self::default();
+        if self == has || (has.constructed && wants_nothing) {
             return Ok(());
         }
-        let option = if self.resync != has.resync {
+        let option = if has.constructed {
+            "constructor"
+        } else if self.resync != has.resync {
             "resync period"
         } else if self.queue != has.queue {
             "queue"
-        } else {
+        } else if self.transform != has.transform {
             "transform"
+        } else {
+            "mutation detector"
         };
         Err(OptionsConflict {
             kind: kind.to_owned(),

@@ -1,5 +1,8 @@
 //! The factory: one informer per kind and scope.
 
+mod defaults;
+mod places;
+
 use std::{
     sync::{
         Arc,
@@ -15,6 +18,7 @@ use kube_informer::{
     factory::{QueueKind, wait_for_cache_sync},
 };
 use kube_informer_apiserver::{Match, Server};
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod, requests};

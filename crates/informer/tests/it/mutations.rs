@@ -5,7 +5,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use k8s_openapi::NamespaceResourceScope;
 use kube_core::{ObjectMeta, Resource};
 use kube_informer::{
-    SharedInformer, client::ListWatch, informer::Informer, reflector, shared_informer::Builder,
+    InformerOptions, SharedInformer, SharedInformerFactory, client::ListWatch, informer::Informer,
+    reflector, shared_informer::Builder,
 };
 use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
@@ -258,6 +259,27 @@ async fn unless_asked_for_nothing_is_copied_and_nothing_reported() {
     sleep(5 * SECOND).await;
     assert_eq!(running.stop().await.status().get().mutated, 0);
     assert_eq!(take(&heard), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_a_factory_detects_mutations_if_its_options_say_so() {
+    let server = Server::builder().seed([map("a", "1")]).build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let detecting = || InformerOptions::<Noted>::new().detect_mutations();
+    let notes = factory.informer_with(detecting()).unwrap();
+    factory.informer_with(detecting()).unwrap();
+    let conflict = factory.informer_with(InformerOptions::<Noted>::new());
+    assert_eq!(
+        conflict.unwrap_err().to_string(),
+        "the informer of ConfigMap in this scope exists with another mutation detector"
+    );
+    factory.start();
+    notes.wait_for_sync().deadline(LONG).await.unwrap();
+    let name = "default/a".parse().unwrap();
+    let a = notes.indexer().get(&name).unwrap();
+    a.live().unwrap().note.lock().push('?');
+    factory.shutdown().await;
+    assert_eq!(notes.status().get().mutated, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,136 @@
+//! What a factory says of all its informers, or of those of a type, and what wins.
+
+use std::collections::BTreeMap;
+
+use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource, ResourceExt};
+use kube_informer::SharedInformer;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::*;
+
+/// When a handler has heard of everything again.
+type Resyncs = Arc<Mutex<Vec<Instant>>>;
+
+fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Resyncs {
+    let heard = Resyncs::default();
+    let note = Arc::clone(&heard);
+    informer
+        .on_update(move |_, _| note.lock().push(Instant::now()))
+        .register()
+        .unwrap();
+    heard
+}
+
+/// In seconds, if there was more than one.
+fn period(resyncs: &Resyncs) -> Option<u64> {
+    let resyncs = resyncs.lock();
+    let [.., last, next] = resyncs[..] else {
+        return None;
+    };
+    Some((next - last).as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_resync_period_is_the_options_or_the_types_or_the_factorys() {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
+    let server = Server::builder().seed([labelled("a", "web"), map]).build();
+    let secs = Duration::from_secs;
+    let factory = SharedInformerFactory::builder(server.client())
+        .default_resync(secs(600))
+        .resync_for::<Pod>(secs(60))
+        .resync_for::<Pod>(secs(300))
+        .resync_for::<PartialObjectMeta<Pod>>(Duration::ZERO)
+        .build();
+    let of_all = factory.informer::<ConfigMap>();
+    let of_type = factory.informer::<Pod>();
+    let none_of_type = factory.informer::<PartialObjectMeta<Pod>>();
+    let labels = || InformerOptions::<Pod>::new().labels("app=web".parse().unwrap());
+    let own = factory.informer_with(labels().resync(secs(900))).unwrap();
+    let none = InformerOptions::<Pod>::new().fields("metadata.name=a");
+    let none = factory.informer_with(none.resync(Duration::ZERO)).unwrap();
+    let (of_all, none_of_type) = (resyncs_of(&of_all), resyncs_of(&none_of_type));
+    let [of_type, own, none] = [of_type, own, none].map(|pods| resyncs_of(&pods));
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    sleep(LONG).await;
+    assert_eq!(period(&of_all), Some(600));
+    assert_eq!(period(&of_type), Some(300), "the later call holds");
+    assert_eq!(period(&none_of_type), None);
+    assert_eq!(period(&own), Some(900));
+    assert_eq!(period(&none), None);
+    factory.shutdown().await;
+}
+
+fn trail(annotations: &BTreeMap<String, String>) -> &str {
+    annotations.get("trail").map_or("", String::as_str)
+}
+
+/// Notes in the object that a transform was here.
+fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
+    annotations
+        .entry("trail".to_owned())
+        .or_default()
+        .push_str(who);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else_the_types() {
+    let server = Server::builder().seed([labelled("a", "web")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .transform_metadata(|metadata| {
+            note(metadata.annotations.get_or_insert_default(), "metadata,");
+        })
+        .transform_for::<Pod>(|pod| {
+            note(pod.annotations_mut(), "type,");
+            pod.spec = None;
+        })
+        .transform_for::<DynamicObject>(|object| note(object.annotations_mut(), "dynamic,"))
+        .build();
+    let of_type = factory.informer::<Pod>();
+    let own = InformerOptions::<Pod>::new()
+        .labels("app=web".parse().unwrap())
+        .transform(|pod| note(pod.annotations_mut(), "own,"));
+    let own = factory.informer_with(own).unwrap();
+    let names = factory.informer::<PartialObjectMeta<Pod>>();
+    let dynamic = factory.for_resource(&ApiResource::erase::<Pod>(&()));
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+
+    let name = "default/a".parse().unwrap();
+    let pod = of_type.indexer().get(&name).unwrap().get().unwrap();
+    assert_eq!(trail(pod.annotations()), "metadata,type,");
+    assert!(pod.spec.is_none());
+    let pod = own.indexer().get(&name).unwrap().get().unwrap();
+    assert_eq!(trail(pod.annotations()), "metadata,own,");
+    assert!(pod.spec.is_some(), "the type's is left out");
+    let pod = names.indexer().get(&name).unwrap().get().unwrap();
+    assert_eq!(trail(pod.annotations()), "metadata,");
+    let pod = dynamic.indexer().get(&name).unwrap().get().unwrap();
+    assert_eq!(trail(pod.annotations()), "metadata,dynamic,");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_object_is() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .transform_metadata(|metadata| *metadata = kube_core::ObjectMeta::default())
+        .build();
+    let pods = factory.informer::<Pod>();
+    let trace = Trace::default();
+    trace.listen(&pods);
+    factory.start();
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    server.update(labelled("a", "web")).unwrap();
+    let reached = pods.wait_for_revision(server.revision(), LONG);
+    reached.await.unwrap();
+    pods.handlers_idle().await;
+    assert_eq!(
+        trace.take(),
+        "add default/a@1 (initial)\nsynced\nupdate default/a@1 → 2\n"
+    );
+    let pod = pods.indexer().list()[0].get().unwrap();
+    assert_eq!(pod.metadata, kube_core::ObjectMeta::default());
+    factory.shutdown().await;
+}

@@ -100,7 +100,7 @@ async fn custom_resource() -> anyhow::Result<()> {
         .namespaces(["default"])
         .build();
     let typed = factory.informer::<Widget>();
-    let dynamic = factory.for_resource(&resource);
+    let dynamic = factory.for_resource(&resource)?;
     let metadata = factory.informer::<PartialObjectMeta<Widget>>();
     factory.start();
     let synced = factory.wait_for_cache_sync();

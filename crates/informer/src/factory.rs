@@ -3,12 +3,16 @@
 mod builder;
 mod cache_sync;
 mod defaults;
+mod discovery;
+mod kind;
 mod options;
 mod places;
 
 pub use self::{
     builder::FactoryBuilder,
     cache_sync::{CacheSyncError, WaitForCacheSync, wait_for_cache_sync},
+    discovery::{DiscoverError, Discovered},
+    kind::{KindError, KindRef},
     options::{InformerOptions, OptionsConflict, QueueKind},
 };
 
@@ -16,7 +20,7 @@ use std::{any::TypeId, fmt, panic::Location, sync::Arc, time::Duration};
 
 use k8s_openapi::ClusterResourceScope;
 use kube_client::Client;
-use kube_core::{ApiResource, DynamicObject, Resource};
+use kube_core::{DynamicObject, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
@@ -141,14 +145,32 @@ impl SharedInformerFactory {
         Ok(informer)
     }
 
-    /// The informer of a kind that is known at run time only. The factory's namespaces apply, for
-    /// nothing says whether the kind has any.
+    /// The informer of a kind that is known at run time only. Must be called inside a Tokio runtime.
+    ///
+    /// The factory's namespaces apply, unless the kind comes from
+    /// [discovery](SharedInformerFactory::discover) and has none. Of a kind that the server does not
+    /// know, waiting for the sync says so, with
+    /// [`fail_fast`](crate::status::WaitForSync::fail_fast) at once.
+    ///
+    /// # Errors
+    /// A name of the kind is missing or can't stand in a URL, or discovery says that the server does
+    /// not list and watch it.
     #[track_caller]
     #[doc(alias = "ForResource")]
-    pub fn for_resource(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
-        let (options, namespaces) = (InformerOptions::new(), &self.inner.namespaces);
-        self.get_or_make(resource.clone(), options, namespaces, Location::caller())
-            .0
+    pub fn for_resource(
+        &self,
+        kind: &(impl KindRef + ?Sized),
+    ) -> Result<SharedInformer<DynamicObject>, KindError> {
+        kind::check(kind)?;
+        let namespaces = match kind.is_namespaced() {
+            Some(false) => &[],
+            _ => self.inner.namespaces.as_slice(),
+        };
+        let resource = kind.api_resource().clone();
+        let options = InformerOptions::new();
+        Ok(self
+            .get_or_make(resource, options, namespaces, Location::caller())
+            .0)
     }
 
     /// Reads from the cache of a kind; asks for its informer.
@@ -207,6 +229,38 @@ impl SharedInformerFactory {
         adopted.then_some(()).ok_or(PlaceTaken { kind })
     }
 
+    /// What the server knows under one of the names that `kubectl` takes: `pods`, `pod`, `Pod`, `po`,
+    /// `deployments.apps`, `deployments.v1.apps`; in any case. Without a group the core group comes
+    /// first, then the others in the server's order; without a version, the one its group prefers. A
+    /// short name counts if nothing is called so in full.
+    ///
+    /// It takes one request if the name says its group, or is a full name of the core group, and two
+    /// otherwise. Nothing is kept: a definition that was added since is found.
+    ///
+    /// # Errors
+    /// The server knows no such kind, or can't be asked: it does not answer, within a minute at the
+    /// latest, or it is older than aggregated discovery (Kubernetes 1.27).
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the request.
+    #[doc(alias = "RESTMapper")]
+    pub async fn discover(&self, name: &str) -> Result<Discovered, DiscoverError> {
+        discovery::discover(&self.inner.client, name).await
+    }
+
+    /// Every kind that the server knows, in the version its group prefers, in the server's order; two
+    /// requests. Some can only be created, see [`Discovered::serves`].
+    ///
+    /// # Errors
+    /// The server can't be asked, as for [`SharedInformerFactory::discover`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the request.
+    #[doc(alias = "ServerPreferredResources")]
+    pub async fn discover_all(&self) -> Result<Vec<Discovered>, DiscoverError> {
+        discovery::discover_all(&self.inner.client).await
+    }
+
     /// Runs every informer that is not running yet. To be called again after new ones have been asked
     /// for; does nothing after the shutdown. Must be called inside a Tokio runtime.
     pub fn start(&self) {
@@ -256,7 +310,8 @@ impl SharedInformerFactory {
         let key = key::<K>(&dyntype, options.scope(namespaces_of::<K>(namespaces)));
         let fill = || {
             let comparable = options.comparable();
-            let name = format!("{} ({place})", K::plural(&dyntype));
+            let plural = kind::qualified(&K::plural(&dyntype), &K::group(&dyntype));
+            let name = format!("{plural} ({place})");
             let (informer, controller) = self.make(dyntype, options, &key.scope, name);
             Made {
                 informer,

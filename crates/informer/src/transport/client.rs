@@ -269,7 +269,7 @@ impl<K: 'static> fmt::Debug for ListWatch<K> {
 
 /// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
 /// the cause is looked for down the chain.
-fn classify(error: kube_client::Error) -> Error {
+pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();
         return Error::from_status_body(status.code, &body);

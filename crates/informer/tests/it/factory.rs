@@ -1,6 +1,7 @@
 //! The factory: one informer per kind and scope.
 
 mod defaults;
+mod kinds;
 mod places;
 
 use std::{

@@ -28,7 +28,9 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
     let names = factory.informer::<PartialObjectMeta<Pod>>();
     let nodes = factory.informer::<Node>();
     let gvk = GroupVersionKind::gvk("example.com", "v1", "Widget");
-    let widgets = factory.for_resource(&ApiResource::from_gvk_with_plural(&gvk, "widgets"));
+    let widgets = factory
+        .for_resource(&ApiResource::from_gvk_with_plural(&gvk, "widgets"))
+        .unwrap();
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
 
@@ -158,7 +160,7 @@ async fn a_kind_that_the_server_does_not_know_is_said_so_at_once() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client()).build();
     let gvk = GroupVersionKind::gvk("example.com", "v1", "Nothing");
-    let nothings = factory.for_resource(&ApiResource::from_gvk(&gvk));
+    let nothings = factory.for_resource(&ApiResource::from_gvk(&gvk)).unwrap();
     factory.start();
     let error = nothings.wait_for_sync().fail_fast().await.unwrap_err();
     assert_eq!(error.failure, SyncFailure::Refused);

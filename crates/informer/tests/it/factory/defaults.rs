@@ -93,7 +93,9 @@ async fn the_metadatas_transform_comes_first_everywhere_then_the_options_or_else
         .transform(|pod| note(pod.annotations_mut(), "own,"));
     let own = factory.informer_with(own).unwrap();
     let names = factory.informer::<PartialObjectMeta<Pod>>();
-    let dynamic = factory.for_resource(&ApiResource::erase::<Pod>(&()));
+    let dynamic = factory
+        .for_resource(&ApiResource::erase::<Pod>(&()))
+        .unwrap();
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
 

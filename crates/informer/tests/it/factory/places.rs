@@ -60,7 +60,7 @@ async fn threads_that_ask_at_the_same_moment_get_one_informer() {
                 .unwrap()
         });
         assert!(with.iter().all(|other| typed[0].is_same(other)));
-        let dynamic = at_once(|| factory.for_resource(&resource));
+        let dynamic = at_once(|| factory.for_resource(&resource).unwrap());
         assert!(dynamic.iter().all(|other| dynamic[0].is_same(other)));
         at_once(|| factory.lister::<ConfigMap>());
         let debug = format!("{factory:?}");
@@ -270,8 +270,9 @@ async fn one_wait_is_over_informers_of_several_types_and_factories() {
     let server = Server::builder().seed([pod("a")]).build();
     let (one, two) = (factory(&server), factory(&server));
     let pods: SharedInformer<Pod> = one.informer();
-    let maps: SharedInformer<DynamicObject> =
-        two.for_resource(&ApiResource::erase::<ConfigMap>(&()));
+    let maps: SharedInformer<DynamicObject> = two
+        .for_resource(&ApiResource::erase::<ConfigMap>(&()))
+        .unwrap();
     let (alone, controller) = own(server.client(), Duration::ZERO);
     let waits = || {
         wait_for_cache_sync([

@@ -1,0 +1,252 @@
+//! What the server calls a kind, by any of the names that people use.
+//!
+//! Asked are the aggregated documents of the server, which say everything in two answers: `/api`, of
+//! the core group, and `/apis`, of all others. Only those that a name can stand in are asked for, and
+//! nothing is kept.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use kube_client::Client;
+use kube_core::{
+    ApiResource, GroupVersionKind,
+    discovery::v2::{ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscovery, APIResourceDiscovery},
+};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::kind::qualified;
+use crate::transport::{self, Class, client::classify};
+
+/// The API server itself ends every request but a watch after a minute (`--request-timeout`).
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the server calls its core group.
+const CORE: &str = "/api";
+
+/// All other groups.
+const GROUPS: &str = "/apis";
+
+/// What the server says of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Discovered {
+    /// Its names, in the version that was asked for or else the one its group prefers.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it, such as `list` and `watch`.
+    pub verbs: Vec<String>,
+    /// The lower-case singular, such as `pod`.
+    pub singular: String,
+    /// What people type instead, such as `po`.
+    pub short_names: Vec<String>,
+}
+
+impl Discovered {
+    /// Whether the server does this with the kind itself (not with what is below it).
+    pub fn serves(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|served| served == verb)
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        [&self.resource.plural, &self.singular, &self.resource.kind]
+            .into_iter()
+            .any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn is_short(&self, name: &str) -> bool {
+        let mut short_names = self.short_names.iter();
+        short_names.any(|own| own.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Why the server's name of a kind is not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// The server knows no such kind.
+    #[error("the server knows no kind called {name:?}{}", doubts(.stale))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The groups, with their versions, of which the server has no current knowledge, because
+        /// whoever serves them does not answer it. The kind may be one of theirs.
+        stale: Vec<String>,
+    },
+    /// The server could not be asked, or its answer is none.
+    #[error("can't ask the server for its kinds")]
+    Server(#[source] transport::Error),
+}
+
+fn doubts(stale: &[String]) -> String {
+    match stale {
+        [] => String::new(),
+        stale => format!(" (it can't say what is in {})", stale.join(", ")),
+    }
+}
+
+/// The kind of this name; see [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover).
+pub(super) async fn discover(client: &Client, name: &str) -> Result<Discovered, DiscoverError> {
+    let wanted = Wanted::all(name);
+    let mut served = Catalogue::default();
+    for (path, is_core) in [(CORE, true), (GROUPS, false)] {
+        let may_be_there = |wanted: &Wanted<'_>| {
+            let is_core_group = wanted.group.map(str::is_empty);
+            is_core_group.is_none_or(|of_core| of_core == is_core)
+        };
+        if !wanted.iter().any(may_be_there) {
+            continue;
+        }
+        served.read(client, path).await?;
+        // The core group comes first whatever the others have; a short name stands behind any name.
+        if let Some(found) = served.find(&wanted, Discovered::is_named) {
+            return Ok(found);
+        }
+    }
+    let found = served.find(&wanted, Discovered::is_short);
+    found.ok_or_else(|| DiscoverError::Unknown {
+        name: name.to_owned(),
+        stale: served.stale,
+    })
+}
+
+/// Every kind, in the version that its group prefers, in the server's order.
+pub(super) async fn discover_all(client: &Client) -> Result<Vec<Discovered>, DiscoverError> {
+    let mut served = Catalogue::default();
+    served.read(client, CORE).await?;
+    served.read(client, GROUPS).await?;
+    let mut seen = BTreeSet::new();
+    let mut kinds = served.kinds;
+    kinds.retain(|Discovered { resource, .. }| {
+        seen.insert((resource.group.clone(), resource.plural.clone()))
+    });
+    Ok(kinds)
+}
+
+/// One way to read a name.
+struct Wanted<'a> {
+    resource: &'a str,
+    version: Option<&'a str>,
+    group: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// `pods`, `deployments.apps`, `deployments.v1.apps`, `pods.v1.` (the core group); what stands
+    /// behind the first dot is read as version and group first, and then as a group. Nothing has no
+    /// name.
+    fn all(name: &'a str) -> Vec<Self> {
+        if name.is_empty() || name.starts_with('.') {
+            return Vec::new();
+        }
+        let Some((resource, rest)) = name.split_once('.') else {
+            return vec![Self {
+                resource: name,
+                version: None,
+                group: None,
+            }];
+        };
+        let versioned = rest.split_once('.').map(|(version, group)| Self {
+            resource,
+            version: Some(version),
+            group: Some(group),
+        });
+        let grouped = Self {
+            resource,
+            version: None,
+            group: Some(rest),
+        };
+        versioned.into_iter().chain([grouped]).collect()
+    }
+
+    fn allows(&self, ApiResource { group, version, .. }: &ApiResource) -> bool {
+        self.version.is_none_or(|wanted| wanted == version)
+            && self.group.is_none_or(|wanted| wanted == group)
+    }
+}
+
+/// What the server serves: groups in its order, in each the preferred version first.
+#[derive(Default)]
+struct Catalogue {
+    kinds: Vec<Discovered>,
+    stale: Vec<String>,
+}
+
+/// Whatever a server answers with; only one that knows the aggregated form says so in `kind`.
+#[derive(Deserialize)]
+struct Document {
+    kind: String,
+    #[serde(default)]
+    items: Vec<APIGroupDiscovery>,
+}
+
+impl Catalogue {
+    async fn read(&mut self, client: &Client, path: &str) -> Result<(), DiscoverError> {
+        let body = fetch(client, path).await.map_err(DiscoverError::Server)?;
+        self.add(&body).map_err(DiscoverError::Server)
+    }
+
+    fn add(&mut self, body: &str) -> Result<(), transport::Error> {
+        let protocol = |what| transport::Error::new(Class::Protocol, what);
+        let document: Document = serde_json::from_str(body)
+            .map_err(|_| protocol("the answer to discovery is no discovery document"))?;
+        if document.kind != "APIGroupDiscoveryList" {
+            return Err(protocol(
+                "the server has no aggregated discovery (Kubernetes has it since 1.27)",
+            ));
+        }
+        for group in document.items {
+            let name = group.metadata.and_then(|metadata| metadata.name);
+            let name = name.unwrap_or_default();
+            for served in group.versions {
+                let version = served.version.unwrap_or_default();
+                if served.freshness.as_deref() == Some("Stale") {
+                    self.stale.push(qualified(&version, &name));
+                }
+                let kinds = served.resources.into_iter();
+                let kinds = kinds.filter_map(|kind| discovered(&name, &version, kind));
+                self.kinds.extend(kinds);
+            }
+        }
+        Ok(())
+    }
+
+    fn find(
+        &self,
+        wanted: &[Wanted<'_>],
+        matches: fn(&Discovered, &str) -> bool,
+    ) -> Option<Discovered> {
+        let found = wanted.iter().find_map(|wanted| {
+            let mut kinds = self.kinds.iter();
+            kinds.find(|kind| wanted.allows(&kind.resource) && matches(kind, wanted.resource))
+        });
+        found.cloned()
+    }
+}
+
+/// `None` for one whose names the server keeps to itself.
+fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
+    let (plural, kind) = (served.resource?, served.response_kind?.kind?);
+    let gvk = GroupVersionKind::gvk(group, version, &kind);
+    Some(Discovered {
+        resource: ApiResource::from_gvk_with_plural(&gvk, &plural),
+        namespaced: served.scope.as_deref() == Some("Namespaced"),
+        verbs: served.verbs,
+        singular: served.singular_resource.unwrap_or_default(),
+        short_names: served.short_names,
+    })
+}
+
+async fn fetch(client: &Client, path: &str) -> Result<String, transport::Error> {
+    let request = http::Request::get(path)
+        .header(http::header::ACCEPT, ACCEPT_AGGREGATED_DISCOVERY_V2)
+        .body(Vec::new())
+        .map_err(|error| {
+            transport::Error::new(Class::Invalid, "no such request").with_source(error)
+        })?;
+    let answer = timeout(PATIENCE, client.request_text(request)).await;
+    let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
+    answer.map_err(late)?.map_err(classify)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Reading names and documents, without a server.
+
+use super::*;
+
+/// Two groups with a kind of the same name, one of them in two versions, and one that is stale.
+const DOCUMENT: &str = r#"{
+  "kind": "APIGroupDiscoveryList",
+  "items": [
+    {"metadata": {"name": "v1.example.com"}, "versions": [
+      {"version": "v2", "resources": [
+        {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Namespaced", "singularResource": "widget", "verbs": ["list", "watch"], "shortNames": ["wi"]}
+      ]},
+      {"version": "v1", "resources": [
+        {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Namespaced", "singularResource": "widget", "verbs": ["list"]},
+        {"resource": "gears", "responseKind": {"kind": "CogWheel"}, "scope": "Cluster", "verbs": ["get"]},
+        {"resource": "nameless"}
+      ]}
+    ]},
+    {"metadata": {"name": "example.com"}, "versions": [
+      {"version": "v1", "resources": [
+        {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster", "verbs": ["create"]},
+        {"resource": "wi", "responseKind": {"kind": "Wi"}, "scope": "Cluster"}
+      ]}
+    ]},
+    {"metadata": {"name": "metrics.k8s.io"}, "versions": [
+      {"version": "v1beta1", "freshness": "Stale"}
+    ]}
+  ]
+}"#;
+
+fn look_up(name: &str) -> Option<String> {
+    let mut catalogue = Catalogue::default();
+    catalogue.add(DOCUMENT).unwrap();
+    let wanted = Wanted::all(name);
+    let found = catalogue
+        .find(&wanted, Discovered::is_named)
+        .or_else(|| catalogue.find(&wanted, Discovered::is_short))?;
+    let ApiResource {
+        api_version, kind, ..
+    } = found.resource;
+    let scope = if found.namespaced { "" } else { " (cluster)" };
+    Some(format!("{api_version} {kind}{scope}"))
+}
+
+#[test]
+fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
+    for (name, found) in [
+        ("widgets", "v1.example.com/v2 Widget"),
+        ("WIDGET", "v1.example.com/v2 Widget"),
+        ("CogWheel", "v1.example.com/v1 CogWheel (cluster)"),
+        // A group whose name begins like a version: read as a version first.
+        ("widgets.v1.example.com", "example.com/v1 Widget (cluster)"),
+        ("widgets.v2.v1.example.com", "v1.example.com/v2 Widget"),
+        ("widgets.v1.v1.example.com", "v1.example.com/v1 Widget"),
+        (
+            "gears.v1.example.com",
+            "v1.example.com/v1 CogWheel (cluster)",
+        ),
+        ("widgets.example.com", "example.com/v1 Widget (cluster)"),
+        // A full name, though it comes later, wins over a short one.
+        ("wi", "example.com/v1 Wi (cluster)"),
+        ("wi.v1.example.com", "example.com/v1 Wi (cluster)"),
+        ("wi.v2.v1.example.com", "v1.example.com/v2 Widget"),
+    ] {
+        assert_eq!(look_up(name).as_deref(), Some(found), "{name}");
+    }
+    for name in [
+        "",
+        ".",
+        "nameless",
+        "widgets.com",
+        "widgets.v3.example.com",
+        "widgets.",
+    ] {
+        assert_eq!(look_up(name), None, "{name}");
+    }
+}
+
+#[test]
+fn a_group_of_which_the_server_knows_nothing_current_is_named() {
+    let mut catalogue = Catalogue::default();
+    catalogue.add(DOCUMENT).unwrap();
+    let error = DiscoverError::Unknown {
+        name: "nodemetrics".to_owned(),
+        stale: catalogue.stale,
+    };
+    assert_eq!(
+        error.to_string(),
+        r#"the server knows no kind called "nodemetrics" (it can't say what is in v1beta1.metrics.k8s.io)"#
+    );
+}
+
+#[test]
+fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
+    let add = |body: &str| Catalogue::default().add(body).unwrap_err().to_string();
+    let plain = r#"{"kind": "APIGroupList", "groups": []}"#;
+    let old = "the server has no aggregated discovery (Kubernetes has it since 1.27)";
+    assert_eq!(add(plain), old);
+    let nonsense = "the answer to discovery is no discovery document";
+    for body in ["", "<html>", "[]", r#"{"items": []}"#] {
+        assert_eq!(add(body), nonsense, "{body}");
+    }
+}

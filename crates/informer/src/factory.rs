@@ -237,6 +237,15 @@ impl SharedInformerFactory {
     /// It takes one request if the name says its group, or is a full name of the core group, and two
     /// otherwise. Nothing is kept: a definition that was added since is found.
     ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     factory: kube_informer::SharedInformerFactory,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let kind = factory.discover("widgets.example.com").await?;
+    /// let widgets = factory.for_resource(&kind)?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// The server knows no such kind, or can't be asked: it does not answer, within a minute at the
     /// latest, or it is older than aggregated discovery (Kubernetes 1.27).

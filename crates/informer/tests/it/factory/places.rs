@@ -54,17 +54,14 @@ async fn threads_that_ask_at_the_same_moment_get_one_informer() {
         let resource = ApiResource::erase::<Node>(&());
         let typed = at_once(|| factory.informer::<Pod>());
         assert!(typed.iter().all(|other| typed[0].is_same(other)));
-        let with = at_once(|| {
-            factory
-                .informer_with(InformerOptions::<Pod>::new())
-                .unwrap()
-        });
-        assert!(with.iter().all(|other| typed[0].is_same(other)));
+        let web = || InformerOptions::<Pod>::new().labels("app=web".parse().unwrap());
+        let selecting = at_once(|| factory.informer_with(web()).unwrap());
+        assert!(selecting.iter().all(|other| selecting[0].is_same(other)));
         let dynamic = at_once(|| factory.for_resource(&resource).unwrap());
         assert!(dynamic.iter().all(|other| dynamic[0].is_same(other)));
         at_once(|| factory.lister::<ConfigMap>());
         let debug = format!("{factory:?}");
-        assert_eq!(debug, "SharedInformerFactory { informers: 3, .. }");
+        assert_eq!(debug, "SharedInformerFactory { informers: 4, .. }");
         factory.shutdown().await;
     }
 }

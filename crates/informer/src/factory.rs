@@ -16,7 +16,7 @@ pub use self::{
     options::{InformerOptions, OptionsConflict, QueueKind},
 };
 
-use std::{any::TypeId, fmt, panic::Location, sync::Arc, time::Duration};
+use std::{any::TypeId, borrow::Cow, fmt, panic::Location, sync::Arc, time::Duration};
 
 use k8s_openapi::ClusterResourceScope;
 use kube_client::Client;
@@ -386,7 +386,12 @@ impl SharedInformerFactory {
 fn key<K: Resource + 'static>(dyntype: &K::DynamicType, scope: Scope) -> Key {
     Key {
         kind: TypeId::of::<K>(),
-        api_version_kind: format!("{}/{}", K::api_version(dyntype), K::kind(dyntype)),
+        names: [
+            K::api_version(dyntype),
+            K::kind(dyntype),
+            K::plural(dyntype),
+        ]
+        .map(Cow::into_owned),
         scope,
     }
 }

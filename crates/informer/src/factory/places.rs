@@ -15,12 +15,13 @@ use tokio::{sync::watch, task::JoinSet};
 use super::options::{Comparable, Scope};
 use crate::{shared_informer::SharedInformer, status::WaitForSync};
 
-/// What makes two informers the same: the type (which says the representation), the kind for types
-/// that have many, and the scope.
+/// What makes two informers the same: the type (which says the representation), the names of the kind
+/// for types that have many, and the scope.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) kind: TypeId,
-    pub(super) api_version_kind: String,
+    /// API version, kind and plural, for one of them alone may be a wrong guess.
+    pub(super) names: [String; 3],
     pub(super) scope: Scope,
 }
 

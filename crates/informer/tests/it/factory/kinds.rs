@@ -92,6 +92,20 @@ async fn waiting_for_a_kind_that_the_server_does_not_know_fails_fast_and_names_i
     factory.shutdown().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_plural_that_was_guessed_wrong_does_not_take_the_place_of_the_right_one() {
+    let server = server();
+    let factory = factory(&server);
+    let gvk = GroupVersionKind::gvk("example.com", "v1", "Widget");
+    let named = |plural| ApiResource::from_gvk_with_plural(&gvk, plural);
+    let wrong = factory.for_resource(&named("widgetes")).unwrap();
+    let right = factory.for_resource(&named("widgets")).unwrap();
+    factory.start();
+    right.wait_for_sync().deadline(LONG).await.unwrap();
+    assert!(wrong.wait_for_sync().fail_fast().await.is_err());
+    factory.shutdown().await;
+}
+
 fn names(found: &Discovered) -> String {
     let resource = &found.resource;
     let scope = if found.namespaced { "" } else { " (cluster)" };

@@ -65,7 +65,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     let names = factory.informer::<PartialObjectMeta<Secret>>();
     let kind = GroupVersionKind::gvk("", "v1", "Secret");
     let resource = ApiResource::from_gvk_with_plural(&kind, "secrets");
-    let dynamic = factory.for_resource(&resource);
+    let dynamic = factory.for_resource(&resource)?;
     factory.start();
     let synced = factory.wait_for_cache_sync();
     synced.deadline(Duration::from_secs(30)).fail_fast().await?;

@@ -151,7 +151,7 @@ async fn a_hopeless_informer(client: Client, output: Transcript) -> anyhow::Resu
     let kind = GroupVersionKind::gvk("kube-informer.example.com", "v1", "Nonesuch");
     let resource = ApiResource::from_gvk_with_plural(&kind, "nonesuches");
     let factory = SharedInformerFactory::builder(client).build();
-    let nonesuches = factory.for_resource(&resource);
+    let nonesuches = factory.for_resource(&resource)?;
     factory.start();
     let synced = nonesuches.wait_for_sync().deadline(PATIENCE).fail_fast();
     let error = synced.await.err().context("an unknown kind has synced")?;

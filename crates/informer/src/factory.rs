@@ -319,8 +319,7 @@ impl SharedInformerFactory {
         let key = key::<K>(&dyntype, options.scope(namespaces_of::<K>(namespaces)));
         let fill = || {
             let comparable = options.comparable();
-            let plural = kind::qualified(&K::plural(&dyntype), &K::group(&dyntype));
-            let name = format!("{plural} ({place})");
+            let name = place.to_string();
             let (informer, controller) = self.make(dyntype, options, &key.scope, name);
             Made {
                 informer,
@@ -361,7 +360,10 @@ impl SharedInformerFactory {
             .map(|namespace| source(Some(namespace)))
             .collect();
         let resync = options.resync.unwrap_or(inner.defaults.resync::<K>());
-        let mut builder = SharedInformer::<K>::builder_with_type(first, dyntype)
+        let builder = SharedInformer::<K>::builder_with_type(first, dyntype);
+        let mut builder = inner
+            .defaults
+            .reflectors(&name, builder)
             .name(name)
             .resync(resync);
         for other in others {

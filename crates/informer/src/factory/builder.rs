@@ -7,7 +7,10 @@ use kube_core::{ObjectMeta, Resource};
 use tokio::sync::watch;
 
 use super::{Inner, SharedInformerFactory, defaults::Defaults, places::Places};
-use crate::transport::{ListOptions, client::TweakListOptions};
+use crate::{
+    reflector::{BackoffConfig, Error},
+    transport::{ListOptions, client::TweakListOptions},
+};
 
 /// Settles what all informers of a factory have in common.
 ///
@@ -96,6 +99,37 @@ impl FactoryBuilder {
         tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static,
     ) -> Self {
         self.tweak = Some(Arc::new(tweak));
+        self
+    }
+
+    /// Called with an informer's name and every failure of its lists and watches, and every object
+    /// that can't be kept. It must not block.
+    #[doc(alias = "SetWatchErrorHandler")]
+    pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
+        self.defaults.error_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Watches are asked to end after one to two times this, in whole seconds; never less than 5
+    /// minutes.
+    #[doc(alias = "MinWatchTimeout")]
+    pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
+        self.defaults.watch_timeout_min = timeout;
+        self
+    }
+
+    /// For so long, watches that the server ends with internal errors are opened again instead of
+    /// being listed after; see
+    /// [`ReflectorBuilder::internal_error_retry`](crate::reflector::ReflectorBuilder::internal_error_retry).
+    #[doc(alias = "MaxInternalErrorRetryDuration")]
+    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
+        self.defaults.internal_error_retry = budget;
+        self
+    }
+
+    /// The pauses after failures.
+    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
+        self.defaults.backoff = backoff;
         self
     }
 

@@ -9,7 +9,14 @@ use std::{
 
 use kube_core::{ObjectMeta, Resource};
 
-use crate::decode::Transform;
+use crate::{
+    decode::Transform,
+    reflector::{BackoffConfig, Error},
+    shared_informer,
+};
+
+/// Called with an informer's name and what went wrong in it.
+pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
@@ -20,6 +27,10 @@ pub(super) struct Defaults {
     metadata: Option<MetadataTransform>,
     /// Each is a `Transform<K>`, where `K` is the type of its key.
     transform_by_type: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
+    pub(super) error_handler: Option<FactoryErrorHandler>,
+    pub(super) watch_timeout_min: Duration,
+    pub(super) internal_error_retry: Duration,
+    pub(super) backoff: BackoffConfig,
 }
 
 impl Defaults {
@@ -51,6 +62,28 @@ impl Defaults {
     pub(super) fn resync<K: 'static>(&self) -> Duration {
         let of_type = self.resync_by_type.get(&TypeId::of::<K>());
         of_type.copied().unwrap_or(self.resync)
+    }
+
+    /// What is said of all reflectors, told to the builder of one informer.
+    pub(super) fn reflectors<K>(
+        &self,
+        name: &str,
+        builder: shared_informer::Builder<K>,
+    ) -> shared_informer::Builder<K>
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        let builder = builder
+            .watch_timeout_min(self.watch_timeout_min)
+            .internal_error_retry(self.internal_error_retry)
+            .backoff(self.backoff);
+        match self.error_handler.clone() {
+            Some(handler) => {
+                let name = name.to_owned();
+                builder.on_error(move |error| handler(&name, error))
+            }
+            None => builder,
+        }
     }
 
     /// What an informer does to its objects: the metadata's transform, then its own or else its

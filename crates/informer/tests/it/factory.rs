@@ -153,7 +153,7 @@ async fn waiting_names_every_informer_that_has_not_synced_and_why() {
     assert_eq!(error.unsynced.len(), 1);
     let text = error.to_string();
     assert!(
-        text.starts_with("pods (") && text.contains("has not synced within 30s"),
+        text.contains("factory.rs:") && text.contains(" (v1 Pod) has not synced within 30s: "),
         "{text}"
     );
     assert!(text.contains("last error: "), "{text}");

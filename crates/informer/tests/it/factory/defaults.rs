@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource, ResourceExt};
-use kube_informer::SharedInformer;
+use kube_informer::{SharedInformer, reflector::BackoffConfig};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -134,5 +134,45 @@ async fn a_metadata_transform_reaches_watch_events_and_can_not_change_who_an_obj
     );
     let pod = pods.indexer().list()[0].get().unwrap();
     assert_eq!(pod.metadata, kube_core::ObjectMeta::default());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
+    let secs = Duration::from_secs;
+    let server = Server::builder().seed([labelled("a", "web")]).build();
+    let internal = r#"{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError","message":"planted"}}"#;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&heard);
+    let factory = SharedInformerFactory::builder(server.client())
+        .on_error(move |informer, error| note.lock().push(format!("{informer}: {error}")))
+        .watch_timeout_min(secs(3600))
+        .internal_error_retry(secs(60))
+        .backoff(BackoffConfig {
+            initial: secs(100),
+            ..BackoffConfig::default()
+        })
+        .build();
+    factory.informer::<Pod>();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    sleep(secs(2)).await;
+    for _ in 0..2 {
+        server.faults().send_raw_to_watches(internal);
+        sleep(secs(1)).await;
+    }
+    let log = server.requests();
+    assert_eq!(log.lists("pods").len(), 1, "a budget for internal errors");
+    let watches = log.watches("pods");
+    assert_eq!(watches.len(), 2, "the third one waits for 100 s at least");
+    let first = watches.iter().next().unwrap();
+    let timeout = first.options.timeout_seconds.unwrap();
+    assert!((3600..=7200).contains(&timeout), "{timeout} s");
+    let heard = heard.lock().clone();
+    assert_eq!(heard.len(), 2);
+    assert!(
+        heard[0].contains("defaults.rs:") && heard[0].ends_with(": planted"),
+        "{heard:?}"
+    );
     factory.shutdown().await;
 }

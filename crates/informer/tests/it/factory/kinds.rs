@@ -83,7 +83,7 @@ async fn waiting_for_a_kind_that_the_server_does_not_know_fails_fast_and_names_i
     let error = factory.wait_for_cache_sync().fail_fast().await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("nothings.example.com (") && text.contains("can't sync"),
+        text.contains(" (example.com/v1 Nothing) can't sync: "),
         "{text}"
     );
     assert_eq!(error.unsynced.len(), 1, "{text}");

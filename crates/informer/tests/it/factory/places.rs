@@ -181,7 +181,7 @@ async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_st
         .unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("pods (") && text.ends_with("not synced, not started"),
+        text.contains(" (v1 Pod) has not") && text.ends_with("not synced, not started"),
         "{text}"
     );
 
@@ -280,11 +280,9 @@ async fn one_wait_is_over_informers_of_several_types_and_factories() {
     };
     one.start();
     let error = waits().deadline(MINUTE).await.unwrap_err();
-    let names: Vec<_> = error.unsynced.iter().map(|error| &*error.name).collect();
-    assert!(
-        matches!(names.as_slice(), [maps, "own"] if maps.starts_with("configmaps (")),
-        "{names:?}"
-    );
+    let unsynced = error.unsynced.iter();
+    let kinds: Vec<_> = unsynced.map(|error| &*error.expects).collect();
+    assert_eq!(kinds, ["v1 ConfigMap", "v1 Pod"]);
     two.start();
     let mut tasks = JoinSet::new();
     tasks.spawn(controller.run(std::future::pending()));

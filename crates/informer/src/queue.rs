@@ -222,3 +222,5 @@ impl Population {
 mod model;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod tests;

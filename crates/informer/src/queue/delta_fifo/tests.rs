@@ -1,5 +1,7 @@
 //! What goes into a `DeltaFifo`, and what comes out.
 
+mod first_lists;
+
 use expect_test::{Expect, expect};
 
 use super::DeltaFifo;

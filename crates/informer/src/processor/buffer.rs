@@ -108,7 +108,7 @@ impl<K> Buffer<K> {
         state.waiting.push_back(notification);
         state.pushed += 1;
         let depth = state.waiting.len();
-        let warn = depth > WARN_DEPTH && !std::mem::replace(&mut state.warned, depth > WARN_DEPTH);
+        let warn = depth > WARN_DEPTH && !std::mem::replace(&mut state.warned, true);
         drop(state);
         self.ready.notify_one();
         if warn {

@@ -3,6 +3,7 @@
 mod buffer;
 mod filter;
 mod listener;
+mod log;
 mod queues;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};

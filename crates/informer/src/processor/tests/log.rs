@@ -1,0 +1,129 @@
+//! What a log says of handlers that are slow or panic.
+
+use std::{io, sync::Arc, time::Duration};
+
+use expect_test::expect;
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tracing::subscriber::{DefaultGuard, set_default};
+
+use super::{added, buffer};
+use crate::{
+    event_handler::{Event, EventHandler},
+    processor::{EndGuard, ListenerBuffer, listen},
+};
+
+/// What this thread logs while the guard lives.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn begin() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let written = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_target(false)
+            .without_time()
+            .with_writer(move || written.clone())
+            .finish();
+        (log, set_default(subscriber))
+    }
+
+    fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_buffer_that_grows_is_warned_of_once_until_half_of_it_was_told() {
+    let (log, _guard) = Log::begin();
+    let (buffer, _) = buffer(ListenerBuffer::Grow);
+    let push = |count: usize| {
+        for _ in 0..count {
+            buffer.push(added("a", 1));
+        }
+        log.take()
+    };
+    let tell = |count: usize| {
+        for _ in 0..count {
+            buffer.next().now_or_never().unwrap();
+        }
+    };
+    let warning = " WARN a handler is slower than its events handler=test depth=1025\n";
+    assert_eq!(push(1024), "");
+    assert_eq!(push(1), warning);
+    assert_eq!(push(75), "", "once is enough");
+    tell(1100 - 513);
+    assert_eq!(push(1100 - 513), "", "it has not caught up");
+    tell(1100 - 512);
+    assert_eq!(push(512), "");
+    assert_eq!(push(1), warning, "this is another burst");
+}
+
+/// Takes its time, or panics, as the pod's name says.
+struct Planted;
+
+impl EventHandler<Pod> for Planted {
+    async fn handle(&mut self, event: Event<Pod>) {
+        match event.object_name().unwrap().name() {
+            "text" => panic!("planted"),
+            "formatted" => panic!("planted {}", 7),
+            "value" => std::panic::panic_any(7),
+            millis => sleep(Duration::from_millis(millis.parse().unwrap())).await,
+        }
+    }
+}
+
+/// A listener that was sent pods of these names, some time later.
+async fn told(names: &[&str]) -> String {
+    let (log, _guard) = Log::begin();
+    let (buffer, _) = buffer(ListenerBuffer::Grow);
+    for name in names {
+        buffer.push(added(name, 1));
+    }
+    let ended = EndGuard::new(&buffer);
+    let mut task = JoinSet::new();
+    task.spawn(listen(
+        Planted,
+        ended,
+        Arc::from("test"),
+        watch::channel(false).0,
+    ));
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(buffer.depth(), 0);
+    log.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_over_100_ms_is_logged_if_others_wait_behind_it() {
+    assert_eq!(told(&["100", "1"]).await, "");
+    assert_eq!(told(&["1", "500"]).await, "", "nobody waits");
+    expect![[r#"
+         WARN slow handler handler=test object="101" took=101ms depth=2
+    "#]]
+    .assert_eq(&told(&["101", "1"]).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_logged_with_its_message() {
+    expect![[r#"
+        ERROR a handler panicked handler=test object="text" reason="planted"
+        ERROR a handler panicked handler=test object="formatted" reason="planted 7"
+        ERROR a handler panicked handler=test object="value" reason="no message"
+    "#]]
+    .assert_eq(&told(&["text", "formatted", "value"]).await);
+}

@@ -155,9 +155,8 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
         }
         let in_initial_list = self.population.is_initial(self.items[0].source);
         let deltas: Vec<_> = self.items.drain(..count).collect();
-        // A burst's memory is not kept: what is left decides.
-        if self.items.capacity() > 4 * BATCH && self.items.len() < self.items.capacity() / 4 {
-            self.items.shrink_to(2 * self.items.len());
+        if let Some(capacity) = after_burst(self.items.capacity(), self.items.len()) {
+            self.items.shrink_to(capacity);
         }
         Some(Batch {
             reached: reached(&deltas),
@@ -170,6 +169,13 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     fn len(&self) -> usize {
         self.items.len()
     }
+}
+
+/// To what a queue of this capacity shrinks when so many changes are left; `None` if it stays as it
+/// is. A burst's memory is not kept, and what is kept leaves room, so that a queue that goes up and
+/// down does not move its changes about all the time.
+fn after_burst(capacity: usize, left: usize) -> Option<usize> {
+    (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }
 
 #[cfg(test)]

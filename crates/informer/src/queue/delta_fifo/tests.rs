@@ -1,6 +1,7 @@
 //! What goes into a `DeltaFifo`, and what comes out.
 
 mod first_lists;
+mod popped;
 
 use expect_test::{Expect, expect};
 

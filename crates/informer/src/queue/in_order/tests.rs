@@ -4,10 +4,13 @@ use expect_test::{Expect, expect};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::InOrder;
+use super::{InOrder, after_burst};
 use crate::{
     object::SourceId,
-    queue::{Queue, script::play},
+    queue::{
+        Queue,
+        script::{object, play},
+    },
     reflector::{Delta, DeltaKind},
 };
 
@@ -193,4 +196,39 @@ fn a_resync_may_be_pushed_as_a_change_too() {
     queue.resync(&());
     let popped = std::iter::from_fn(|| queue.pop_batch(usize::MAX));
     assert_eq!(popped.count(), 2, "a third one waits already");
+}
+
+#[test]
+fn a_queue_shrinks_to_twice_what_is_left_when_a_burst_has_gone_to_less_than_a_quarter() {
+    for (capacity, left, shrunk) in [
+        (4000, 0, None),
+        (4001, 1000, None),
+        (4001, 999, Some(1998)),
+        (20_000, 5000, None),
+        (20_000, 4999, Some(9998)),
+        (20_000, 0, Some(0)),
+    ] {
+        assert_eq!(after_burst(capacity, left), shrunk, "{left} of {capacity}");
+    }
+}
+
+#[test]
+fn a_list_may_be_pushed_as_a_change_too_and_is_the_first_list() {
+    let mut queue = InOrder::<ConfigMap>::new();
+    let list = || {
+        let objects = vec![object("a@1")];
+        let revision = 9.into();
+        Delta::new(
+            SourceId::new(3),
+            DeltaKind::ReplacedAll { objects, revision },
+        )
+    };
+    queue.push(list(), &()).unwrap();
+    queue.push(list(), &()).unwrap();
+    assert!(!queue.has_synced());
+    let first = queue.pop_batch(1).unwrap();
+    assert!(first.in_initial_list && queue.has_synced());
+    assert_eq!(first.completes, Some(SourceId::new(3)));
+    let second = queue.pop_batch(1).unwrap();
+    assert!(!second.in_initial_list && second.completes.is_none());
 }

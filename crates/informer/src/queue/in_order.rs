@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{BATCH, Batch, KeyError, KeyErrors, Population, Queue, Replaced, reached};
 use crate::{
-    object::{Known, ObjectName, SourceId},
+    object::{Known, SourceId},
     reflector::{Delta, DeltaKind, DeltaType},
 };
 
@@ -79,35 +79,16 @@ impl<K> InOrder<K> {
     /// How many changes at the head may be applied together: of single objects, and of different ones.
     /// (They are of one mind about belonging to a first list: that is one change by itself.)
     fn batchable(&self, room: usize) -> usize {
-        let mut names: Vec<&ObjectName> = Vec::new();
-        let mut count = 0;
         #[expect(
             clippy::disallowed_types,
             reason = "pure look-up, its order is never seen"
         )]
-        let mut seen = std::collections::HashSet::new();
-        for delta in self.items.iter().take(self.batch.min(room)) {
-            let Some(name) = delta.object_name() else {
-                break;
-            };
-            // Up to a few names, comparing beats hashing.
-            let is_new = if names.len() < 8 {
-                !names.contains(&name)
-            } else {
-                if seen.is_empty() {
-                    seen.extend(names.iter().copied());
-                }
-                seen.insert(name)
-            };
-            if !is_new {
-                break;
-            }
-            if names.len() < 8 {
-                names.push(name);
-            }
-            count += 1;
-        }
-        count
+        let mut names = std::collections::HashSet::new();
+        let heads = self.items.iter().take(self.batch.min(room));
+        heads
+            .map_while(Delta::object_name)
+            .take_while(|name| names.insert(*name))
+            .count()
     }
 }
 

@@ -212,10 +212,8 @@ impl<K> Index<K> {
             object: object.object_name().clone(),
             reason,
         })?;
-        if values.len() > 1 {
-            values.sort_unstable();
-            values.dedup();
-        }
+        values.sort_unstable();
+        values.dedup();
         Ok(values)
     }
 

@@ -242,7 +242,7 @@ impl<K> Root<K> {
             names.push(name);
         }
         let mut added: Vec<Index<K>> = indexers.functions.into_iter().map(Index::new).collect();
-        if !added.is_empty() && !self.entries.is_empty() {
+        if !added.is_empty() {
             let filled = self.entries.iter().map(|(name, entry)| {
                 let mut values = entry.0.values.clone();
                 for index in &mut added {

@@ -1,6 +1,8 @@
 //! What readers find in a store after each write, and what its writer says has changed.
 
+mod brought_back;
 mod index;
+mod index_reference;
 mod model;
 
 use std::sync::{

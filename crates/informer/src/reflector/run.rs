@@ -25,7 +25,7 @@ use crate::{
 const LIST_STALL: Duration = Duration::from_secs(60);
 
 /// A server ends a watch after the time-out that it was asked for; one that is still open so much
-/// later has lost its connection without anybody noticing.
+/// later, and has been silent for as long, has lost its connection without anybody noticing.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 /// Why something can't go on as it is.
@@ -218,7 +218,10 @@ where
     ) -> Result<Ended, Gone> {
         let mut splitter = WatchSplitter::default();
         let mut frames = Vec::new();
+        let mut handed_on = asked;
         loop {
+            // While the store takes its time nothing is read, which says nothing of the connection.
+            let deadline = deadline.max(handed_on + WATCH_GRACE);
             let chunk = match timeout_at(deadline, body.next()).await {
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(error))) => return Ok(Ended::Broken(error)),
@@ -238,6 +241,7 @@ where
                 self.events += 1;
                 self.failures = 0;
             }
+            handed_on = Instant::now();
             if let Err(error) = fed {
                 return Ok(Ended::Error(error));
             }

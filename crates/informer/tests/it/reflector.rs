@@ -1,5 +1,7 @@
 //! A reflector of its own: without an informer around it, into an indexer or a store of one's own.
 
+mod streams;
+
 use std::time::Duration;
 
 use expect_test::expect;

@@ -240,6 +240,8 @@ where
                 }
                 self.events += 1;
                 self.failures = 0;
+                // Bytes and store may both be ready for ever; a stop must come through all the same.
+                tokio::task::coop::consume_budget().await;
             }
             handed_on = Instant::now();
             if let Err(error) = fed {

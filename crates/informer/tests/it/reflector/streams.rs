@@ -1,10 +1,16 @@
 //! Watches whose bytes come otherwise than from a healthy server at its ease.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::reflector::{Delta, Reflector, ReflectorStore, StoreError};
-use tokio::time::sleep;
+use kube_informer::{
+    indexer::{self, Indexers},
+    reflector::{Delta, Reflector, ReflectorStore, StoreError},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+};
+use tokio::{sync::Notify, time::sleep};
 
 use super::MINUTE;
 use crate::{
@@ -50,4 +56,44 @@ async fn a_store_slower_than_the_watch_may_last_is_no_dead_connection() {
         assert_eq!(errors.take(), failure);
         assert_eq!(script.requests.take(), "list 0\nwatch 5\nwatch 7\n");
     }
+}
+
+/// Every watch brings one event after the other, all of them ready; told at the tenth.
+#[derive(Clone)]
+struct Torrent {
+    lists: Script,
+    sent: Trace,
+    tenth: Arc<Notify>,
+}
+
+impl ListerWatcher for Torrent {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.lists.list(options)
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let Self { sent, tenth, .. } = self.clone();
+        let events = (6..5000).map(move |revision| {
+            sent.note("event");
+            if sent.len() == 10 {
+                tenth.notify_one();
+            }
+            Ok(event("ADDED", &pod("a", revision)).into())
+        });
+        async { Ok(stream::iter(events).boxed()) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_comes_through_while_every_event_is_ready() {
+    let source = Torrent {
+        lists: Script::new([body(list(5, "", &[]))]),
+        sent: Trace::default(),
+        tenth: Arc::default(),
+    };
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(source.clone()).into_indexer(writer);
+    reflector.run(source.tenth.notified()).await;
+    let sent = source.sent.len();
+    assert!(sent < 1000, "{sent} events after the stop");
 }

@@ -74,7 +74,8 @@ pub(crate) enum Action {
 pub(crate) enum WatchEnd<'a> {
     /// It was not opened.
     Refused(&'a Error),
-    /// The server said why, inside the stream; what it sent can't be read, or was not accepted.
+    /// Server or transport said why, inside the stream; what was sent can't be read, or was not
+    /// accepted.
     Error(&'a Error),
     /// The connection broke.
     Broken(&'a Error),

@@ -17,7 +17,7 @@ use crate::{
     decode::{self, Decoded, OtherKind},
     object::{Deleted, Object, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind, ListOptions, ListSplitter, WatchSplitter},
+    transport::{self, Class, Frame, FrameKind, ListOptions, ListSplitter, Retry, WatchSplitter},
 };
 
 /// A list that brings no byte for this long has stalled and is given up. The API server itself ends
@@ -224,7 +224,10 @@ where
             let deadline = deadline.max(handed_on + WATCH_GRACE);
             let chunk = match timeout_at(deadline, body.next()).await {
                 Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(error))) => return Ok(Ended::Broken(error)),
+                Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
+                    return Ok(Ended::Broken(error));
+                }
+                Ok(Some(Err(error))) => return Ok(Ended::Error(error)),
                 Ok(None) => return Ok(self.closed(splitter.finish(), asked)),
                 Err(_) => {
                     let what = "the watch outlived its time-out; its connection is taken for dead";
@@ -415,8 +418,9 @@ where
 
 enum Ended {
     Closed,
-    /// The server said why, what it sent can't be read, or the store did not take it.
+    /// Server or transport said why, what was sent can't be read, or the store did not take it.
     Error(transport::Error),
+    /// The connection is gone, and what was told on it still holds.
     Broken(transport::Error),
 }
 

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     indexer::{self, Indexer, Indexers},
     reflector::{Reflector, ReflectorBuilder},
+    transport::Class,
 };
 use tokio::time::timeout;
 
@@ -68,7 +69,7 @@ fn closes(text: String) -> Answer {
 }
 
 fn breaks(text: String) -> Answer {
-    Answer::Body(text, Then::Breaks)
+    Answer::Body(text, Then::Breaks(Class::Connection))
 }
 
 fn modified(name: &str, revision: u64) -> String {

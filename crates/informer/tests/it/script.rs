@@ -25,7 +25,7 @@ pub(crate) enum Answer {
 pub(crate) enum Then {
     Ends,
     EndsAfter(Duration),
-    Breaks,
+    Breaks(Class),
     Hangs,
 }
 
@@ -83,14 +83,16 @@ impl Script {
                 Answer::Never => std::future::pending().await,
                 Answer::Body(text, then) => {
                     let body = stream::iter([Ok(Bytes::from(text))]);
-                    let broken = Err(Error::new(Class::Connection, "planted"));
                     match then {
                         Then::Ends => body.boxed(),
                         Then::EndsAfter(after) => {
                             let end = sleep(after).map(|()| Ok(Bytes::new())).into_stream();
                             body.chain(end).boxed()
                         }
-                        Then::Breaks => body.chain(stream::iter([broken])).boxed(),
+                        Then::Breaks(class) => {
+                            let broken = Err(Error::new(class, "planted"));
+                            body.chain(stream::iter([broken])).boxed()
+                        }
                         Then::Hangs => body.chain(stream::pending()).boxed(),
                     }
                 }

@@ -281,6 +281,32 @@ async fn a_broken_connection_is_followed_by_a_watch_from_the_last_event_after_a_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() {
+    let ends = |class| Answer::Body(String::new(), Then::Breaks(class));
+    check(
+        [
+            body(list(5, "", &[])),
+            ends(Class::Expired),
+            body(list(6, "", &[])),
+            ends(Class::Protocol),
+            body(list(7, "", &[])),
+            ends(Class::Timeout),
+            opened(String::new()),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            0.0 s: list resourceVersion=5
+            0.0 s: watch resourceVersion=6
+            1.0 s: list resourceVersion=6
+            1.0 s: watch resourceVersion=7
+            2.6 s: watch resourceVersion=7
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() {
     let script = Script::new(
         std::iter::once(body(list(5, "", &[])))

@@ -62,8 +62,8 @@ impl Backoff {
         self.note_failure(now);
         self.fresh = false;
         let delay = self.next;
-        self.next = (delay * 2).min(self.config.cap);
-        delay + delay.mul_f64(rng.f64())
+        self.next = delay.saturating_mul(2).min(self.config.cap);
+        delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
     /// The pause after an end that need not mean that anything is wrong: none if all was well until
@@ -172,5 +172,20 @@ mod tests {
         }
         let pause = backoff.failed(start + Duration::from_secs(120), &mut rng);
         assert!(pause < Duration::from_millis(1600), "{pause:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_for_ever_are_possible() {
+        let config = BackoffConfig {
+            initial: Duration::MAX / 3,
+            cap: Duration::MAX,
+            reset_after: Duration::MAX,
+        };
+        let mut backoff = Backoff::new(config);
+        let mut rng = fastrand::Rng::with_seed(1);
+        let now = Instant::now();
+        for least in [Duration::MAX / 3, Duration::MAX / 3 * 2, Duration::MAX] {
+            assert!(backoff.failed(now, &mut rng) >= least);
+        }
     }
 }

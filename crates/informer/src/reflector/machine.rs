@@ -336,7 +336,7 @@ impl Machine {
             .watch_timeout_min
             .max(WATCH_TIMEOUT_MIN)
             .as_secs();
-        let seconds = self.rng.u64(min..=2 * min);
+        let seconds = self.rng.u64(min..=min.saturating_mul(2));
         Action::Watch(ListOptions {
             resource_version: self.last.clone(),
             timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),

@@ -493,6 +493,19 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
     }
 }
 
+#[test]
+fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
+    let config = MachineConfig {
+        watch_timeout_min: Duration::MAX,
+        ..MachineConfig::default()
+    };
+    let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
+    let Action::Watch(options) = machine.watch() else {
+        panic!("no watch");
+    };
+    assert_eq!(options.timeout_seconds, Some(u32::MAX));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
     let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));

@@ -244,7 +244,11 @@ impl Machine {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
                 Class::Internal if self.internal_errors.allows(now) => {
-                    self.at_once_after_health(now, Next::Watch)
+                    let action = self.at_once_after_health(now, Next::Watch);
+                    if let Action::Sleep(pause) = action {
+                        self.internal_errors.paused(pause);
+                    }
+                    action
                 }
                 _ => self.pause(error, now, Next::List),
             },

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock;
+
 /// A minute without such an error, and the next one is the first again: `minResetPeriod` of
 /// client-go's `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
@@ -14,7 +16,7 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct RetryBudget {
     /// Zero allows none.
     max: Duration,
-    /// The first and the last error of the series.
+    /// The first error of the series, and when it was gone on after the last one.
     series: Option<(Instant, Instant)>,
 }
 
@@ -35,6 +37,13 @@ impl RetryBudget {
         let allowed = now.duration_since(first) <= self.max;
         self.series = allowed.then_some((first, now));
         allowed
+    }
+
+    /// The retry waits for so long first, which is no time without an error.
+    pub(crate) fn paused(&mut self, pause: Duration) {
+        if let Some((_, last)) = &mut self.series {
+            *last = clock::after(*last, pause);
+        }
     }
 }
 
@@ -84,5 +93,22 @@ mod tests {
         assert!(budget.allows(at(32)));
         assert!(budget.allows(at(62)));
         assert!(!budget.allows(at(63)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_before_a_retry_is_no_minute_without_an_error() {
+        let mut budget = RetryBudget::new(Duration::from_secs(100));
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        assert!(budget.allows(now));
+        budget.paused(Duration::from_secs(60));
+        assert!(budget.allows(at(60)));
+        budget.paused(Duration::from_secs(60));
+        assert!(!budget.allows(at(120)), "the series began at zero");
+
+        assert!(budget.allows(at(200)));
+        budget.paused(Duration::from_secs(60));
+        assert!(budget.allows(at(320)), "a minute after the pause");
+        budget.paused(Duration::MAX);
     }
 }

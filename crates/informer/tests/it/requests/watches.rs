@@ -166,6 +166,34 @@ async fn an_internal_error_is_listed_after_unless_there_is_a_budget_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pauses_of_a_minute_between_internal_errors_don_t_make_their_budget_last_for_ever() {
+    let minute = Duration::from_secs(60);
+    let mut answers = vec![body(list(5, "", &[]))];
+    answers.extend((0..9).map(|_| hangs(error_event(INTERNAL))));
+    let script = Script::new(answers);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone())
+        .rng_seed(1)
+        .backoff(BackoffConfig {
+            initial: minute,
+            cap: minute,
+            ..BackoffConfig::default()
+        })
+        .internal_error_retry(2 * minute)
+        .into_indexer(writer);
+    reflector.run(sleep(5 * minute)).await;
+    expect![[r#"
+        0.0 s: list resourceVersion=0 limit=500
+        0.0 s: watch resourceVersion=5
+        0.0 s: watch resourceVersion=5
+        74.4 s: watch resourceVersion=5
+        135.0 s: watch resourceVersion=5
+        241.1 s: list resourceVersion=5
+    "#]]
+    .assert_eq(&script.log.take());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_read_of_the_server_s_store_is_listed_after_whatever_the_budget() {
     let unreadable = r#"{"code":500,"reason":"StoreReadError","message":"corrupt"}"#;
     let outcome = check_with(

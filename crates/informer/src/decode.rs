@@ -72,6 +72,13 @@ pub(crate) struct OtherKind {
     pub(crate) found: String,
 }
 
+impl<K> Decoded<K> {
+    fn other(bytes: &[u8], found: String) -> Self {
+        let name = name(bytes);
+        Self::OtherKind(OtherKind { name, found })
+    }
+}
+
 impl<K> Decoder<K>
 where
     K: Resource + DeserializeOwned + 'static,
@@ -105,9 +112,20 @@ where
         // Items of built-in kinds name no kind, and begin like this; looking for one would take a
         // good part of the time that decoding takes.
         if self.expected.stamp.is_none() && bytes.starts_with(br#"{"metadata":"#) {
-            return self.of_kind(bytes);
+            return self.unless_other(self.of_kind(bytes), bytes);
         }
         self.object(bytes)
+    }
+
+    /// What was decoded without a look at its kind, which may be why it is no good.
+    fn unless_other(&self, decoded: Decoded<K>, bytes: &[u8]) -> Decoded<K> {
+        match &decoded {
+            Decoded::Object(object) if object.broken().is_none() => decoded,
+            _ => match self.expected.find(bytes) {
+                Named::Other(found) => Decoded::other(bytes, found),
+                Named::Expected | Named::Nothing => decoded,
+            },
+        }
     }
 
     /// Decodes the object of an event.
@@ -118,10 +136,7 @@ where
                 Some(stamp) => self.of_kind(&stamped(bytes, stamp)),
                 None => self.of_kind(bytes),
             },
-            Named::Other(found) => Decoded::OtherKind(OtherKind {
-                name: name(bytes),
-                found,
-            }),
+            Named::Other(found) => Decoded::other(bytes, found),
         }
     }
 
@@ -168,16 +183,24 @@ impl Expected {
         let Ok(types) = serde_json::from_slice::<Types<'_>>(bytes) else {
             return Named::Nothing;
         };
-        let (Some(kind), api_version) = (types.kind, types.api_version.unwrap_or_default()) else {
+        if types.kind.is_none() && types.api_version.is_none() {
             return Named::Nothing;
-        };
+        }
+        let (kind, api_version) = (
+            types.kind.unwrap_or_default(),
+            types.api_version.unwrap_or_default(),
+        );
         let metadata_alone = self.metadata_only
             && kind == "PartialObjectMetadata"
             && api_version.starts_with("meta.k8s.io/");
         if metadata_alone || (kind == self.kind && api_version == self.api_version) {
             return Named::Expected;
         }
-        let found = format!("{api_version} {kind}");
+        let found = match (&*api_version, &*kind) {
+            (_, "") => format!("{api_version} without kind"),
+            ("", _) => format!("{kind} without API version"),
+            _ => format!("{api_version} {kind}"),
+        };
         Named::Other(found.trim_start().chars().take(KIND_CHARS).collect())
     }
 }
@@ -332,6 +355,37 @@ mod tests {
         ] {
             assert_eq!(format!("{:?}", decode(&widgets, own)), "a@");
         }
+    }
+
+    #[test]
+    fn half_a_kind_is_another_kind() {
+        let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+        let widgets = Decoder::<DynamicObject>::new(&widget, None);
+        let pods = Decoder::<Pod>::new(&(), None);
+        for (half, found) in [
+            (r#""kind":"Pod""#, "Pod without API version"),
+            (r#""kind":"Widget""#, "Widget without API version"),
+            (r#""apiVersion":"v1","kind":null"#, "v1 without kind"),
+            (r#""apiVersion":"apps/v1""#, "apps/v1 without kind"),
+            (r#""kind":"","apiVersion":"""#, "without kind"),
+        ] {
+            let json = format!(r#"{{"metadata":{{"name":"a"}},{half}}}"#);
+            let expected = Some(format!("{found} Some(a)"));
+            assert_eq!(other_kind(&widgets, &json), expected);
+            assert_eq!(other_kind(&pods, &json), expected);
+        }
+    }
+
+    #[test]
+    fn an_item_that_says_behind_its_metadata_that_it_is_of_another_kind_is_told_apart() {
+        let pods = Decoder::<Pod>::new(&(), None);
+        let item = |json: &str| pods.item(&Bytes::copy_from_slice(json.as_bytes()));
+        let other = r#"{"metadata":{"name":"a"},"kind":"Deployment","apiVersion":"apps/v1"}"#;
+        assert!(
+            matches!(item(other), Decoded::OtherKind(other) if other.found == "apps/v1 Deployment")
+        );
+        let own = r#"{"metadata":{"name":"a"},"kind":"Pod","apiVersion":"v1","spec":7}"#;
+        assert!(matches!(item(own), Decoded::Object(object) if object.broken().is_some()));
     }
 
     #[test]

@@ -106,7 +106,7 @@ where
         self.steps.page(asked, answered);
         match read.and_then(|end| self.machine.page(&end)) {
             Ok(action) => action,
-            Err(error) => self.list_failed(error),
+            Err(error) => self.list_failed(error, self.staged.len()),
         }
     }
 
@@ -134,8 +134,8 @@ where
         splitter.finish()
     }
 
-    fn list_failed(&mut self, error: transport::Error) -> Action {
-        self.end_steps(self.staged.len(), false);
+    fn list_failed(&mut self, error: transport::Error, objects: usize) -> Action {
+        self.end_steps(objects, false);
         // Void, and not to be kept through a pause.
         self.staged = Vec::new();
         let error = self.failed(error, None);
@@ -152,7 +152,7 @@ where
         match self.hand_on(kind).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Err(Gone),
-            Err(Stop::Failed(error)) => return Ok(self.list_failed(error)),
+            Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
         }
         self.end_steps(count, true);
         self.failures = 0;

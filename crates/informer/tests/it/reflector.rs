@@ -391,3 +391,19 @@ async fn a_list_that_takes_more_than_ten_seconds_says_where_they_went() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_that_the_store_refuses_says_how_many_objects_it_had() {
+    let logs = Logs::capture();
+    let answer = list(5, "", &[pod("a", 1), pod("b", 2)]);
+    let script = Script::new([Answer::Body(answer, Then::EndsAfter(MINUTE / 4))]);
+    let store = Picky {
+        refuse: vec!["ReplacedAll"],
+        trace: Trace::default(),
+    };
+    let reflector = Reflector::builder(script).name("ours").into_store(store);
+    reflector.run(sleep(MINUTE / 3)).await;
+    let logs = logs.take();
+    let line = logs.lines().find(|line| line.contains("took long"));
+    expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=15s pages=1 objects=2 asking=0ns reading=15s handing_on=0ns handed_on=false"#]].assert_eq(line.unwrap());
+}

@@ -215,15 +215,14 @@ impl Machine {
     ///
     /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
     /// objects in no order of revision, so there nothing counts before the first event of another
-    /// type than Added. Says whether the revision was taken.
-    pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) -> bool {
+    /// type than Added.
+    pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.advances |= *kind != FrameKind::Added;
-        match revision {
-            Some(revision) if self.advances && !revision.is_unset() => {
-                self.last = revision;
-                true
-            }
-            _ => false,
+        if let Some(revision) = revision
+            && self.advances
+            && !revision.is_unset()
+        {
+            self.last = revision;
         }
     }
 

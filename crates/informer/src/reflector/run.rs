@@ -280,12 +280,11 @@ where
             }
             FrameKind::Item => None,
         };
-        if self.machine.observe(kind, revision) {
-            let bookmark = *kind == FrameKind::Bookmark;
-            let revision = self.machine.last_revision();
-            let status = &self.reflector.report.status;
-            status.progress(self.reflector.source, revision, bookmark);
-        }
+        self.machine.observe(kind, revision);
+        let bookmark = *kind == FrameKind::Bookmark;
+        let revision = self.machine.last_revision();
+        let status = &self.reflector.report.status;
+        status.progress(self.reflector.source, revision, bookmark);
         Ok(())
     }
 

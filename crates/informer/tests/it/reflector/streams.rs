@@ -14,7 +14,7 @@ use tokio::{sync::Notify, time::sleep};
 
 use super::MINUTE;
 use crate::{
-    script::{Answer, Script, Then, body, event, list, pod},
+    script::{Answer, Script, Then, body, event, hangs, list, pod},
     setting::Trace,
 };
 
@@ -96,4 +96,24 @@ async fn a_stop_comes_through_while_every_event_is_ready() {
     reflector.run(source.tenth.notified()).await;
     let sent = source.sent.len();
     assert!(sent < 1000, "{sent} events after the stop");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_a_revision_is_an_event() {
+    let unversioned = event("ADDED", r#"{"metadata":{"name":"a"}}"#);
+    let script = Script::new([
+        body(list(5, "", &[])),
+        Answer::Body(String::new(), Then::EndsAfter(MINUTE)),
+        hangs(unversioned),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    let looked_at = async {
+        sleep(MINUTE + MINUTE / 2).await;
+        let source = &status.get().sources[0];
+        assert_eq!(source.since_last_event(), Some(MINUTE / 2));
+        assert_eq!(source.revision, 5.into());
+    };
+    reflector.run(looked_at).await;
 }

@@ -48,7 +48,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     decode::Decoder,
     object::{DecodeError, ObjectName, ResourceVersion, SourceId},
-    status::{Activity, StatusReader, WaitForSync},
+    status::{Activity, StatusReader, StatusWriter, WaitForSync},
     transport::{self, ListerWatcher},
 };
 
@@ -125,6 +125,9 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) config: MachineConfig,
     pub(crate) rng: fastrand::Rng,
+    /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
+    /// stopped. Last, so that everything else is gone when it speaks.
+    pub(crate) alone: Option<Stopped>,
 }
 
 impl<K, S> fmt::Debug for Reflector<K, S> {
@@ -197,28 +200,24 @@ where
     #[doc(alias = "RunWithContext")]
     #[doc(alias = "ListAndWatch")]
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let stopped = Stopped(self.report.clone(), self.source);
-        let reflecting = run::Running::new(self, true).run();
         tokio::select! {
             biased;
             () = shutdown => {}
-            () = reflecting => {}
+            () = self.run_inside() => {}
         }
-        drop(stopped);
     }
 
-    /// Runs inside an informer, whose loop says itself when it has synced and when it has stopped,
-    /// until the store is gone.
+    /// Runs until the store is gone.
     pub(crate) async fn run_inside(self) {
-        run::Running::new(self, false).run().await;
+        run::Running::new(self).run().await;
     }
 }
 
-/// Says that a reflector has ended, however it ends.
-struct Stopped(Reporter, SourceId);
+/// Says that a reflector has ended, however it ends, and whether or not it ever ran.
+pub(crate) struct Stopped(StatusWriter, SourceId);
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        self.0.status.activity(self.1, Activity::Stopped);
+        self.0.activity(self.1, Activity::Stopped);
     }
 }

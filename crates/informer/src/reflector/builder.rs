@@ -6,7 +6,7 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BackoffConfig, Error, Reflector, ReflectorStore, report::Reporter, settings::Settings,
+    BackoffConfig, Error, Reflector, ReflectorStore, Stopped, report::Reporter, settings::Settings,
 };
 use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
@@ -141,6 +141,7 @@ impl<K: Resource> ReflectorBuilder<K> {
         K::DynamicType: 'static,
     {
         let report = self.settings.reporter(&self.dyntype, StatusWriter::new(1));
+        let alone = Some(Stopped(report.status.clone(), SourceId::default()));
         Reflector {
             source: SourceId::default(),
             lister_watcher: self.source,
@@ -149,6 +150,7 @@ impl<K: Resource> ReflectorBuilder<K> {
             report,
             config: self.settings.config,
             rng: self.settings.rng(),
+            alone,
         }
     }
 }

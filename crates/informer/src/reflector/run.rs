@@ -48,8 +48,6 @@ struct Gone;
 pub(super) struct Running<K, S> {
     reflector: Reflector<K, S>,
     machine: Machine,
-    /// Whether nobody else says when the first list has been taken.
-    alone: bool,
     /// The list under way; void until it is complete.
     staged: Vec<Object<K>>,
     steps: ListSteps,
@@ -65,11 +63,10 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    pub(super) fn new(reflector: Reflector<K, S>, alone: bool) -> Self {
+    pub(super) fn new(reflector: Reflector<K, S>) -> Self {
         Self {
             machine: Machine::new(reflector.config, reflector.rng.clone()),
             reflector,
-            alone,
             staged: Vec::new(),
             steps: ListSteps::begin(),
             events: 0,
@@ -164,7 +161,7 @@ where
         } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, %revision, count, "listed");
         status.progress(self.reflector.source, &revision, false);
-        if self.alone {
+        if self.reflector.alone.is_some() {
             status.update(|status| status.synced = true);
         }
         Ok(self.machine.replaced(revision, Instant::now()))

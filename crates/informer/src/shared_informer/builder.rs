@@ -230,6 +230,7 @@ where
         let reflectors: Vec<_> = (0..)
             .zip(self.sources)
             .map(|(number, lister_watcher)| Reflector {
+                alone: None,
                 source: SourceId::new(number),
                 lister_watcher,
                 decoder: decoder.clone(),

@@ -76,6 +76,24 @@ async fn a_reflector_that_is_stopped_before_it_starts_asks_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reflector_that_never_runs_has_stopped_when_it_is_dropped() {
+    for is_begun in [false, true] {
+        let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let reflector = Reflector::builder(Script::new([])).into_indexer(writer);
+        let (synced, status) = (reflector.wait_for_sync(), reflector.status());
+        assert_eq!(status.get().activity(), Activity::Idle);
+        if is_begun {
+            drop(reflector.run(std::future::pending()));
+        } else {
+            drop(reflector);
+        }
+        let error = synced.await.unwrap_err();
+        assert_eq!(error.failure, SyncFailure::Stopped);
+        assert_eq!(error.status.activity(), Activity::Stopped);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_a_reflector_drops_its_request_wherever_it_is() {
     let stages = [
         vec![Answer::Never],

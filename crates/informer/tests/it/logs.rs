@@ -3,13 +3,19 @@
 use std::{io, sync::Arc};
 
 use parking_lot::Mutex;
-use tracing::{Level, subscriber::DefaultGuard};
+use tracing::{
+    Dispatch, Level,
+    subscriber::{DefaultGuard, NoSubscriber},
+};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Captures logs from debug on for as long as it lives, on this thread; a test's runtime has no other.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
+    /// While there is only one subscriber, tracing asks that of the thread that comes to a log line
+    /// first whether the line is wanted, and keeps the answer for all threads.
+    _second: Dispatch,
 }
 
 #[derive(Clone, Default)]
@@ -17,6 +23,7 @@ struct Text(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
     pub(crate) fn capture() -> Self {
+        let second = Dispatch::new(NoSubscriber::default());
         let text = Text::default();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(Level::DEBUG)
@@ -28,6 +35,7 @@ impl Logs {
         Self {
             text,
             _guard: tracing::subscriber::set_default(subscriber),
+            _second: second,
         }
     }
 

@@ -203,8 +203,6 @@ where
                 deltas,
                 ..
             } = &mut self.parts;
-            // What is left in the queue waits for room, which may have come since it was looked for.
-            let held_back = !more && !queue.is_empty();
             tokio::select! {
                 biased;
                 Some(command) = commands.recv() => self.obey(command),
@@ -214,7 +212,8 @@ where
                         _ => break,
                     }
                 }
-                () = processor.room_made(), if held_back => {}
+                // What is left in the queue waits for room, which may have come since it was looked for.
+                () = processor.room_made(), if !queue.is_empty() => {}
                 () = processor.next_resync() => self.resync(),
                 () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}

@@ -228,9 +228,8 @@ impl Machine {
 
     /// The watch has ended.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
-        if !matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT) {
-            self.short_closes = 0;
-        }
+        let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
+        self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
         match end {
             WatchEnd::Refused(error) => match error.class() {
                 Class::TooManyRequests | Class::ConnectionRefused => {
@@ -252,16 +251,11 @@ impl Machine {
                 _ => self.pause(error, now, Next::List),
             },
             WatchEnd::Broken(error) => self.pause(error, now, Next::Watch),
-            WatchEnd::Closed(open_for) => {
-                if open_for < VERY_SHORT {
-                    self.short_closes += 1;
-                }
-                if self.short_closes > 1 {
-                    self.after_sleep = Next::Watch;
-                    return Action::Sleep(self.backoff.failed(now, &mut self.rng));
-                }
-                self.watch()
+            WatchEnd::Closed(_) if self.short_closes > 1 => {
+                self.after_sleep = Next::Watch;
+                Action::Sleep(self.backoff.failed(now, &mut self.rng))
             }
+            WatchEnd::Closed(_) => self.watch(),
         }
     }
 

@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
         assert_eq!(pager.page(&end(21, None)), AfterPage::Done(20.into()));
         assert!(pager.is_paginated());
+        assert_eq!(pager.pages(), 3);
     }
 
     #[test]
@@ -146,7 +147,9 @@ mod tests {
         );
         pager.page(&end(20, Some("t1")));
         assert!(!pager.restarts_after(Class::Server));
+        assert_eq!(pager.pages(), 1);
         assert!(pager.restarts_after(Class::Expired));
+        assert_eq!(pager.pages(), 0, "what came before is void");
         let full = pager.request();
         assert_eq!(
             (full.limit, full.resource_version.to_string()),

@@ -1,5 +1,7 @@
 //! Scripts of answers, and the exact requests that follow.
 
+mod edges;
+
 use expect_test::{Expect, expect};
 
 use super::*;

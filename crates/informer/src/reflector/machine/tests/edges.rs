@@ -1,0 +1,105 @@
+//! Edges: what counts as health or as a short watch, refusals, and what the machine says of itself.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn two_minutes_of_an_open_watch_begin_the_pauses_anew_and_two_minutes_without_one_do_not() {
+    after_start(
+        "broken reset
+         slept
+         opened
+         wait 119
+         broken reset
+         slept
+         opened
+         wait 120
+         broken reset
+         slept
+         wait 120
+         broken reset",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            broken reset: sleep from 0.8 s
+            slept: watch resourceVersion=10
+            broken reset: sleep from 1.6 s
+            slept: watch resourceVersion=10
+            broken reset: sleep from 0.8 s
+            slept: watch resourceVersion=10
+            broken reset: sleep from 1.6 s
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_tells_the_pages_of_its_list_and_the_last_revision() {
+    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let said = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
+    machine.start();
+    assert_eq!(said(&machine), (0, String::new()));
+    for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {
+        let end = ListEnd {
+            resource_version: 10.into(),
+            continue_token: token.map(str::to_owned),
+            ..ListEnd::default()
+        };
+        machine.page(&end).unwrap();
+        assert_eq!(said(&machine), (pages, String::new()));
+    }
+    machine.replaced(10.into(), Instant::now());
+    assert_eq!(said(&machine), (0, "10".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_as_expired_is_listed_after_at_once() {
+    after_start(
+        "refused expired
+         page 20
+         replaced
+         refused expired",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            refused expired: list resourceVersion=10
+            page 20: replace at 20
+            replaced: watch resourceVersion=20
+            refused expired: sleep from 0.8 s
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_row_only() {
+    after_start(
+        "closed 1000
+         closed 999
+         closed 1000
+         closed 999
+         closed 999",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            closed 1000: watch resourceVersion=10
+            closed 999: watch resourceVersion=10
+            closed 1000: watch resourceVersion=10
+            closed 999: watch resourceVersion=10
+            closed 999: sleep from 0.8 s
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_page_size_of_zero_is_none() {
+    let config = MachineConfig {
+        page_size: Some(0),
+        ..MachineConfig::default()
+    };
+    let trace = expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+    "#]];
+    check(config, "page 10", &trace);
+}

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod filter;
+mod join;
 mod listener;
 mod log;
 mod queues;

@@ -27,4 +27,5 @@ mod setting;
 mod simulation;
 mod stops;
 mod transforms;
+mod turns;
 mod wire;

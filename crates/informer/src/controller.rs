@@ -409,3 +409,6 @@ impl Drop for GoneGuard {
         self.1.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests;

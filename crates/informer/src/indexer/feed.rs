@@ -6,9 +6,7 @@ use serde::de::DeserializeOwned;
 use super::{Applied, IndexError, IndexerWriter, Snapshot};
 use crate::{
     queue::Batch,
-    reflector::{
-        Delta, DeltaKind, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError,
-    },
+    reflector::{Delta, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError},
     status::Status,
 };
 
@@ -21,7 +19,6 @@ use crate::{
 pub struct IndexerFeed<K> {
     writer: IndexerWriter<K>,
     notes: StatusNotes,
-    listed: bool,
 }
 
 impl<K: Resource> ReflectorBuilder<K> {
@@ -35,23 +32,18 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|report| IndexerFeed {
             writer,
             notes: StatusNotes::new(report.clone()),
-            listed: false,
         })
     }
 }
 
 impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
-        let (source, is_list) = (
-            delta.source,
-            matches!(delta.kind, DeltaKind::ReplacedAll { .. }),
-        );
-        let first_list = is_list && !std::mem::replace(&mut self.listed, true);
+        // Nobody hears of the changes, so nobody asks whether they belong to a first list.
         let Applied { index_errors, .. } = self.writer.apply(Batch {
             reached: crate::queue::reached(std::slice::from_ref(&delta)),
             deltas: vec![delta],
-            in_initial_list: first_list,
-            completes: first_list.then_some(source),
+            in_initial_list: false,
+            completes: None,
         });
         self.notes.note(&self.writer.snapshot(), &index_errors);
         Ok(())

@@ -161,9 +161,7 @@ impl<K> Buffer<K> {
                     return None;
                 }
                 // What a burst took is given back once all of it has been told.
-                if state.waiting.capacity() > WARN_DEPTH {
-                    state.waiting = VecDeque::new();
-                }
+                state.waiting.shrink_to(WARN_DEPTH);
             }
             self.idle.notify_waiters();
             ready.await;

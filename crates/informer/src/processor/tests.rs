@@ -6,6 +6,7 @@ mod join;
 mod listener;
 mod log;
 mod queues;
+mod resync;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 

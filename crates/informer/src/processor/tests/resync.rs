@@ -1,0 +1,56 @@
+//! When a processor's listeners are due a resync, and what a drain leaves to whoever polls.
+
+use tokio::time::{Instant, advance};
+use tokio_test::{assert_pending, assert_ready, task::spawn};
+
+use super::*;
+use crate::processor::Closing;
+
+const PERIOD: Duration = Duration::from_secs(10);
+
+#[tokio::test(start_paused = true)]
+async fn the_next_resync_comes_a_period_after_the_start_and_never_before_one() {
+    let mut world = World::new();
+    let _listener = world.join(ListenerBuffer::Grow, false);
+    advance(PERIOD).await;
+    assert_pending!(spawn(world.processor.next_resync()).poll());
+    world.processor.started();
+    let mut next = spawn(world.processor.next_resync());
+    assert_pending!(next.poll());
+    advance(Duration::from_millis(9_999)).await;
+    assert_pending!(next.poll());
+    advance(Duration::from_millis(1)).await;
+    assert_ready!(next.poll());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one() {
+    let mut world = World::new();
+    let (_, buffer) = world.join(ListenerBuffer::Grow, false);
+    world.list(&[("a", 1)], true);
+    told(&buffer);
+    world.processor.started();
+    for _ in 0..2 {
+        advance(PERIOD).await;
+        assert!(world.processor.tick(false));
+        world.apply(DeltaKind::SyncAll, false);
+        advance(PERIOD).await;
+        assert!(!world.processor.tick(false), "it waits");
+        let being_told = buffer.next().now_or_never().unwrap();
+        advance(PERIOD).await;
+        assert!(!world.processor.tick(false), "it is being told");
+        drop(being_told);
+        assert_eq!(told(&buffer), "", "that was all");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_drain_whoever_polls_still_gets_the_rest() {
+    let mut world = World::new();
+    let (_, buffer) = world.join(ListenerBuffer::Grow, false);
+    world.list(&[("a", 1)], true);
+    let deadline = Instant::now() + PERIOD;
+    assert_eq!(world.processor.close(Closing::Drain(deadline)).await, 0);
+    assert_eq!(told(&buffer), "+a@1!");
+    assert!(!buffer.is_discarding());
+}

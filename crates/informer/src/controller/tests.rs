@@ -63,6 +63,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         phase: watch::channel(Phase::Running).1,
         _gone: GoneGuard(report.clone(), Arc::clone(&applied)),
         parts: Parts {
+            mutation_detector: None,
             queue: Box::new(queue),
             indexer,
             processor,

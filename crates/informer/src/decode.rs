@@ -401,6 +401,18 @@ mod tests {
         }
         let table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#;
         assert!(other_kind(&names, table).is_some());
+        let alone = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"}"#;
+        assert!(other_kind(&Decoder::<Pod>::new(&(), None), alone).is_some());
+        let namesake = r#"{"kind":"PartialObjectMetadata","apiVersion":"example.com/v1"}"#;
+        assert!(other_kind(&names, namesake).is_some());
+    }
+
+    #[test]
+    fn of_a_kind_however_long_an_error_repeats_the_beginning() {
+        let kind = "ä".repeat(4000);
+        let json = format!(r#"{{"kind":"{kind}","apiVersion":"v1"}}"#);
+        let other = other_kind(&Decoder::<Pod>::new(&(), None), &json).unwrap();
+        assert_eq!(other.chars().filter(|c| *c == 'ä').count(), 125);
     }
 
     #[test]

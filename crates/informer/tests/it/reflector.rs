@@ -425,3 +425,35 @@ async fn a_long_list_that_the_store_refuses_says_how_many_objects_it_had() {
     let line = logs.lines().find(|line| line.contains("took long"));
     expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=15s pages=1 objects=2 asking=0ns reading=15s handing_on=0ns handed_on=false"#]].assert_eq(line.unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_s_time_does_not_count_from_the_one_before() {
+    let logs = Logs::capture();
+    let expired = error_event(r#"{"code":410,"reason":"Expired"}"#);
+    let script = Script::new([
+        body(list(5, "", &[])),
+        Answer::Body(String::new(), Then::EndsAfter(MINUTE)),
+        hangs(expired),
+        body(list(6, "", &[])),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+    reflector.run(sleep(2 * MINUTE)).await;
+    assert_eq!(script.unasked(), 0);
+    assert!(!logs.take().contains("took long"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deletion_of_an_object_that_does_not_decode_brings_its_revision_too() {
+    let broken =
+        r#"{"metadata":{"name":"a","namespace":"default","resourceVersion":"7"},"spec":7}"#;
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1)])),
+        hangs(event("DELETED", broken)),
+    ]);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    reflector.run(sleep(MINUTE / 2)).await;
+    assert!(indexer.is_empty());
+    assert_eq!(indexer.snapshot().revision(), 7.into());
+}

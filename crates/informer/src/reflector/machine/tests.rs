@@ -416,6 +416,16 @@ async fn an_own_page_size_is_used_with_any_revision() {
     );
 }
 
+#[test]
+fn a_page_size_of_zero_is_as_none() {
+    let config = MachineConfig {
+        page_size: Some(0),
+        ..MachineConfig::default()
+    };
+    let first = Machine::new(config, fastrand::Rng::with_seed(7)).start();
+    assert_eq!(show(&first), "list resourceVersion=0 limit=500");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision() {
     let config = MachineConfig {

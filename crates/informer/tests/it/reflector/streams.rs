@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
@@ -116,4 +117,34 @@ async fn an_event_without_a_revision_is_an_event() {
         assert_eq!(source.revision, 5.into());
     };
     reflector.run(looked_at).await;
+}
+
+/// Every watch ends so long after the time-out that it was asked for.
+struct Overdue(Script, Duration);
+
+impl ListerWatcher for Overdue {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.0.list(options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let seconds = options.timeout_seconds.unwrap();
+        let open_for = Duration::from_secs(seconds.into()) + self.1;
+        let end = sleep(open_for).map(|()| Ok(Bytes::new())).into_stream();
+        async { Ok(end.boxed()) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_dead_half_a_minute_after_its_time_out_and_not_before() {
+    for (overdue, is_dead) in [(29, false), (31, true)] {
+        let script = Script::new([body(list(5, "", &[]))]);
+        let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let source = Overdue(script, Duration::from_secs(overdue));
+        let reflector = Reflector::builder(source).into_indexer(writer);
+        let status = reflector.status();
+        reflector.run(sleep(12 * MINUTE)).await;
+        let failed = status.get().last_error().is_some();
+        assert_eq!(failed, is_dead, "{overdue} s");
+    }
 }

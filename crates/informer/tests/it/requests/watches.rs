@@ -335,6 +335,33 @@ async fn a_transport_that_ends_a_watch_itself_is_obeyed_by_the_class_it_gives() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_has_been_open_for_long_enough_lets_a_list_follow_at_once_again() {
+    let backoff = BackoffConfig {
+        reset_after: Duration::from_secs(10),
+        ..BackoffConfig::default()
+    };
+    check_with(
+        [
+            body(list(5, "", &[])),
+            breaks(String::new()),
+            Answer::Body(String::new(), Then::EndsAfter(Duration::from_secs(10))),
+            hangs(error_event(EXPIRED)),
+            body(list(6, "", &[])),
+        ],
+        |reflector| reflector.backoff(backoff),
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            11.2 s: watch resourceVersion=5
+            11.2 s: list resourceVersion=5
+            11.2 s: watch resourceVersion=6
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_connections_are_backed_off_from_up_to_the_cap_without_a_list() {
     let script = Script::new(
         std::iter::once(body(list(5, "", &[])))

@@ -37,8 +37,8 @@ struct Expected {
     /// Metadata alone is asked for, which has a kind of its own; a server that can't do that sends
     /// the whole object.
     metadata_only: bool,
-    /// How an object of the kind begins, in the two orders that API servers write.
-    beginnings: [String; 2],
+    /// How an object of the kind begins, in the orders that API servers write.
+    beginnings: Vec<String>,
     /// `"apiVersion":…,"kind":…`: the items of a list don't say it, and a dynamic object has nowhere
     /// else to know it from.
     stamp: Option<String>,
@@ -89,10 +89,14 @@ where
         let text = |value: &str| serde_json::Value::from(value).to_string();
         let (api_version_json, kind_json) = (text(&api_version), text(&kind));
         let stamp = format!(r#""apiVersion":{api_version_json},"kind":{kind_json}"#);
-        let beginnings = [
+        let mut beginnings = vec![
             format!(r#"{{"kind":{kind_json},"apiVersion":{api_version_json}"#),
             format!("{{{stamp}"),
         ];
+        if K::metadata_api() {
+            let metadata_alone = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1""#;
+            beginnings.insert(0, metadata_alone.to_owned());
+        }
         let is_dynamic = TypeId::of::<K::DynamicType>() != TypeId::of::<()>();
         let expected = Expected {
             api_version: api_version.into_owned(),
@@ -201,7 +205,8 @@ impl Expected {
             ("", _) => format!("{kind} without API version"),
             _ => format!("{api_version} {kind}"),
         };
-        Named::Other(found.trim_start().chars().take(KIND_CHARS).collect())
+        let found = found.trim_start().replace(char::is_control, " ");
+        Named::Other(found.chars().take(KIND_CHARS).collect())
     }
 }
 

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// The first d: 800 ms, as in client-go's `NewReflectorWithOptions`.
+    /// The first d: 800 ms, as in client-go's `NewReflectorWithOptions`. Not more than `cap`, and not
+    /// less than 1 ms, whatever is said: an informer never asks as fast as it is refused.
     pub initial: Duration,
     /// The largest d: 30 s, so that a pause is at most 60 s.
     pub cap: Duration,
@@ -31,6 +32,12 @@ impl Default for BackoffConfig {
     }
 }
 
+impl BackoffConfig {
+    fn first(&self) -> Duration {
+        self.initial.min(self.cap).max(Duration::from_millis(1))
+    }
+}
+
 /// The state of one reflector's back-off; pure, told the time and given the randomness.
 #[derive(Debug)]
 pub(crate) struct Backoff {
@@ -45,8 +52,8 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) fn new(config: BackoffConfig) -> Self {
         Self {
+            next: config.first(),
             config,
-            next: config.initial,
             healthy_since: None,
             fresh: true,
         }
@@ -62,7 +69,7 @@ impl Backoff {
         self.note_failure(now);
         self.fresh = false;
         let delay = self.next;
-        self.next = delay.saturating_mul(2).min(self.config.cap);
+        self.next = delay.saturating_mul(2).min(self.config.cap.max(delay));
         delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
@@ -79,7 +86,7 @@ impl Backoff {
     fn note_failure(&mut self, now: Instant) {
         let healthy = self.healthy_since.take();
         if healthy.is_some_and(|since| now.duration_since(since) >= self.config.reset_after) {
-            self.next = self.config.initial;
+            self.next = self.config.first();
             self.fresh = true;
         }
     }
@@ -172,6 +179,27 @@ mod tests {
         }
         let pause = backoff.failed(start + Duration::from_secs(120), &mut rng);
         assert!(pause < Duration::from_millis(1600), "{pause:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_pause_is_within_the_cap_and_none_is_nothing() {
+        let first = |initial, cap| {
+            let config = BackoffConfig {
+                initial,
+                cap,
+                ..BackoffConfig::default()
+            };
+            let mut backoff = Backoff::new(config);
+            let mut rng = fastrand::Rng::with_seed(1);
+            [(); 3].map(|()| backoff.failed(Instant::now(), &mut rng))
+        };
+        let (milli, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        for pause in first(60 * second, second) {
+            assert!((second..2 * second).contains(&pause), "{pause:?}");
+        }
+        for pause in first(Duration::ZERO, Duration::ZERO) {
+            assert!((milli..2 * milli).contains(&pause), "{pause:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

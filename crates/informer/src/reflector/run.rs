@@ -28,6 +28,10 @@ const LIST_STALL: Duration = Duration::from_secs(60);
 /// later, and has been silent for as long, has lost its connection without anybody noticing.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 
+/// So many objects of one list are logged as broken or left out; the others are told to the error
+/// handler only, and counted in the log.
+const SKIPS_LOGGED: usize = 10;
+
 /// Why something can't go on as it is.
 enum Stop {
     /// The store is gone, and so is the reflector.
@@ -50,7 +54,10 @@ pub(super) struct Running<K, S> {
     machine: Machine,
     /// The list under way; void until it is complete.
     staged: Vec<Object<K>>,
-    steps: ListSteps,
+    /// Of the list under way, with whatever it is repeated for at once.
+    steps: Option<ListSteps>,
+    /// Objects of the list under way, or of the event, that were broken or left out.
+    skipped: usize,
     /// Events of the watch under way.
     events: u64,
     /// Failures since something worked, for people.
@@ -68,7 +75,8 @@ where
             machine: Machine::new(reflector.config, reflector.rng.clone()),
             reflector,
             staged: Vec::new(),
-            steps: ListSteps::begin(),
+            steps: None,
+            skipped: 0,
             events: 0,
             failures: 0,
         }
@@ -95,12 +103,15 @@ where
     async fn list(&mut self, options: &ListOptions, first: bool) -> Action {
         if first {
             self.staged = Vec::new();
-            self.steps = ListSteps::begin();
+            self.skipped = 0;
+            self.steps.get_or_insert_with(ListSteps::begin);
         }
         self.listing();
         let (asked, mut answered) = (Instant::now(), None);
         let read = self.read_page(options, &mut answered).await;
-        self.steps.page(asked, answered);
+        if let Some(steps) = &mut self.steps {
+            steps.page(asked, answered);
+        }
         match read.and_then(|end| self.machine.page(&end)) {
             Ok(action) => action,
             Err(error) => self.list_failed(error, self.staged.len()),
@@ -123,7 +134,8 @@ where
             splitter.feed(chunk?, &mut items)?;
             for Frame { bytes, .. } in items.drain(..) {
                 let decoded = self.reflector.decoder.item(&bytes);
-                self.staged.extend(self.usable(decoded));
+                let object = self.usable(decoded);
+                self.staged.extend(object);
             }
             self.listing();
             tokio::task::coop::consume_budget().await;
@@ -132,11 +144,14 @@ where
     }
 
     fn list_failed(&mut self, error: transport::Error, objects: usize) -> Action {
-        self.end_steps(objects, false);
         // Void, and not to be kept through a pause.
         self.staged = Vec::new();
         let error = self.failed(error, None);
-        self.machine.list_failed(&error, Instant::now())
+        let action = self.machine.list_failed(&error, Instant::now());
+        if !matches!(action, Action::List { .. }) {
+            self.end_list(objects, false);
+        }
+        action
     }
 
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
@@ -151,7 +166,7 @@ where
             Err(Stop::Gone) => return Err(Gone),
             Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
         }
-        self.end_steps(count, true);
+        self.end_list(count, true);
         self.failures = 0;
         let Reporter {
             name,
@@ -265,6 +280,7 @@ where
     /// Hands on one event, and takes its revision once it has been accepted.
     async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
         let Frame { kind, bytes } = frame;
+        self.skipped = 0;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
             FrameKind::Bookmark => self.bookmark(bytes).await?,
@@ -339,7 +355,7 @@ where
     }
 
     /// What of a decoded piece has a place in the store. What was wrong with it is reported.
-    fn usable(&self, decoded: Decoded<K>) -> Option<Object<K>> {
+    fn usable(&mut self, decoded: Decoded<K>) -> Option<Object<K>> {
         match decoded {
             Decoded::Object(object) => {
                 if let Some(error) = object.broken() {
@@ -368,9 +384,15 @@ where
         self.activity(Activity::Listing { page, objects });
     }
 
-    fn end_steps(&self, objects: usize, handed_on: bool) {
+    fn end_list(&mut self, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = &self.reflector.report;
-        self.steps.end(name, expects, objects, handed_on);
+        if self.skipped > SKIPS_LOGGED {
+            let skipped = self.skipped;
+            tracing::warn!(reflector = %name, %expects, skipped, "a list had more objects like these");
+        }
+        if let Some(steps) = self.steps.take() {
+            steps.end(name, expects, objects, handed_on);
+        }
     }
 
     fn activity(&self, activity: Activity) {
@@ -378,8 +400,13 @@ where
         status.activity(self.reflector.source, activity);
     }
 
-    fn report(&self, error: &Error) {
-        self.reflector.report.skipped(error);
+    fn report(&mut self, error: &Error) {
+        self.skipped += 1;
+        if self.skipped > SKIPS_LOGGED {
+            self.reflector.report.tell_handler(error);
+        } else {
+            self.reflector.report.skipped(error);
+        }
     }
 
     /// Notes a failure, and how long the watch had been open, if it was one that ended.

@@ -50,7 +50,8 @@ pub enum StoreError {
     Gone,
 }
 
-/// A bounded channel: its capacity is what may be on its way before the watch is slowed, and the
+/// One reflector per channel: each that stands alone speaks as the first source, and the list of one
+/// would delete what the other brought. A bounded channel: its capacity is what may be on its way before the watch is slowed, and the
 /// reflector ends when the receiver is gone.
 impl<K: Send + Sync + 'static> ReflectorStore<K> for mpsc::Sender<Delta<K>> {
     async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {

@@ -168,7 +168,8 @@ impl WaitForSync {
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();
-        matches!(source.activity, Activity::BackingOff { .. })
+        // A pause that no failure led to says nothing of the last error, which may be long past.
+        matches!(source.activity, Activity::BackingOff { attempt, .. } if attempt > 0)
             && error.is_some_and(|error| error.retry() == Retry::GiveUp)
     })
 }

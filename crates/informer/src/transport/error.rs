@@ -134,7 +134,8 @@ impl Error {
         let mut message = if status.message.is_empty() {
             format!("the server answered {code}")
         } else {
-            status.message
+            // It ends in logs and on terminals, where a peer must not begin a line of its own.
+            status.message.replace(char::is_control, " ")
         };
         if message.len() > MESSAGE_BYTES {
             let end = (0..=MESSAGE_BYTES)
@@ -308,6 +309,12 @@ mod tests {
         let body = br#"{"code":429,"details":{"retryAfterSeconds":7}}"#;
         let error = Error::from_status_body(429, body);
         assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_contains() {
+        let error = Error::from_status_body(500, br#"{"message":"a\n\u001b[31mb\r\tc"}"#);
+        assert_eq!(error.to_string(), "a  [31mb  c");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
+    SharedInformer,
     client::ListWatch,
     indexer::{self, Indexers},
     reflector::{Delta, DeltaKind, Error, Reflector, ReflectorStore, StoreError},
@@ -408,6 +409,86 @@ async fn a_list_that_takes_more_than_ten_seconds_says_where_they_went() {
             expect![[r#" INFO a list took long reflector="ours" expects="v1 Pod" total=12s pages=2 objects=2 asking=0ns reading=12s handing_on=0ns handed_on=true"#]].assert_eq(line);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_long_list_is_told_apart_and_includes_what_it_was_repeated_for() {
+    let logs = Logs::capture();
+    let after = |seconds, answer| Answer::After(Duration::from_secs(seconds), Box::new(answer));
+    let slowly =
+        |text: String, seconds| Answer::Body(text, Then::EndsAfter(Duration::from_secs(seconds)));
+    let expired = Answer::RefuseWith(410, r#"{"code":410,"reason":"Expired"}"#);
+    let script = Script::new([
+        after(2, slowly(list(5, "t1", &[pod("a", 1)]), 3)),
+        after(4, expired),
+        after(1, slowly(list(6, "", &[pod("a", 1), pod("b", 2)]), 5)),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).name("ours").into_indexer(writer);
+    reflector.run(sleep(MINUTE / 2)).await;
+    let logs = logs.take();
+    let line = logs.lines().find(|line| line.contains("took long"));
+    let times = line.unwrap().split_once("total=").unwrap().1;
+    let expected = "15s pages=3 objects=2 asking=7s reading=8s handing_on=0ns handed_on=true";
+    assert_eq!(times, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_objects_that_are_no_good_the_log_has_ten_and_their_number() {
+    let logs = Logs::capture();
+    let foreign: Vec<_> = (0..25)
+        .map(|n| kind("v1", "Node", &format!("n{n}"), 1))
+        .collect();
+    let few = kind("v1", "Node", "few", 9);
+    let script = Script::new([
+        body(list(5, "", &foreign)),
+        hangs(event("ADDED", &few).repeat(12) + &error_event("{}")),
+        body(list(6, "", &foreign[..10])),
+    ]);
+    let errors = Trace::default();
+    let heard = errors.clone();
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script)
+        .on_error(move |error| heard.note(error.to_string()))
+        .into_indexer(writer);
+    reflector.run(sleep(MINUTE / 2)).await;
+    let logs = logs.take();
+    let skipped = logs.matches("skipped reflector").count();
+    assert_eq!(skipped, 10 + 12 + 10, "{logs}");
+    let more: Vec<_> = logs
+        .lines()
+        .filter(|line| line.contains("had more"))
+        .collect();
+    assert!(
+        matches!(more[..], [line] if line.ends_with("skipped=25")),
+        "{more:?}"
+    );
+    assert_eq!(
+        errors.len(),
+        25 + 12 + 1 + 10,
+        "the error handler hears of all"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_no_failure_led_to_is_not_hopeless_because_of_an_old_refusal() {
+    // The first source has been refused once; its watches close at once, but have events.
+    let forbidden = Answer::RefuseWith(403, r#"{"code":403,"message":"no"}"#);
+    let short = |revision| body(event("ADDED", &pod("a", revision)));
+    let mut answers = vec![forbidden, body(list(5, "", &[]))];
+    answers.extend((6..12).map(short));
+    let quick = Script::new(answers);
+    let late = Answer::After(MINUTE / 4, Box::new(body(list(5, "", &[]))));
+    let informer = setting::run(
+        SharedInformer::<Pod>::builder(quick.clone())
+            .source(Script::new([late]))
+            .rng_seed(1),
+    );
+    while quick.requests.len() < 5 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    informer.pods.wait_for_sync().fail_fast().await.unwrap();
+    informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

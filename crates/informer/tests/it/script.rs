@@ -17,6 +17,8 @@ pub(crate) enum Answer {
     /// With this status code and `Status` object.
     RefuseWith(u16, &'static str),
     Never,
+    /// The same, so much later.
+    After(Duration, Box<Answer>),
     /// These bytes, and then the end, or nothing more.
     Body(String, Then),
 }
@@ -72,10 +74,15 @@ impl Script {
         self.requests
             .note(format!("{verb} {} {page}", options.resource_version).trim_end());
         self.log.note(self.line(verb, options));
-        let answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
+        let mut answer = self.answers.lock().pop_front().unwrap_or(Answer::Never);
         let held = Arc::clone(&self.under_way);
         Box::pin(async move {
+            while let Answer::After(pause, late) = answer {
+                sleep(pause).await;
+                answer = *late;
+            }
             let body: ByteStream = match answer {
+                Answer::After(..) => unreachable!("each has been waited for"),
                 Answer::Refuse(class) => return Err(Error::new(class, "planted")),
                 Answer::RefuseWith(code, status) => {
                     return Err(Error::from_status_body(code, status.as_bytes()));

@@ -142,6 +142,23 @@ impl Kind {
         }
     }
 
+    /// The Go package of the internal type, which some messages name: `core`, `apps`, `rbac`.
+    pub(crate) fn internal_package(&self) -> &str {
+        match self.group.split('.').next() {
+            None | Some("") => "core",
+            Some(first) => first,
+        }
+    }
+
+    /// The name that validation errors use: `Pod`, `Deployment.apps`.
+    pub(crate) fn group_kind(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.clone()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+
     fn position(&self) -> (&str, &str, &str) {
         (&self.group, &self.version, &self.plural)
     }
@@ -256,6 +273,11 @@ impl Kinds {
         self.kinds
             .iter()
             .find(|known| known.kind == kind && known.group == group && known.version == version)
+    }
+
+    /// Whether some kind is of this group; the core group is the empty one.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.iter().any(|kind| kind.group == group)
     }
 
     /// All kinds, ordered by group, version and plural; the core group, with its empty name, comes first.

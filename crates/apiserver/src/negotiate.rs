@@ -8,7 +8,7 @@ use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
 /// What every answer can be.
-const ACCEPTED: &str = "application/json";
+const ACCEPTED: &str = "application/json, application/json;stream=watch";
 
 /// How objects are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

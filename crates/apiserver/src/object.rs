@@ -27,9 +27,10 @@ impl Object {
     /// Takes a value as an object of a resource, filling in `apiVersion` and `kind`.
     pub(crate) fn of(resource: &Resource, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
-            return Err(ApiError::bad_request(
-                "the object provided is unrecognized (must be of type Object)",
-            ));
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {})",
+                resource.kind.kind
+            )));
         };
         let kind = &resource.kind;
         let api_version = kind.api_version();
@@ -38,7 +39,9 @@ impl Object {
             Some(sent) if sent == kind.kind => {}
             Some(sent) => {
                 let message = format!(
-                    "{sent} in version {api_version:?} cannot be handled as a {}: the kind in the data does not match the resource",
+                    "{sent} in version {api_version:?} cannot be handled as a {}: converting ({api_version}.{sent}) to ({}.{}): unknown conversion",
+                    kind.kind,
+                    kind.internal_package(),
                     kind.kind
                 );
                 return Err(ApiError::bad_request(message));
@@ -48,8 +51,9 @@ impl Object {
             None | Some("") => {}
             Some(sent) if sent == api_version => {}
             Some(sent) => {
+                let name = &kind.kind;
                 let message = format!(
-                    "the API version in the data ({sent}) does not match the expected API version ({api_version})"
+                    "{name} in version {sent:?} cannot be handled as a {name}: no kind {name:?} is registered for version {sent:?} in scheme \"pkg/runtime/scheme.go:111\""
                 );
                 return Err(ApiError::bad_request(message));
             }
@@ -59,8 +63,19 @@ impl Object {
         if members.get("metadata").is_none_or(Value::is_null) {
             members.insert("metadata".to_owned(), json!({}));
         }
-        let object = Object(members);
+        let mut object = Object(members);
         object.check(&kind.kind)?;
+        // As Go leaves out what is empty.
+        for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            let empty = object.meta(member).is_some_and(|value| match value {
+                Value::Array(list) => list.is_empty(),
+                Value::Object(map) => map.is_empty(),
+                _ => false,
+            });
+            if empty {
+                object.set_meta(member, None);
+            }
+        }
         Ok(object)
     }
 

@@ -1,7 +1,7 @@
 //! From a URL and a method to a verb on a resource.
 //!
 //! Guarantees:
-//! - every path of the Kubernetes API leads to exactly one [`Destination`]; anything else is `Unknown`;
+//! - every path of the Kubernetes API leads to exactly one [`Destination`]; one below a group that is served, but of no resource, is `Unknown`, anything else `Nowhere`;
 //! - a path is decoded once, segment by segment, so an encoded slash is part of a name and never a separator.
 
 mod options;
@@ -51,9 +51,14 @@ pub(crate) enum Destination {
     Group(String),
     /// `/api/v1` and `/apis/<group>/<version>`.
     GroupVersion(String, String),
+    /// `/`: the paths that there are.
+    Root,
     Version,
     Health,
+    /// A path of a group that is served, but of no resource in it.
     Unknown,
+    /// A path that nobody has.
+    Nowhere,
 }
 
 /// A resource, or one object of it, or a part of one object.
@@ -92,7 +97,8 @@ impl Verb {
         match (method, target.name.is_some()) {
             (&Method::GET, true) => Verb::Get,
             (&Method::GET, false) => Verb::List,
-            (&Method::POST, _) => Verb::Create,
+            (&Method::POST, false) => Verb::Create,
+            (&Method::POST, true) if target.subresource.is_some() => Verb::Create,
             (&Method::PUT, true) => Verb::Update,
             (&Method::PATCH, true) => Verb::Patch,
             (&Method::DELETE, true) => Verb::Delete,
@@ -118,12 +124,14 @@ impl Destination {
             .map(decode)
             .collect();
         let Some(segments) = segments else {
-            return Destination::Unknown;
+            return Destination::Nowhere;
         };
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["api"] => Destination::CoreVersions,
             ["apis"] => Destination::Groups,
+            [] => Destination::Root,
+            ["apis", group, ..] if !registry.kinds().has_group(group) => Destination::Nowhere,
             ["apis", group] => Destination::Group((*group).to_owned()),
             ["api", version] => Destination::GroupVersion(String::new(), (*version).to_owned()),
             ["apis", group, version] => {
@@ -133,7 +141,7 @@ impl Destination {
             ["apis", group, version, rest @ ..] => target(registry, group, version, rest),
             ["version"] => Destination::Version,
             ["healthz" | "livez" | "readyz", ..] => Destination::Health,
-            _ => Destination::Unknown,
+            _ => Destination::Nowhere,
         }
     }
 

@@ -149,7 +149,12 @@ impl FieldError {
         }
     }
 
-    pub(crate) fn unsupported(field: &'static str, value: &str, supported: &[&str]) -> FieldError {
+    /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets.
+    pub(crate) fn unsupported(
+        field: &'static str,
+        value: impl std::fmt::Debug,
+        supported: &[&str],
+    ) -> FieldError {
         let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         FieldError {
             field,
@@ -193,6 +198,12 @@ impl ApiError {
         self
     }
 
+    /// Details are there, and empty.
+    fn about_nothing(mut self) -> ApiError {
+        self.0.details.get_or_insert_default();
+        self
+    }
+
     pub(crate) fn caused_by(mut self, reason: &str, message: &str, field: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         details.causes.push(StatusCause {
@@ -222,26 +233,22 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// Nothing is served at this path.
+    /// No resource is served at this path of the API.
     pub(crate) fn no_such_path() -> ApiError {
-        ApiError::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        let message = "the server could not find the requested resource";
+        ApiError::new(404, "NotFound", message).about_nothing()
     }
 
-    pub(crate) fn method_not_allowed(kind: &Kind, verb: &str) -> ApiError {
-        let message = format!(
-            "{verb} is not supported on resources of kind \"{}\"",
-            kind.group_resource()
-        );
-        ApiError::new(405, "MethodNotAllowed", message).about(kind, "")
+    /// No route takes this method here.
+    pub(crate) fn method_not_allowed() -> ApiError {
+        let message = "the server does not allow this method on the requested resource";
+        ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    pub(crate) fn not_acceptable(accepted: &str) -> ApiError {
-        let message = format!("only the following media types are accepted: {accepted}");
-        ApiError::new(406, "NotAcceptable", message)
+    /// No media type that the client accepts can be had.
+    pub(crate) fn not_acceptable(available: &str) -> ApiError {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
+        ApiError::new(406, "NotAcceptable", message).about_nothing()
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> ApiError {
@@ -266,6 +273,27 @@ impl ApiError {
             kind.group_resource()
         );
         ApiError::new(409, "Conflict", message).about(kind, name)
+    }
+
+    /// A deletion whose preconditions don't hold; here Kubernetes says the kind where it says the resource elsewhere.
+    pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            kind.group_kind()
+        );
+        let mut error = ApiError::new(409, "Conflict", message).about(kind, name);
+        let details = error.0.details.get_or_insert_default();
+        details.kind.clone_from(&kind.kind);
+        error
+    }
+
+    /// The same of a subresource, which then has its resource's place.
+    pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
+        let resource = format!("{}/{subresource}", kind.plural);
+        let status = &mut self.0;
+        status.message = status.message.replacen(&kind.plural, &resource, 1);
+        status.details.get_or_insert_default().kind = resource;
+        self
     }
 
     /// The revision in the body is not the stored one.
@@ -306,6 +334,24 @@ impl ApiError {
         )
     }
 
+    /// A patch of a type that does not exist.
+    pub(crate) fn unsupported_patch() -> ApiError {
+        let message = "415: Unsupported Media Type";
+        ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
+    }
+
+    /// What a patch makes of an object can't be decoded; `text` is what it makes.
+    pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
+        let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
+        ApiError::validation("", "", &[error])
+    }
+
+    /// A JSON patch that can't be applied.
+    pub(crate) fn inapplicable() -> ApiError {
+        let message = "the server rejected our request due to an error in our request";
+        ApiError::new(422, "Invalid", message).about_nothing()
+    }
+
     pub(crate) fn unsupported_body(accepted: &str) -> ApiError {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {accepted}"
@@ -315,12 +361,7 @@ impl ApiError {
 
     /// An object whose fields don't hold what they must.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
-        let subject = if kind.group.is_empty() {
-            kind.kind.clone()
-        } else {
-            format!("{}.{}", kind.kind, kind.group)
-        };
-        let mut error = ApiError::validation(&subject, name, errors);
+        let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
         details.group.clone_from(&kind.group);
         details.kind.clone_from(&kind.kind);

@@ -105,21 +105,23 @@ impl Reply {
     }
 
     /// What Kubernetes answers where there is no object to show.
-    fn success(code: StatusCode, details: &Value) -> Reply {
-        let status = json!({
+    fn success(code: StatusCode, details: Option<&Value>) -> Reply {
+        let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
             "status": "Success",
-            "details": details,
-            "code": code.as_u16(),
         });
+        match details {
+            Some(details) => status["details"] = details.clone(),
+            None => status["code"] = json!(code.as_u16()),
+        }
         Reply::json(code, &status)
     }
 
-    fn text(text: &'static str) -> Reply {
+    fn text(code: StatusCode, text: &'static str) -> Reply {
         Reply {
-            code: StatusCode::OK,
+            code,
             body: Body::full(text),
             revision: None,
             content_type: "text/plain; charset=utf-8",
@@ -158,7 +160,11 @@ impl Call {
                 discovery::resources(kinds, group, version)
             }
             Destination::Version => Some(discovery::version()),
-            Destination::Health => return Ok(Reply::text("ok")),
+            Destination::Root => Some(discovery::paths(kinds)),
+            Destination::Health => return Ok(Reply::text(StatusCode::OK, "ok")),
+            Destination::Nowhere => {
+                return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+            }
             Destination::Unknown | Destination::Resource(_) => None,
         };
         let document = found.ok_or_else(ApiError::no_such_path)?;
@@ -169,15 +175,14 @@ impl Call {
         if let Some(subresource) = &target.subresource {
             return self.answer_subresource(target, subresource);
         }
-        let kind = &target.resource.kind;
         if !target.resource.serves(self.verb.as_str()) {
-            return Err(ApiError::method_not_allowed(kind, self.verb.as_str()));
+            return Err(ApiError::method_not_allowed());
         }
         match self.verb {
             Verb::Get => {
                 let entry = get::get(
                     &self.shared,
-                    self.subject(target, Part::Whole)?,
+                    Self::subject(target, Part::Whole)?,
                     &self.options,
                 )
                 .await?;
@@ -206,7 +211,7 @@ impl Call {
             }
             Verb::Delete => self.delete(target),
             Verb::DeleteCollection => self.delete_collection(target).await,
-            Verb::Other => Err(ApiError::method_not_allowed(kind, self.verb.as_str())),
+            Verb::Other => Err(ApiError::method_not_allowed()),
         }
     }
 
@@ -216,21 +221,21 @@ impl Call {
         let served = served.ok_or_else(ApiError::no_such_path)?;
         let verb = self.verb.as_str();
         if !served.verbs.iter().any(|known| known == verb) {
-            return Err(ApiError::method_not_allowed(kind, verb));
+            return Err(ApiError::method_not_allowed());
         }
         let entry = match (name, self.verb) {
-            ("status", Verb::Get) => self.subject(target, Part::Status)?.read(&self.shared)?.0,
+            ("status", Verb::Get) => Self::subject(target, Part::Status)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
             ("status", Verb::Patch) => self.patch(target, Part::Status)?,
             ("binding", Verb::Create) => {
-                let how = How::request(self.query.dry_run()?);
+                let how = How::request(self.dry_run()?);
                 let entry = binding::bind(
                     &self.shared,
-                    self.subject(target, Part::Whole)?,
+                    Self::subject(target, Part::Whole)?,
                     &self.value()?,
                     how,
                 )?;
-                let mut reply = Reply::success(StatusCode::CREATED, &json!({}));
+                let mut reply = Reply::success(StatusCode::CREATED, None);
                 reply.revision = Some(entry.revision);
                 return Ok(reply);
             }
@@ -264,7 +269,7 @@ impl Call {
             return Ok(Reply::json(StatusCode::CREATED, &reviewed(resource, value)));
         }
         let object = Object::of(resource, value)?;
-        let how = How::request(self.query.dry_run()?);
+        let how = How::request(self.dry_run()?);
         let entry = create::create(
             &self.shared,
             resource,
@@ -277,31 +282,26 @@ impl Call {
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let object = Object::of(&target.resource, self.value()?)?;
-        let how = How::request(self.query.dry_run()?);
-        update::update(&self.shared, self.subject(target, part)?, &object, how)
+        let how = How::request(self.dry_run()?);
+        update::update(&self.shared, Self::subject(target, part)?, &object, how)
     }
 
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-        let how = How::request(self.query.dry_run()?);
-        patch::patch(&self.shared, self.subject(target, part)?, &body, how)
+        let how = How::request(self.dry_run()?);
+        patch::patch(&self.shared, Self::subject(target, part)?, &body, how)
     }
 
     fn scale(&self, target: &Target) -> Result<Reply, ApiError> {
-        let subject = self.subject(target, Part::Main)?;
+        let subject = Self::subject(target, Part::Main)?;
         let scale = match self.verb {
             Verb::Get => scale::read(&self.shared, subject)?,
             Verb::Patch => {
                 let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-                scale::patch(
-                    &self.shared,
-                    subject,
-                    &body,
-                    How::request(self.query.dry_run()?),
-                )?
+                scale::patch(&self.shared, subject, &body, How::request(self.dry_run()?))?
             }
             _ => {
-                let how = How::request(self.query.dry_run()?);
+                let how = How::request(self.dry_run()?);
                 scale::update(&self.shared, subject, &self.value()?, how)?
             }
         };
@@ -316,7 +316,7 @@ impl Call {
         let how = How::request(options.dry_run);
         let deleted = delete::delete(
             &self.shared,
-            self.subject(target, Part::Whole)?,
+            Self::subject(target, Part::Whole)?,
             &options,
             how,
         )?;
@@ -324,6 +324,9 @@ impl Call {
             Deleted::Marked(entry) => {
                 let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
                 self.show(target, code, &entry)
+            }
+            Deleted::Removed(entry) if delete::shows_what_is_gone(&target.resource) => {
+                self.show(target, StatusCode::OK, &entry)
             }
             Deleted::Removed(entry) => {
                 let kind = &target.resource.kind;
@@ -333,7 +336,7 @@ impl Call {
                 if !kind.group.is_empty() {
                     details["group"] = json!(kind.group);
                 }
-                let mut reply = Reply::success(StatusCode::OK, &details);
+                let mut reply = Reply::success(StatusCode::OK, Some(&details));
                 reply.revision = Some(entry.revision);
                 Ok(reply)
             }
@@ -368,15 +371,22 @@ impl Call {
         Ok(self.show_page(target, representation, page))
     }
 
+    /// Whether nothing is to be stored.
+    fn dry_run(&self) -> Result<bool, ApiError> {
+        self.query.dry_run(match self.verb {
+            Verb::Update => "UpdateOptions",
+            Verb::Patch => "PatchOptions",
+            _ => "CreateOptions",
+        })
+    }
+
     /// The object that the path names.
-    fn subject<'a>(&self, target: &'a Target, part: Part) -> Result<Subject<'a>, ApiError> {
+    fn subject(target: &Target, part: Part) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
-            name: name.ok_or_else(|| {
-                ApiError::method_not_allowed(&target.resource.kind, self.verb.as_str())
-            })?,
+            name: name.ok_or_else(ApiError::method_not_allowed)?,
             part,
         })
     }
@@ -397,6 +407,7 @@ impl Call {
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
         if self.body.is_empty() {
+            self.query.number("gracePeriodSeconds")?;
             return DeleteOptions::parse(&self.query.as_options());
         }
         DeleteOptions::parse(&self.value()?)

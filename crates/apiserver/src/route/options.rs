@@ -83,14 +83,14 @@ impl Query {
         Ok(Some(number))
     }
 
-    /// Whether nothing is to be stored; any value but `All` is refused.
-    pub(crate) fn dry_run(&self) -> Result<bool, ApiError> {
+    /// Whether nothing is to be stored; any value but `All` is refused, as an option of the kind that the verb has.
+    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         match self.text("dryRun") {
             None => Ok(false),
             Some("All") => Ok(true),
             Some(other) => {
-                let error = FieldError::unsupported("dryRun", other, &["All"]);
-                Err(ApiError::invalid_options("CreateOptions", &[error]))
+                let error = FieldError::unsupported("dryRun", [other], &["All"]);
+                Err(ApiError::invalid_options(options, &[error]))
             }
         }
     }
@@ -135,14 +135,28 @@ impl ListOptions {
         })
     }
 
-    /// The revision asked for; anything but a decimal number is refused.
+    /// The revision that a list asks for; anything but a decimal number is refused.
     pub(crate) fn revision(&self) -> Result<Revision, ApiError> {
+        let malformed = |cause| ApiError::bad_request(format!("invalid resource version: {cause}"));
+        self.parse_revision().map_err(malformed)
+    }
+
+    /// The revision that a get or a watch asks for; Kubernetes takes a malformed one for a fault of its own.
+    pub(crate) fn revision_or_fault(&self) -> Result<Revision, ApiError> {
+        self.parse_revision()
+            .map_err(|cause| ApiError::unexplained(&cause))
+    }
+
+    fn parse_revision(&self) -> Result<Revision, String> {
         let Some(text) = self.resource_version.as_deref() else {
             return Ok(Revision::Unset);
         };
         let number: u64 = text.parse().map_err(|_| {
-            let cause = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            ApiError::bad_request(format!("invalid resource version: {cause}"))
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            let cause = if digits { "value out of range" } else { "invalid syntax" };
+            format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {cause}"
+            )
         })?;
         Ok(if number == 0 {
             Revision::Any
@@ -198,30 +212,37 @@ impl ListOptions {
         let mut errors = Vec::new();
         let matching = self.resource_version_match.as_deref();
         if self.send_initial_events.is_some() {
-            if !watch_list {
-                errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"));
-            } else if matching.is_none() {
+            if matching != Some("NotOlderThan") {
                 errors.push(FieldError::forbidden(
                     FIELD,
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
                 ));
             }
-        } else if matching.is_some() {
-            errors.push(FieldError::forbidden(
-                FIELD,
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ));
+            if !watch_list {
+                errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"));
+            }
         }
         if let Some(matching) = matching {
+            if self.send_initial_events.is_none() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ));
+            }
             if matching != "NotOlderThan" {
                 errors.push(FieldError::unsupported(FIELD, matching, &["NotOlderThan"]));
             }
-            if self.continue_token.is_some() {
-                errors.push(FieldError::forbidden(
-                    FIELD,
-                    "resourceVersionMatch is forbidden when continue is provided",
-                ));
-            }
+        }
+        // Without a revision the server asks itself for a streaming list, and for this match.
+        let defaulted = watch_list
+            && matching.is_none()
+            && self.send_initial_events.is_none()
+            && matches!(self.resource_version.as_deref(), None | Some("0"));
+        if self.continue_token.is_some() && (defaulted || matching.is_some()) {
+            errors.push(FieldError::forbidden(
+                FIELD,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
         refuse(&errors)
     }

@@ -68,14 +68,17 @@ fn other_paths_are_discovery_health_or_nothing() {
         ("/apis/apps/v1", "other GroupVersion(\"apps\", \"v1\")"),
         ("/version", "other Version"),
         ("/readyz", "other Health"),
-        ("/", "other Unknown"),
+        ("/", "other Root"),
+        ("/nothing", "other Nowhere"),
+        ("/apis/nobody.example.com/v1/things", "other Nowhere"),
+        ("/apis/apps/v9/deployments", "other Unknown"),
         ("/api/v1/none", "other Unknown"),
         ("/api/v1/pods/a", "other Unknown"),
         ("/api/v1/namespaces/a/nodes", "other Unknown"),
         ("/api/v1/namespaces/a/pods/b/c/d", "other Unknown"),
-        ("/api/v1/nodes/%zz", "other Unknown"),
-        ("/api/v1/nodes/%f", "other Unknown"),
-        ("/api/v1/nodes/%ff", "other Unknown"),
+        ("/api/v1/nodes/%zz", "other Nowhere"),
+        ("/api/v1/nodes/%f", "other Nowhere"),
+        ("/api/v1/nodes/%ff", "other Nowhere"),
     ] {
         assert_eq!(describe(&Method::GET, path), expected, "{path}");
     }

@@ -29,7 +29,10 @@ pub(crate) fn bind(
     let now = shared.settings.clock.now().to_string();
     let uid = binding["metadata"]["uid"].as_str().unwrap_or_default();
     change(shared, subject, how, |pod| {
-        let conflict = |why: String| Err(ApiError::conflict(kind, subject.name, &why));
+        let conflict = |why: String| {
+            let error = ApiError::conflict(kind, subject.name, &why);
+            Err(error.on_subresource(kind, "binding"))
+        };
         if !uid.is_empty() && uid != pod.text("uid") {
             return conflict(format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",

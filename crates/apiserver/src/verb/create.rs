@@ -113,7 +113,7 @@ fn settle_namespace(
             ));
         }
         (None, _, Origin::Request) => {
-            return Err(ApiError::method_not_allowed(&resource.kind, "create"));
+            return Err(ApiError::method_not_allowed());
         }
     };
     object.set_meta("namespace", Some(json!(namespace)));

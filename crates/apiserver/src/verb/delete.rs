@@ -16,12 +16,41 @@ use super::How;
 use super::create::counts_generations;
 use super::update::Subject;
 use crate::object::Object;
+use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 
 /// Namespaces that can't be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Whose deletion is answered with the object, and not with a `Status` (`ReturnDeletedObject` in the registry's storage).
+const SHOWN: [&str; 18] = [
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "deviceclasses.resource.k8s.io",
+    "devicetaintrules.resource.k8s.io",
+    "namespaces",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourceclaims.resource.k8s.io",
+    "resourceclaimtemplates.resource.k8s.io",
+    "resourcequotas",
+    "resourceslices.resource.k8s.io",
+    "serviceaccounts",
+    "services",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "volumeattributesclasses.storage.k8s.io",
+];
+
+/// Whether a deletion is answered with the object.
+pub(crate) fn shows_what_is_gone(resource: &Resource) -> bool {
+    let name = resource.kind.group_resource();
+    SHOWN.contains(&name.as_str())
+}
 
 /// What a deletion is to heed.
 #[derive(Clone, Debug, Default)]
@@ -64,16 +93,17 @@ impl DeleteOptions {
                 let error = FieldError::unsupported(
                     "propagationPolicy",
                     other,
-                    &["Background", "Foreground", "Orphan"],
+                    &["Foreground", "Background", "Orphan", "nil"],
                 );
                 return Err(ApiError::invalid_options("DeleteOptions", &[error]));
             }
         };
         let orphan_dependents = options["orphanDependents"].as_bool();
         if propagation.is_some() && orphan_dependents.is_some() {
+            let policy = &options["propagationPolicy"];
             let error = FieldError::invalid(
                 "propagationPolicy",
-                "",
+                policy,
                 "orphanDependents and deletionPropagation cannot be both set",
             );
             return Err(ApiError::invalid_options("DeleteOptions", &[error]));
@@ -118,14 +148,14 @@ impl DeleteOptions {
             let why = format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
             );
-            return Err(ApiError::conflict(kind, subject.name, &why));
+            return Err(ApiError::precondition(kind, subject.name, &why));
         }
         let revision = entry.revision.to_string();
         if let Some(wanted) = self.revision.as_ref().filter(|wanted| **wanted != revision) {
             let why = format!(
                 "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
             );
-            return Err(ApiError::conflict(kind, subject.name, &why));
+            return Err(ApiError::precondition(kind, subject.name, &why));
         }
         Ok(())
     }

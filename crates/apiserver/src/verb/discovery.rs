@@ -24,6 +24,19 @@ pub(crate) fn version() -> Value {
     })
 }
 
+/// `/`: where everything else is.
+pub(crate) fn paths(kinds: &Kinds) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
+    for kind in kinds.iter().filter(|kind| !kind.group.is_empty()) {
+        paths.push(format!("/apis/{}", kind.group));
+        paths.push(format!("/apis/{}/{}", kind.group, kind.version));
+    }
+    paths.extend(["/healthz", "/livez", "/readyz", "/version"].map(str::to_owned));
+    paths.sort();
+    paths.dedup();
+    json!({"paths": paths})
+}
+
 /// `/api`.
 pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})

@@ -21,7 +21,7 @@ pub(crate) async fn get(
     subject: Subject<'_>,
     options: &ListOptions,
 ) -> Result<Arc<Entry>, ApiError> {
-    if let Revision::At(revision) = options.revision()? {
+    if let Revision::At(revision) = options.revision_or_fault()? {
         shared.reach(revision).await?;
     }
     let state = shared.lock();

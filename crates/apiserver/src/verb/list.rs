@@ -129,13 +129,13 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
 
 /// The moment that a token names.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
+    let token = Token::decode(token)
+        .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;
     if !matches!(call.options.revision()?, Revision::Unset | Revision::Any) {
         return Err(ApiError::bad_request(
             "specifying resource version is not allowed when using continue",
         ));
     }
-    let token = Token::decode(token)
-        .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;
     let collection = call.resource.collection;
     let limit = call
         .options

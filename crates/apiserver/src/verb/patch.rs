@@ -30,6 +30,9 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// The media types a patch of a built-in kind may have.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
+/// What Go decodes a JSON object into.
+const GO_MAP: &str = "map[string]interface {}";
+
 /// The media types a patch of a custom kind may have.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
@@ -45,7 +48,7 @@ impl PatchBody {
     pub(crate) fn parse(media_type: &str, body: &[u8]) -> Result<PatchBody, ApiError> {
         match media_type {
             "application/json-patch+json" => {
-                let operations: Vec<PatchOperation> = read(body)?;
+                let operations: Vec<PatchOperation> = read(body, "[]handlers.jsonPatchOp")?;
                 if operations.len() > OPERATIONS_MAX {
                     let message = format!(
                         "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -55,13 +58,21 @@ impl PatchBody {
                 }
                 Ok(PatchBody::Json(operations))
             }
-            "application/merge-patch+json" => Ok(PatchBody::Merge(read(body)?)),
+            "application/merge-patch+json" => {
+                // As for a strategic one.
+                let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
+                Ok(PatchBody::Merge(Value::Object(patch.unwrap_or_default())))
+            }
             "application/strategic-merge-patch+json" => {
                 // Go decodes a null into an empty map.
-                let patch: Option<Map<String, Value>> = read(body)?;
+                let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Strategic(patch.unwrap_or_default()))
             }
-            _ => Err(ApiError::unsupported_body(ACCEPTED)),
+            // Kubernetes takes these too.
+            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
+                Err(ApiError::unsupported_body(ACCEPTED))
+            }
+            _ => Err(ApiError::unsupported_patch()),
         }
     }
 
@@ -81,10 +92,8 @@ impl PatchBody {
                         let message = "Unable to complete the JSON patch: the copied values exceed the size limit";
                         return Err(ApiError::new(413, "RequestEntityTooLarge", message));
                     }
-                    json_patch::patch(document, std::slice::from_ref(operation)).map_err(|error| {
-                        let message = format!("the server rejected our request due to an error in our request: {}", error.kind);
-                        ApiError::new(422, "Invalid", message).about(&subject.resource.kind, subject.name)
-                    })?;
+                    json_patch::patch(document, std::slice::from_ref(operation))
+                        .map_err(|_| ApiError::inapplicable())?;
                 }
                 Ok(())
             }
@@ -102,7 +111,12 @@ pub(crate) fn patch(
     change(shared, subject, how, |stored| {
         let mut document = stored.clone().into_value();
         patch.apply(subject, &mut document)?;
-        Object::of(subject.resource, document)
+        let text = document.to_string();
+        Object::of(subject.resource, document).map_err(|error| match error.code() {
+            // What was patched is no object of the kind any more, which is the patch's fault.
+            400 => ApiError::no_such_object(&text, &error),
+            _ => error,
+        })
     })
 }
 
@@ -133,7 +147,22 @@ fn copied_bytes(operation: &PatchOperation, document: &Value) -> usize {
         .map_or(0, |value| value.to_string().len())
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body)
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))
+fn decoding(cause: &str) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {cause}"))
+}
+
+/// Reads a patch; `wanted` is the Go type that it is decoded into.
+fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let found = match body.trim_ascii_start().first() {
+            _ if !error.is_data() => return decoding(&error.to_string()),
+            Some(b'[') => "array",
+            Some(b'{') => "object",
+            Some(b'"') => "string",
+            Some(b't' | b'f') => "bool",
+            _ => "number",
+        };
+        let cause = format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+        decoding(&cause)
+    })
 }

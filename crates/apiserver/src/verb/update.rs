@@ -168,14 +168,13 @@ fn check_identity(subject: Subject<'_>, old: &Object, sent: &Object) -> Result<(
     }
     let (uid, stored) = (sent.text("uid"), old.text("uid"));
     if !uid.is_empty() && uid != stored {
+        let kind = &subject.resource.kind;
         let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+            kind.plural,
+            subject.key()
         );
-        return Err(ApiError::conflict(
-            &subject.resource.kind,
-            subject.name,
-            &why,
-        ));
+        return Err(ApiError::conflict(kind, subject.name, &why));
     }
     Ok(())
 }
@@ -196,8 +195,14 @@ fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<
             }
             Ok(())
         }
-        revision if revision.parse() == Ok(entry.revision) => Ok(()),
-        _ => Err(ApiError::modified(kind, subject.name)),
+        revision => match revision.parse::<u64>() {
+            Ok(sent) if sent == entry.revision => Ok(()),
+            Ok(_) => Err(ApiError::modified(kind, subject.name)),
+            Err(_) => {
+                let cause = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+                Err(ApiError::unexplained(&cause))
+            }
+        },
     }
 }
 

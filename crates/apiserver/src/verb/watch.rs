@@ -81,7 +81,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
             0
         },
     };
-    if let (Start::Objects, Revision::At(revision)) = (&start, options.revision()?)
+    if let (Start::Objects, Revision::At(revision)) = (&start, options.revision_or_fault()?)
         && let Err(error) = shared.reach(revision).await
     {
         return Ok(Body::full(frame::error(&error)));
@@ -114,11 +114,13 @@ fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
 
 /// The table of starting points.
 fn start(options: &ListOptions) -> Result<Start, ApiError> {
-    Ok(match (options.revision()?, options.send_initial_events) {
-        (Revision::Unset | Revision::Any, None) | (_, Some(true)) => Start::Objects,
-        (Revision::Unset | Revision::Any, Some(false)) => Start::Now,
-        (Revision::At(revision), _) => Start::After(revision),
-    })
+    Ok(
+        match (options.revision_or_fault()?, options.send_initial_events) {
+            (Revision::Unset | Revision::Any, None) | (_, Some(true)) => Start::Objects,
+            (Revision::Unset | Revision::Any, Some(false)) => Start::Now,
+            (Revision::At(revision), _) => Start::After(revision),
+        },
+    )
 }
 
 /// Registers the watcher and makes its body.

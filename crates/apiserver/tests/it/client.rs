@@ -22,12 +22,8 @@ async fn typed_objects_go_in_and_come_out() {
     let created = api.create(&PostParams::default(), &pod).await.unwrap();
     assert_eq!(created.resource_version().as_deref(), Some("2"));
     let deleted = api.delete("b", &DeleteParams::default()).await.unwrap();
-    assert!(
-        deleted
-            .right()
-            .expect("a status, for it is gone")
-            .is_success()
-    );
+    let gone = deleted.left().expect("a pod is shown as it was");
+    assert_eq!(gone.metadata.name.as_deref(), Some("b"));
 }
 
 #[tokio::test(start_paused = true)]

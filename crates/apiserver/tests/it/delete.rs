@@ -10,17 +10,20 @@ const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1";
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_says_what_was_deleted() {
-    let server = pods(&["a"]);
-    let uid = server.get("v1", "pods", "default/a").unwrap()["metadata"]["uid"].clone();
-    let reply = delete(&server, A).await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
+    let server = builder().seed([pod("a"), map]).build();
+    let uid = server.get("v1", "configmaps", "default/m").unwrap()["metadata"]["uid"].clone();
+    let reply = delete(&server, "/api/v1/namespaces/default/configmaps/m").await;
     assert_eq!(
-        (reply.code, &reply.json["status"]),
-        (200, &json!("Success"))
+        (reply.code, &reply.json["status"], reply.json.get("code")),
+        (200, &json!("Success"), None)
     );
     assert_eq!(
         reply.json["details"],
-        json!({"name": "a", "kind": "pods", "uid": uid})
+        json!({"name": "m", "kind": "configmaps", "uid": uid})
     );
+    let reply = delete(&server, A).await;
+    assert_eq!((reply.code, &reply.json["kind"]), (200, &json!("Pod")));
     assert_eq!(
         delete(&server, A).await.refusal(),
         "404 NotFound: pods \"a\" not found"
@@ -107,7 +110,7 @@ async fn preconditions_are_compared_with_what_is_stored() {
     assert_eq!(
         with_precondition(json!({"uid": "other"})).await.refusal(),
         format!(
-            "409 Conflict: Operation cannot be fulfilled on pods \"a\": the UID in the precondition (other) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            "409 Conflict: Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (other) does not match the UID in record ({}). The object might have been deleted and then recreated",
             uid.as_str().unwrap()
         )
     );
@@ -115,7 +118,7 @@ async fn preconditions_are_compared_with_what_is_stored() {
         with_precondition(json!({"resourceVersion": "7"}))
             .await
             .refusal(),
-        "409 Conflict: Operation cannot be fulfilled on pods \"a\": the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (1). The object might have been modified"
+        "409 Conflict: Operation cannot be fulfilled on Pod \"a\": the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (1). The object might have been modified"
     );
     assert_eq!(
         with_precondition(json!({"uid": uid, "resourceVersion": "1"}))
@@ -133,8 +136,9 @@ async fn propagation_policies_put_their_finalizers() {
         let marked = with(&server, "DELETE", A, &options).await;
         assert_eq!(marked.json["metadata"]["finalizers"], json!([finalizers]));
         let background = delete(&server, &format!("{A}?propagationPolicy=Background")).await;
-        assert_eq!(
-            background.json["status"], "Success",
+        assert_eq!(background.json["kind"], "Pod");
+        assert!(
+            server.get("v1", "pods", "default/a").is_none(),
             "takes the finalizer away again"
         );
     }
@@ -173,9 +177,10 @@ async fn only_a_pod_on_a_node_whose_deletion_asks_for_grace_gets_it() {
     assert_eq!(
         with(&server, "DELETE", &format!("{PODS}/b"), &grace(30))
             .await
-            .json["kind"],
-        "Status"
+            .code,
+        200
     );
+    assert!(server.get("v1", "pods", "default/b").is_none());
     let marked = with(&server, "DELETE", A, &grace(30)).await.json;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(
@@ -192,15 +197,13 @@ async fn only_a_pod_on_a_node_whose_deletion_asks_for_grace_gets_it() {
         shorter["metadata"]["deletionGracePeriodSeconds"], 1,
         "negative is the shortest"
     );
-    assert_eq!(
-        with(&server, "DELETE", A, &grace(0)).await.json["status"],
-        "Success"
-    );
+    assert_eq!(with(&server, "DELETE", A, &grace(0)).await.code, 200);
+    assert!(server.get("v1", "pods", "default/a").is_none());
 
     server.create(bound).unwrap();
-    assert_eq!(
-        delete(&server, A).await.json["status"],
-        "Success",
+    assert_eq!(delete(&server, A).await.code, 200);
+    assert!(
+        server.get("v1", "pods", "default/a").is_none(),
         "nobody asked for grace"
     );
 }

@@ -97,21 +97,39 @@ async fn version_and_health_are_there_and_openapi_is_not() {
         assert_eq!(get(&server, path).await.text, "ok", "{path}");
     }
     for path in [
-        "/openapi/v2",
-        "/openapi/v3",
-        "/",
         "/api/v2/pods",
-        "/apis/none",
+        "/apis/apps/v9/none",
         "/apis/apps/v1/none",
         "/api/v1/pods/a",
     ] {
         let reply = get(&server, path).await;
         assert_eq!(
-            (reply.code, &reply.json["kind"]),
-            (404, &"Status".into()),
+            (reply.code, &reply.json["kind"], &reply.json["details"]),
+            (404, &"Status".into(), &serde_json::json!({})),
             "{path}"
         );
     }
+    for path in [
+        "/openapi/v2",
+        "/openapi/v3",
+        "/none",
+        "/apis/none",
+        "/apis/none/v1/x",
+    ] {
+        let reply = get(&server, path).await;
+        assert_eq!(
+            (reply.code, reply.text.as_str()),
+            (404, "404 page not found\n"),
+            "{path}"
+        );
+    }
+    let root = get(&server, "/").await.json;
+    let paths = root["paths"].as_array().unwrap();
+    assert!(
+        ["/api/v1", "/apis/apps/v1"]
+            .iter()
+            .all(|path| paths.contains(&(*path).into()))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +144,7 @@ async fn verbs_that_a_kind_does_not_serve_are_405() {
     .await;
     assert_eq!(
         reply.refusal(),
-        "405 MethodNotAllowed: update is not supported on resources of kind \"componentstatuses\""
+        "405 MethodNotAllowed: the server does not allow this method on the requested resource"
     );
 }
 

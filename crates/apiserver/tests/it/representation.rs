@@ -91,7 +91,7 @@ async fn what_cannot_be_had_is_406_unless_there_is_an_alternative() {
         let reply = get_as(&server, path, accept).await;
         assert_eq!(
             reply.refusal(),
-            "406 NotAcceptable: only the following media types are accepted: application/json",
+            "406 NotAcceptable: 406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch",
             "{accept}"
         );
         let either = get_as(&server, path, &format!("{accept}, application/json")).await;

@@ -199,9 +199,10 @@ async fn every_contradiction_of_a_watch_is_refused_before_the_stream() {
     for (server, query, expected) in [
         (&server, "sendInitialEvents=true", invalid("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")),
         (&server, "resourceVersionMatch=NotOlderThan", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")),
-        (&server, "sendInitialEvents=true&resourceVersionMatch=Exact", invalid("resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"")),
+        (&server, "sendInitialEvents=true&resourceVersionMatch=Exact", invalid("[resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]")),
+        (&server, "continue=abc", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")),
         (&older, STREAMING, invalid("sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")),
-        (&server, "resourceVersion=x", "400 BadRequest: invalid resource version: strconv.ParseUint: parsing \"x\": invalid syntax".to_owned()),
+        (&server, "resourceVersion=x", "500 -: resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax".to_owned()),
         (&server, "fieldSelector=nope%3D1", "400 BadRequest: field label not supported: nope".to_owned()),
     ] {
         assert_eq!(get(server, &format!("{WATCH}&{query}")).await.refusal(), expected, "{query}");

@@ -93,11 +93,11 @@ async fn what_cannot_be_created_is_refused_with_kubernetes_words() {
         ),
         (
             json!({"apiVersion": "v2", "metadata": {"name": "b"}}),
-            "400 BadRequest: the API version in the data (v2) does not match the expected API version (v1)",
+            "400 BadRequest: Pod in version \"v2\" cannot be handled as a Pod: no kind \"Pod\" is registered for version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
         ),
         (
             json!([]),
-            "400 BadRequest: the object provided is unrecognized (must be of type Object)",
+            "400 BadRequest: the object provided is unrecognized (must be of type Pod)",
         ),
     ] {
         assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), expected);
@@ -413,13 +413,52 @@ async fn a_patch_with_a_revision_is_conditional() {
 #[tokio::test(start_paused = true)]
 async fn patches_of_other_types_say_which_there_are() {
     let server = pods(&["a"]);
-    let request = request("PATCH", A).header("content-type", "application/apply-patch+yaml");
-    let reply = send(&server, request.body(Full::from("{}")).unwrap()).await;
+    let patch = request("PATCH", A).header("content-type", "application/apply-patch+yaml");
+    let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
     assert_eq!(reply.code, 415);
     assert!(
         reply
             .message()
             .ends_with("application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json")
+    );
+    let patch = request("PATCH", A).header("content-type", "application/json");
+    let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
+    assert_eq!(
+        reply.refusal(),
+        "415 UnsupportedMediaType: 415: Unsupported Media Type"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_patch_breaks_is_the_patchs_fault() {
+    let server = pods(&["a"]);
+    let broken = with(
+        &server,
+        "PATCH",
+        A,
+        &json!({"metadata": {"labels": {"a": 1}}}),
+    )
+    .await;
+    assert_eq!(broken.code, 422);
+    assert_eq!(broken.json["details"]["causes"][0]["field"], "patch");
+    assert!(broken.message().ends_with(
+        "cannot unmarshal into Go struct field ObjectMeta.metadata.labels of type map[string]string"
+    ));
+    let unknown = with(
+        &server,
+        "PUT",
+        A,
+        &json!({"metadata": {"name": "a", "resourceVersion": "x"}}),
+    )
+    .await;
+    assert_eq!(
+        unknown.refusal(),
+        "500 -: strconv.ParseUint: parsing \"x\": invalid syntax"
+    );
+    let nowhere = with(&server, "POST", A, &json!({"metadata": {"name": "a"}})).await;
+    assert_eq!(
+        nowhere.refusal(),
+        "405 MethodNotAllowed: the server does not allow this method on the requested resource"
     );
 }
 
@@ -438,7 +477,7 @@ async fn a_pod_is_bound_once_and_never_moved() {
     assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
     assert_eq!(
         with(&server, "POST", &path, &bind).await.refusal(),
-        "409 Conflict: Operation cannot be fulfilled on pods \"a\": pod a is already assigned to node \"n1\""
+        "409 Conflict: Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"n1\""
     );
     let moved = with(&server, "PATCH", A, &json!({"spec": {"nodeName": "n2"}})).await;
     assert_eq!(

@@ -2,8 +2,8 @@
 //!
 //! Guarantees: the format of Kubernetes (base64url without padding around `{"v":"meta.k8s.io/v1","rv":…,"start":…}`); a token that was tampered with is refused with the cause Kubernetes gives.
 
-use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -45,9 +45,9 @@ impl Token {
     pub(crate) fn decode(text: &str) -> Result<Token, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
-            .map_err(|error| format!("continue key is not valid: {error}"))?;
+            .map_err(|error| format!("continue key is not valid: {}", no_base64(&error)))?;
         let wire: Wire = serde_json::from_slice(&json)
-            .map_err(|error| format!("continue key is not valid: {error}"))?;
+            .map_err(|error| format!("continue key is not valid: {}", no_json(&json, &error)))?;
         if wire.v != VERSION {
             return Err(format!(
                 "continue key is not valid: server does not recognize this encoded version {}",
@@ -79,6 +79,32 @@ impl Token {
             revision: None,
             start: self.start.clone(),
         }
+    }
+}
+
+/// As Go's decoder words it.
+fn no_base64(error: &DecodeError) -> String {
+    match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => {
+            format!("illegal base64 data at input byte {at}")
+        }
+        // Where the group of four begins that is not whole.
+        DecodeError::InvalidLength(length) => {
+            format!("illegal base64 data at input byte {}", length - length % 4)
+        }
+        DecodeError::InvalidPadding => error.to_string(),
+    }
+}
+
+/// As Go's decoder words the two commonest cases: nothing that begins a value, and an early end.
+fn no_json(json: &[u8], error: &serde_json::Error) -> String {
+    match json.first() {
+        _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
+        Some(byte) if error.is_syntax() && *byte != b'{' => {
+            let first = char::from(*byte);
+            format!("invalid character {first:?} looking for beginning of value")
+        }
+        _ => error.to_string(),
     }
 }
 

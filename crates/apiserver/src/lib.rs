@@ -44,6 +44,7 @@ mod watch_cache;
 
 // From a request to its answer.
 mod body;
+mod compress;
 mod fault;
 mod negotiate;
 mod request_log;

@@ -13,8 +13,9 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::body::{Body, BoxError};
+use crate::compress;
 use crate::request_log::LoggedRequest;
-use crate::route::{Destination, ListOptions, Query};
+use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::{Call, Reply};
@@ -55,6 +56,9 @@ where
         options.clone().unwrap_or_default(),
         watch,
     );
+    let compresses = destination.target().is_some()
+        && verb != Verb::Watch
+        && compress::is_accepted(&parts.headers);
     let planned = shared.faults.take(&record);
     let sequence = shared.requests.arrived(record);
     let answer = match planned {
@@ -86,7 +90,10 @@ where
         }
     };
     let revision = answer.as_ref().ok().and_then(|reply| reply.revision);
-    let response = respond(answer);
+    let mut response = respond(answer);
+    if compresses {
+        response = compress::compress(response).await;
+    }
     shared
         .requests
         .answered(sequence, response.status().as_u16(), revision);

@@ -20,4 +20,5 @@ mod strategic;
 mod watch;
 mod watch_start;
 mod wire;
+mod wire_gzip;
 mod write;

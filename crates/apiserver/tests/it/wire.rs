@@ -16,11 +16,14 @@ use kube_informer_apiserver::Server;
 
 use crate::ask::{pod, pods, request};
 
-fn loopback() -> SocketAddr {
+pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-async fn connect(address: SocketAddr, tasks: &mut JoinSet<()>) -> http1::SendRequest<Full<Bytes>> {
+pub(crate) async fn connect(
+    address: SocketAddr,
+    tasks: &mut JoinSet<()>,
+) -> http1::SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tasks.spawn(async move { drop(connection.await) });

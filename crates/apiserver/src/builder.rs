@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
+use crate::access::{Policy, Rule, User};
 use crate::clock::Clock;
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
@@ -29,6 +30,7 @@ pub struct Builder {
     /// By group and resource, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
+    access: Policy,
     settings: Settings,
 }
 
@@ -40,6 +42,7 @@ impl Builder {
             watch_cache: WatchCache::default(),
             watch_caches: Vec::new(),
             rng: None,
+            access: Policy::default(),
             settings: Settings {
                 watch_list: true,
                 enforce_namespaces: false,
@@ -112,7 +115,27 @@ impl Builder {
         self
     }
 
-    /// Whether [`Server::listen`] may bind to other addresses than loopback; false if never said, for there is no authentication.
+    /// Lets requests in that carry this bearer token, as this user, and from now on refuses with 401 those that carry none.
+    ///
+    /// Given again, the token is the later user's. [`Server::access`] grants and revokes while the server runs.
+    ///
+    /// # Panics
+    ///
+    /// If the token is empty, for no request can carry that.
+    pub fn token(mut self, token: &str, user: User) -> Builder {
+        self.access.grant(token, user);
+        self
+    }
+
+    /// Allows what these rules allow, and from now on forbids with 403 what no rule does; given again, they are added.
+    ///
+    /// Rules are for resources: whoever is let in may read discovery, version and health, and ask what they may do.
+    pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
+        self.access.add_rules(rules);
+        self
+    }
+
+    /// Whether [`Server::listen`] may bind to other addresses than loopback; false if never said, for without [`Builder::token`] and [`Builder::rules`] whoever reaches the port may do everything.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
@@ -137,6 +160,7 @@ impl Builder {
             .rng
             .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, rng)));
+        server.shared().gate.install(self.access);
         fill(&server, self.seeds);
         server
     }

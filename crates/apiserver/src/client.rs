@@ -7,7 +7,7 @@ use kube_client::Client;
 use crate::server::Server;
 
 impl Server {
-    /// A client of this server, in namespace `default`.
+    /// A client of this server, in namespace `default`; it carries the token of this handle, if it [has one](Server::with_token).
     ///
     /// # Panics
     ///

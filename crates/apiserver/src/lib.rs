@@ -26,8 +26,9 @@
 //!
 //! # What it leaves out
 //!
-//! No defaulting, no schema validation, no admission, no authentication, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
+//! No defaulting, no schema validation, no admission, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
 //! Bodies are JSON.
+//! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 
 // What is served, what an object is, and the words of a refusal.
 mod kinds;
@@ -43,6 +44,7 @@ mod storage;
 mod watch_cache;
 
 // From a request to its answer.
+mod access;
 mod body;
 mod compress;
 mod fault;
@@ -60,6 +62,7 @@ mod client;
 mod listen;
 mod server;
 
+pub use access::{Access, Rule, User};
 pub use body::{Body, BoxError};
 pub use builder::Builder;
 pub use fault::{Answer, Faults, Match};

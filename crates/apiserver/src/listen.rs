@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -50,17 +51,23 @@ impl Server {
     ///
     /// Dropping the future closes the port again.
     pub async fn listen(&self, address: SocketAddr) -> io::Result<Listening> {
-        if !self.shared().settings.allow_remote && !is_loopback(address.ip()) {
-            let message = format!(
-                "{address} is not a loopback address, and the server has no authentication"
-            );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        if !is_loopback(address.ip()) {
+            if !self.shared().settings.allow_remote {
+                let message =
+                    format!("{address} is not a loopback address; allow_remote allows it");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+            }
+            if self.shared().gate.is_open() {
+                tracing::warn!(%address, "whoever reaches the port may do everything: there are neither tokens nor rules");
+            }
         }
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let mut tasks = JoinSet::new();
         let orders = self.shared().faults.orders();
-        tasks.spawn(accept(self.clone(), listener, address, orders));
+        // Without the token of this handle, which is not the peers'.
+        let server = Server::new(Arc::clone(self.shared()));
+        tasks.spawn(accept(server, listener, address, orders));
         Ok(Listening { address, tasks })
     }
 }

@@ -118,12 +118,7 @@ impl std::fmt::Display for Verb {
 
 impl Destination {
     pub(crate) fn find(registry: &Registry, path: &str) -> Destination {
-        let segments: Option<Vec<String>> = path
-            .split('/')
-            .filter(|segment| !segment.is_empty())
-            .map(decode)
-            .collect();
-        let Some(segments) = segments else {
+        let Some(segments) = segments(path) else {
             return Destination::Nowhere;
         };
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -192,6 +187,14 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
     })
+}
+
+/// The decoded parts of a path, empty ones left out; `None` if one can't be decoded.
+pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
+    path.split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(decode)
+        .collect()
 }
 
 /// Decodes `%XX`; `None` if that is not UTF-8 or not complete.

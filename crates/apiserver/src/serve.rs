@@ -1,4 +1,4 @@
-//! One HTTP request: limits, log, faults, then the verb.
+//! One HTTP request: access, log, faults, limits, then the verb.
 //!
 //! Guarantees:
 //! - every answer, also a refusal, is a well-formed response with a JSON body; only a refused connection is an error;
@@ -59,7 +59,8 @@ where
     let compresses = destination.target().is_some()
         && verb != Verb::Watch
         && compress::is_accepted(&parts.headers);
-    let planned = shared.faults.take(&record);
+    let (user, refusal) = shared.gate.admit(&parts, &query);
+    let planned = refusal.or_else(|| shared.faults.take(&record));
     let sequence = shared.requests.arrived(record);
     let answer = match planned {
         Some(error) => Err(error),
@@ -76,6 +77,7 @@ where
                 (Ok(body), Ok(options)) => {
                     let call = Call {
                         shared: Arc::clone(&shared),
+                        user,
                         destination,
                         verb,
                         query,

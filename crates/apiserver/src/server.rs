@@ -8,10 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Request, Response};
 use serde_json::Value;
 use tower_service::Service;
 
+use crate::access::Access;
 use crate::body::{Body, BoxError};
 use crate::builder::Builder;
 use crate::fault::Faults;
@@ -33,6 +35,8 @@ use crate::verb::update::{Part, Subject, update};
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
+    /// The `Authorization` of requests through this handle that bring none.
+    authorization: Option<HeaderValue>,
 }
 
 /// What a call of the service is until it is answered.
@@ -45,7 +49,10 @@ impl Server {
     }
 
     pub(crate) fn new(shared: Arc<Shared>) -> Server {
-        Server { shared }
+        Server {
+            shared,
+            authorization: None,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -174,6 +181,31 @@ impl Server {
         self.shared.lock().storage.revision()
     }
 
+    /// The same server, reached with a bearer token: requests through this handle carry it, unless they bring another.
+    ///
+    /// What [listens](Server::listen) carries none for its peers.
+    ///
+    /// # Panics
+    ///
+    /// If the token has a character that no header can carry, such as a line break.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Server {
+        let value = HeaderValue::try_from(format!("Bearer {token}"));
+        let Ok(mut authorization) = value else {
+            panic!("the token has a character that no header can carry");
+        };
+        authorization.set_sensitive(true);
+        Server {
+            shared: Arc::clone(&self.shared),
+            authorization: Some(authorization),
+        }
+    }
+
+    /// Tokens and rules, to change while the server runs.
+    pub fn access(&self) -> Access {
+        Access::new(Arc::clone(&self.shared))
+    }
+
     /// The switchboard of faults.
     pub fn faults(&self) -> Faults {
         Faults::new(Arc::clone(&self.shared))
@@ -239,7 +271,11 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answering {
+    fn call(&mut self, mut request: Request<B>) -> Answering {
+        if let Some(authorization) = &self.authorization {
+            let headers = request.headers_mut().entry(AUTHORIZATION);
+            headers.or_insert_with(|| authorization.clone());
+        }
         Box::pin(serve(Arc::clone(&self.shared), request))
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::access::Gate;
 use crate::clock::Clock;
 use crate::fault::FaultPlan;
 use crate::request_log::Recorder;
@@ -34,6 +35,7 @@ pub(crate) struct Settings {
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
+    pub(crate) gate: Gate,
     pub(crate) faults: FaultPlan,
     pub(crate) requests: Arc<Recorder>,
     state: Mutex<State>,
@@ -62,6 +64,7 @@ impl Shared {
         Shared {
             registry,
             settings,
+            gate: Gate::new(),
             faults: FaultPlan::new(),
             requests: Arc::default(),
             state: Mutex::new(State {

@@ -228,6 +228,28 @@ impl ApiError {
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
+    /// Nobody has said who they are, or not so that it is believed.
+    pub(crate) fn unauthorized() -> ApiError {
+        ApiError::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// A (group, plural), served or not, on which a user may not do something.
+    pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
+        let dot = if group.is_empty() { "" } else { "." };
+        let subject = match name {
+            "" => format!("{plural}{dot}{group}"),
+            name => format!("{plural}{dot}{group} {name:?}"),
+        };
+        let mut error = ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}"));
+        error.0.details = Some(StatusDetails {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: plural.to_owned(),
+            ..StatusDetails::default()
+        });
+        error
+    }
+
     pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
         let message = format!("{} {name:?} not found", kind.group_resource());
         ApiError::new(404, "NotFound", message).about(kind, name)

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_client::api::{DeleteParams, ListParams, PostParams};
 use kube_client::{Api, ResourceExt};
 
-use kube_informer_apiserver::Match;
+use kube_informer_apiserver::{Match, User};
 
-use crate::ask::pods;
+use crate::ask::{builder, pod, pods};
 
 #[tokio::test(start_paused = true)]
 async fn typed_objects_go_in_and_come_out() {
@@ -43,4 +43,25 @@ async fn refusals_arrive_once_and_as_they_are() {
         (429, "TooManyRequests")
     );
     assert_eq!(server.requests().len(), 1, "nobody tried again unseen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clients_credentials_can_expire() {
+    let server = builder()
+        .seed([pod("a")])
+        .token("short-lived", User::new("jane"))
+        .build();
+    let code = async |client| {
+        let api: Api<Pod> = Api::default_namespaced(client);
+        match api.list(&ListParams::default()).await {
+            Ok(_) => 200,
+            Err(kube_client::Error::Api(status)) => status.code,
+            Err(error) => panic!("{error:?}"),
+        }
+    };
+    assert_eq!(code(server.client()).await, 401);
+    let client = server.with_token("short-lived").client();
+    assert_eq!(code(client.clone()).await, 200);
+    server.access().revoke_token("short-lived");
+    assert_eq!(code(client).await, 401);
 }

@@ -5,6 +5,7 @@
     reason = "what tests share is test code too, which the lint can't see"
 )]
 
+mod access;
 mod ask;
 #[cfg(feature = "client")]
 mod client;
@@ -21,4 +22,5 @@ mod watch;
 mod watch_start;
 mod wire;
 mod wire_gzip;
+mod wire_log;
 mod write;

@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use kube_informer_apiserver::Server;
+use kube_informer_apiserver::{Server, User};
 
-use crate::ask::{pod, pods, request};
+use crate::ask::{builder, get, pod, pods, request};
 
 pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
@@ -227,4 +227,17 @@ async fn no_task_is_left_after_a_shutdown() {
     );
     let handle = tokio::runtime::Handle::current();
     assert_eq!(handle.metrics().num_alive_tasks(), 0);
+}
+
+#[tokio::test]
+async fn who_connects_does_not_get_the_token_of_the_handle_that_listens() {
+    let server = builder().token("secret", User::new("jane")).build();
+    let handle = server.with_token("secret");
+    assert_eq!(get(&handle, "/version").await.code, 200);
+    let listening = handle.listen(loopback()).await.unwrap();
+    let mut tasks = JoinSet::new();
+    let mut connection = connect(listening.local_addr(), &mut tasks).await;
+    let response = connection.send_request(ask("/version")).await.unwrap();
+    assert_eq!(response.status(), 401);
+    listening.shutdown().await;
 }

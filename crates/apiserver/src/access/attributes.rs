@@ -1,0 +1,106 @@
+//! What a request is about, as authorization sees it.
+//!
+//! Guarantees:
+//! - read from method, path and query alone, as `requestinfo.go` does, so a resource that is not served is forbidden like one that is;
+//! - the path is split and decoded as routing does it, so no spelling of a path is one resource here and another there.
+
+use http::Method;
+
+use super::User;
+use crate::route::{self, Query};
+use crate::status::ApiError;
+
+/// A verb on a resource; what a request does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Attributes {
+    pub(super) verb: String,
+    pub(super) group: String,
+    pub(super) resource: String,
+    pub(super) subresource: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl Attributes {
+    /// `None` for a path that is no resource's: discovery, health, and what leads nowhere.
+    pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
+        let segments = route::segments(path)?;
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (group, rest) = match segments.as_slice() {
+            ["api", _, rest @ ..] => ("", rest),
+            ["apis", group, _, rest @ ..] => (*group, rest),
+            _ => return None,
+        };
+        let (namespace, rest) = match rest {
+            // The namespace itself and its subresources are in that namespace too.
+            ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => {
+                (*namespace, rest)
+            }
+            ["namespaces", namespace, below @ ..] => (*namespace, below),
+            _ => ("", rest),
+        };
+        let (resource, below) = rest.split_first()?;
+        let mut attributes = Attributes {
+            verb: String::new(),
+            group: group.to_owned(),
+            resource: (*resource).to_owned(),
+            subresource: below.get(1).copied().unwrap_or_default().to_owned(),
+            namespace: namespace.to_owned(),
+            name: below.first().copied().unwrap_or_default().to_owned(),
+        };
+        verb(method, attributes.name.is_empty(), query).clone_into(&mut attributes.verb);
+        if matches!(attributes.verb.as_str(), "list" | "watch")
+            && let Some(name) = query.text("fieldSelector").and_then(selected_name)
+        {
+            name.clone_into(&mut attributes.name);
+        }
+        Some(attributes)
+    }
+
+    /// Whether this asks what the asker may do, or who they are: everybody may (the role `system:basic-user`).
+    pub(super) fn is_about_oneself(&self) -> bool {
+        let reviews: &[&str] = match self.group.as_str() {
+            "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+            "authentication.k8s.io" => &["selfsubjectreviews"],
+            _ => &[],
+        };
+        self.verb == "create" && reviews.contains(&self.resource.as_str())
+    }
+
+    /// The refusal of this to a user.
+    pub(super) fn forbidden(&self, user: &User) -> ApiError {
+        let slash = if self.subresource.is_empty() { "" } else { "/" };
+        let place = if self.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace {:?}", self.namespace)
+        };
+        let why = format!(
+            "User {:?} cannot {} resource \"{}{slash}{}\" in API group {:?} {place}",
+            user.name, self.verb, self.resource, self.subresource, self.group
+        );
+        ApiError::denied((&self.group, &self.resource), &self.name, &why)
+    }
+}
+
+fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
+    match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if collection => "deletecollection",
+        Method::DELETE => "delete",
+        Method::GET | Method::HEAD if !collection => "get",
+        Method::GET | Method::HEAD if query.flag("watch") == Some(true) => "watch",
+        Method::GET | Method::HEAD => "list",
+        _ => "",
+    }
+}
+
+/// The name that a field selector requires, so that a rule for one object lets an informer of that object in.
+fn selected_name(selector: &str) -> Option<&str> {
+    selector.split(',').find_map(|requirement| {
+        let value = requirement.trim().strip_prefix("metadata.name=")?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    })
+}

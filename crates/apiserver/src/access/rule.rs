@@ -1,0 +1,165 @@
+//! One rule: verbs on resources, for some users or all.
+//!
+//! Guarantees: rules only allow, so their order does not matter; they match as the rules of Kubernetes' RBAC do.
+
+use serde_json::{Value, json};
+
+use super::User;
+use super::attributes::Attributes;
+
+/// Allows verbs on resources; to everybody and everywhere, until it is narrowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]
+pub struct Rule {
+    verbs: Vec<String>,
+    resources: Vec<Pattern>,
+    names: Vec<String>,
+    namespaces: Vec<String>,
+    users: Vec<String>,
+    groups: Vec<String>,
+}
+
+/// Resources, as `kubectl create role --resource` names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern {
+    /// `*` is every group.
+    group: String,
+    /// `*` is every resource.
+    plural: String,
+    /// `None` is the resource itself, and for the plural `*` its subresources too.
+    subresource: Option<String>,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// Allows these verbs, such as `list`, on these resources: `pods`, `pods/log`, `deployments.apps`, `deployments.apps/scale`.
+    ///
+    /// The verb `*` is every verb; `*` every resource and subresource, `*.apps` those of one group, and `*/scale` one subresource of every resource.
+    /// A resource does not include its subresources.
+    pub fn allow<'a, 'b>(
+        verbs: impl IntoIterator<Item = &'a str>,
+        resources: impl IntoIterator<Item = &'b str>,
+    ) -> Rule {
+        Rule {
+            verbs: owned(verbs),
+            resources: resources.into_iter().map(Pattern::parse).collect(),
+            names: Vec::new(),
+            namespaces: Vec::new(),
+            users: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Only for objects of these names.
+    ///
+    /// A create has no name yet; a list or watch has one if its field selector requires `metadata.name`.
+    pub fn named<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Rule {
+        self.names.extend(owned(names));
+        self
+    }
+
+    /// Only in these namespaces; neither across all namespaces nor for what has none.
+    pub fn in_namespaces<'a>(mut self, namespaces: impl IntoIterator<Item = &'a str>) -> Rule {
+        self.namespaces.extend(owned(namespaces));
+        self
+    }
+
+    /// Only for this user, or another that the rule is for.
+    pub fn for_user(mut self, name: &str) -> Rule {
+        self.users.push(name.to_owned());
+        self
+    }
+
+    /// Only for this group, such as `system:authenticated`, or another that the rule is for.
+    pub fn for_group(mut self, name: &str) -> Rule {
+        self.groups.push(name.to_owned());
+        self
+    }
+
+    pub(super) fn allows(&self, user: &User, attributes: &Attributes) -> bool {
+        let any_of = |allowed: &[String], asked: &str| {
+            allowed.is_empty() || allowed.iter().any(|one| one == asked)
+        };
+        self.is_for(user)
+            && self
+                .verbs
+                .iter()
+                .any(|verb| verb == "*" || *verb == attributes.verb)
+            && self.resources.iter().any(|one| one.matches(attributes))
+            && any_of(&self.names, &attributes.name)
+            && any_of(&self.namespaces, &attributes.namespace)
+    }
+
+    /// Whether it allows something to a user in a namespace.
+    pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
+        let namespaces = &self.namespaces;
+        self.is_for(user)
+            && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
+    }
+
+    /// As a `SelfSubjectRulesReview` lists it: one `ResourceRule` per group.
+    pub(super) fn to_resource_rules(&self) -> Vec<Value> {
+        let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
+        for pattern in &self.resources {
+            let resource = match &pattern.subresource {
+                None => pattern.plural.clone(),
+                Some(subresource) => format!("{}/{subresource}", pattern.plural),
+            };
+            match rules.iter_mut().find(|(group, _)| *group == pattern.group) {
+                Some((_, resources)) => resources.push(resource),
+                None => rules.push((&pattern.group, vec![resource])),
+            }
+        }
+        let with_names = |(group, resources)| {
+            let mut rule =
+                json!({"verbs": self.verbs, "apiGroups": [group], "resources": resources});
+            if !self.names.is_empty() {
+                rule["resourceNames"] = json!(self.names);
+            }
+            rule
+        };
+        rules.into_iter().map(with_names).collect()
+    }
+
+    fn is_for(&self, user: &User) -> bool {
+        (self.users.is_empty() && self.groups.is_empty())
+            || self.users.contains(&user.name)
+            || self.groups.iter().any(|group| user.is_in(group))
+    }
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    fn parse(text: &str) -> Pattern {
+        let (resource, subresource) = match text.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+            None => (text, None),
+        };
+        let (plural, group) = match resource.split_once('.') {
+            Some(both) => both,
+            None if resource == "*" => ("*", "*"),
+            None => (resource, ""),
+        };
+        Pattern {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            subresource,
+        }
+    }
+
+    fn matches(&self, attributes: &Attributes) -> bool {
+        let any = self.plural == "*";
+        let part = match &self.subresource {
+            None => any || attributes.subresource.is_empty(),
+            Some(subresource) => *subresource == attributes.subresource,
+        };
+        part && (any || self.plural == attributes.resource)
+            && (self.group == "*" || self.group == attributes.group)
+    }
+}
+
+fn owned<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    texts.into_iter().map(str::to_owned).collect()
+}

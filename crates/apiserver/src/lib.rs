@@ -61,15 +61,19 @@ mod builder;
 mod client;
 mod listen;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use access::{Access, Rule, User};
 pub use body::{Body, BoxError};
 pub use builder::Builder;
 pub use fault::{Answer, Faults, Match};
 pub use kinds::{Kind, Kinds, Scope, Subresource};
-pub use listen::Listening;
+pub use listen::{Kubeconfig, Listening};
 pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};
 pub use route::{ListOptions, Verb};
 pub use server::Server;
 pub use status::{ApiError, Status, StatusCause, StatusDetails};
+#[cfg(feature = "tls")]
+pub use tls::{ClientCertificate, Tls, TlsError};
 pub use watch_cache::WatchCache;

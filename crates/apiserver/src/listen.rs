@@ -1,33 +1,32 @@
-//! The server on a TCP port: HTTP/1.1, and HTTP/2 with prior knowledge.
+//! The server on a TCP port: HTTP/1.1, HTTP/2 with prior knowledge, and both over TLS.
 //!
 //! Guarantees:
 //! - everything works without this file; it adds nothing but the wire;
-//! - every task belongs to the [`Listening`]: none is left after its shutdown or drop;
+//! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end by themselves;
 //! - the port can be listened on again at once, with this server or another.
+
+mod connection;
+mod kubeconfig;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::fault::Orders;
 use crate::server::Server;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
+
+use connection::{Alive, Security, converse};
+pub use kubeconfig::Kubeconfig;
 
 /// Connections at a time; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 10_000;
-
-/// HTTP/2 streams per connection: a process with an informer per kind and some to spare, each holding one.
-const STREAMS_MAX: u32 = 1_000;
-
-/// How long a client may take over the head of an HTTP/1.1 request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The pause after a failed accept or bind, so that running out of sockets is not a busy loop.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -36,8 +35,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[must_use = "dropping it closes the port"]
 pub struct Listening {
     address: SocketAddr,
+    security: Security,
     /// The accept loop, which owns the connections' tasks.
     tasks: JoinSet<()>,
+    /// Closed when the last task is gone.
+    ended: mpsc::Receiver<()>,
 }
 
 impl Server {
@@ -51,6 +53,24 @@ impl Server {
     ///
     /// Dropping the future closes the port again.
     pub async fn listen(&self, address: SocketAddr) -> io::Result<Listening> {
+        self.listen_with(address, Security::Plain).await
+    }
+
+    /// As [`Server::listen`], over TLS; HTTP/2 is offered first (ALPN `h2`), then HTTP/1.1.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::listen`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the port again.
+    #[cfg(feature = "tls")]
+    pub async fn listen_tls(&self, address: SocketAddr, tls: &Tls) -> io::Result<Listening> {
+        self.listen_with(address, Security::Tls(tls.clone())).await
+    }
+
+    async fn listen_with(&self, address: SocketAddr, security: Security) -> io::Result<Listening> {
         if !is_loopback(address.ip()) {
             if !self.shared().settings.allow_remote {
                 let message =
@@ -63,12 +83,22 @@ impl Server {
         }
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        let (alive, ended) = Alive::new();
+        let accepting = Accepting {
+            // Without the token of this handle, which is not the peers'.
+            server: Server::new(Arc::clone(self.shared())),
+            address,
+            security: security.clone(),
+            alive,
+        };
         let mut tasks = JoinSet::new();
-        let orders = self.shared().faults.orders();
-        // Without the token of this handle, which is not the peers'.
-        let server = Server::new(Arc::clone(self.shared()));
-        tasks.spawn(accept(server, listener, address, orders));
-        Ok(Listening { address, tasks })
+        tasks.spawn(accepting.run(listener, self.shared().faults.orders()));
+        Ok(Listening {
+            address,
+            security,
+            tasks,
+            ended,
+        })
     }
 }
 
@@ -78,6 +108,11 @@ impl Listening {
         self.address
     }
 
+    /// A kubeconfig that leads here, without credentials.
+    pub fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig::new(self.address, &self.security)
+    }
+
     /// Closes the port and every connection at once, as the end of the process would, and waits until all tasks are gone.
     ///
     /// # Cancel safety
@@ -85,6 +120,7 @@ impl Listening {
     /// Dropping the future closes everything too, without waiting.
     pub async fn shutdown(mut self) {
         self.tasks.shutdown().await;
+        while self.ended.recv().await.is_some() {}
     }
 }
 
@@ -100,34 +136,40 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// Accepts connections until it is dropped, and with it they are.
-async fn accept(
+/// The accept loop.
+struct Accepting {
     server: Server,
-    listener: TcpListener,
     address: SocketAddr,
-    mut orders: watch::Receiver<Orders>,
-) {
-    let mut connections = JoinSet::new();
-    let mut listener = Some(listener);
-    loop {
-        let refusing = orders.borrow_and_update().refusing;
-        if refusing {
-            listener = None;
-        } else if listener.is_none() {
-            listener = TcpListener::bind(address).await.ok();
-        }
-        let open = connections.len();
-        tokio::select! {
-            biased;
-            changed = orders.changed() => {
-                if changed.is_err() {
-                    return;
-                }
+    security: Security,
+    alive: Alive,
+}
+
+impl Accepting {
+    /// Accepts connections until it is dropped, and with it they are.
+    async fn run(self, listener: TcpListener, mut orders: watch::Receiver<Orders>) {
+        let mut connections = JoinSet::new();
+        let mut listener = Some(listener);
+        loop {
+            let refusing = orders.borrow_and_update().refusing;
+            if refusing {
+                listener = None;
+            } else if listener.is_none() {
+                listener = TcpListener::bind(self.address).await.ok();
             }
-            Some(_) = connections.join_next() => {}
-            accepted = next(listener.as_ref(), open, refusing) => {
-                if let Some(stream) = accepted {
-                    connections.spawn(converse(server.clone(), stream));
+            let open = connections.len();
+            tokio::select! {
+                biased;
+                changed = orders.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                Some(_) = connections.join_next() => {}
+                accepted = next(listener.as_ref(), open, refusing) => {
+                    if let Some(stream) = accepted {
+                        let (server, security) = (self.server.clone(), self.security.clone());
+                        connections.spawn(converse(server, stream, security, self.alive.clone()));
+                    }
                 }
             }
         }
@@ -138,7 +180,11 @@ async fn accept(
 async fn next(listener: Option<&TcpListener>, open: usize, refusing: bool) -> Option<TcpStream> {
     match listener {
         Some(listener) if open < CONNECTIONS_MAX => match listener.accept().await {
-            Ok((stream, _)) => return Some(stream),
+            Ok((stream, _)) => {
+                // Events are small and must not wait for an acknowledgement.
+                let _ = stream.set_nodelay(true);
+                return Some(stream);
+            }
             Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
         },
         None if refusing => return std::future::pending().await,
@@ -148,22 +194,36 @@ async fn next(listener: Option<&TcpListener>, open: usize, refusing: bool) -> Op
     None
 }
 
-/// Answers the requests of one connection.
-async fn converse(server: Server, stream: TcpStream) {
-    // Events are small and must not wait for an acknowledgement.
-    let _ = stream.set_nodelay(true);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX);
-    let service = TowerToHyperService::new(server);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "a connection ended");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_accepted_connection_sends_without_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (accepted, connected) =
+            tokio::join!(next(Some(&listener), 0, false), TcpStream::connect(address));
+        let accepted = accepted.expect("a connection was made");
+        assert!(accepted.nodelay().unwrap(), "an event waits for nothing");
+        drop(connected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_connection_is_accepted_above_the_bound() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _waiting = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        assert!(
+            next(Some(&listener), CONNECTIONS_MAX, false)
+                .await
+                .is_none()
+        );
+        let below = CONNECTIONS_MAX - 1;
+        assert!(
+            next(Some(&listener), below, false).await.is_some(),
+            "it has waited"
+        );
     }
 }

@@ -22,5 +22,8 @@ mod watch;
 mod watch_start;
 mod wire;
 mod wire_gzip;
+mod wire_http2;
 mod wire_log;
+#[cfg(feature = "tls")]
+mod wire_tls;
 mod write;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
@@ -41,7 +43,7 @@ async fn json(body: hyper::body::Incoming) -> Value {
     serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
 }
 
-async fn next_event(body: &mut hyper::body::Incoming) -> Value {
+pub(crate) async fn next_event(body: &mut hyper::body::Incoming) -> Value {
     let frame = body.frame().await.expect("an event").unwrap();
     serde_json::from_slice(&frame.into_data().unwrap()).unwrap()
 }
@@ -227,6 +229,42 @@ async fn no_task_is_left_after_a_shutdown() {
     );
     let handle = tokio::runtime::Handle::current();
     assert_eq!(handle.metrics().num_alive_tasks(), 0);
+}
+
+#[tokio::test]
+async fn a_body_over_3_mebibytes_is_413_also_without_a_length() {
+    let listening = pods(&[]).listen(loopback()).await.unwrap();
+    let mut tasks = JoinSet::new();
+    let post = || {
+        let request = request("POST", "/api/v1/namespaces/default/configmaps");
+        request.header("host", "localhost")
+    };
+    for (bytes, code) in [
+        (3 * 1024 * 1024, 400),
+        (3 * 1024 * 1024 + 1, 413),
+        (8_000_000, 413),
+    ] {
+        let mut connection = connect(listening.local_addr(), &mut tasks).await;
+        let sized = post().body(Full::from(vec![b'x'; bytes])).unwrap();
+        let response = connection.send_request(sized).await.unwrap();
+        assert_eq!(response.status(), code, "{bytes} bytes");
+        let status = json(response.into_body()).await;
+        assert_eq!(status["code"], code);
+
+        let stream = TcpStream::connect(listening.local_addr()).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tasks.spawn(async move { drop(connection.await) });
+        let pieces = (0..bytes / 1024)
+            .map(|_| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(&[b'x'; 1024]))));
+        let rest = Frame::data(Bytes::from(vec![b'x'; bytes % 1024]));
+        let chunks = StreamBody::new(stream::iter(pieces.chain([Ok(rest)])));
+        let response = sender
+            .send_request(post().body(chunks).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(response.status(), code, "{bytes} bytes in chunks");
+    }
+    listening.shutdown().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,227 @@
+//! TLS with certificates of the server's own making.
+//!
+//! Guarantees:
+//! - one authority per [`Tls`], made with it: whoever trusts it trusts nothing else, and its key never leaves the process;
+//! - a client certificate is optional; one that this authority has not issued fails the handshake;
+//! - keys are shown by no `Debug`, log or message, and nothing is written to a disk.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+use crate::access::User;
+use crate::body::BoxError;
+
+/// The names that every server certificate is for: loopback, and those by which pods know the API server.
+const NAMES: [&str; 7] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// A certificate authority with a server's certificate; cheap to clone.
+///
+/// Certificates are valid from 1975 to 4096, so no test's clock is outside.
+/// Keys are random: [`crate::Builder::rng_seed`] does not reach them.
+/// Several servers can share one, and a server that listens again with the same one is trusted by the clients of before.
+#[derive(Clone)]
+pub struct Tls {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    authority: CertifiedIssuer<'static, KeyPair>,
+    ca_pem: String,
+    acceptor: TlsAcceptor,
+    /// The client certificates issued, and for whom.
+    issued: Mutex<Vec<(CertificateDer<'static>, Arc<User>)>>,
+}
+
+/// A client's certificate and key; its owner is the user that it was issued for.
+#[derive(Clone)]
+pub struct ClientCertificate {
+    certificate_pem: String,
+    key_pem: String,
+}
+
+/// Why a certificate could not be made: a name that none can be for, or a system without randomness.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificate could not be made")]
+pub struct TlsError(#[source] BoxError);
+
+// === impl Tls ===
+
+impl Tls {
+    /// Makes an authority, and a server's certificate for loopback, the names of `kubernetes.default.svc`, and these host names and IP addresses besides.
+    ///
+    /// # Errors
+    ///
+    /// If a name is none that a certificate can be for, such as one outside ASCII.
+    pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
+        let mut params = named("kube-informer-apiserver-ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let authority = CertifiedIssuer::self_signed(params, key()?).map_err(TlsError::new)?;
+
+        let names = NAMES.into_iter().chain(names).map(str::to_owned);
+        let mut params =
+            CertificateParams::new(names.collect::<Vec<String>>()).map_err(TlsError::new)?;
+        params.distinguished_name = common_name("kube-informer-apiserver");
+        let purpose = ExtendedKeyUsagePurpose::ServerAuth;
+        let (certificate, key) = issue(&authority, params, purpose)?;
+        let acceptor = acceptor(&authority, certificate.der().clone(), &key)?;
+        Ok(Tls {
+            inner: Arc::new(Inner {
+                ca_pem: authority.pem(),
+                authority,
+                acceptor,
+                issued: Mutex::default(),
+            }),
+        })
+    }
+
+    /// The authority's certificate, in PEM; what a client must trust.
+    pub fn ca_pem(&self) -> &str {
+        &self.inner.ca_pem
+    }
+
+    /// Issues a client certificate: a request on a connection with it is this user's.
+    ///
+    /// As in Kubernetes it can't be revoked; rules can take everything from its user.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no randomness.
+    pub fn issue(&self, user: User) -> Result<ClientCertificate, TlsError> {
+        let params = named(&user.name);
+        let purpose = ExtendedKeyUsagePurpose::ClientAuth;
+        let (certificate, key) = issue(&self.inner.authority, params, purpose)?;
+        let issued = (certificate.der().clone(), user.authenticated());
+        self.inner.issued.lock().push(issued);
+        Ok(ClientCertificate {
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+        })
+    }
+
+    /// Shakes hands, and says whose certificate the peer has shown.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> io::Result<(TlsStream<TcpStream>, Option<Arc<User>>)> {
+        let stream = self.inner.acceptor.accept(stream).await?;
+        let (_, session) = stream.get_ref();
+        let Some([certificate, ..]) = session.peer_certificates() else {
+            return Ok((stream, None));
+        };
+        let issued = self.inner.issued.lock();
+        let found = issued.iter().find(|(known, _)| known == certificate);
+        let user = found.map(|(_, user)| Arc::clone(user));
+        drop(issued);
+        Ok((stream, user))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+// === impl ClientCertificate ===
+
+impl ClientCertificate {
+    /// The certificate, in PEM.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// The private key, in PEM; a file with it should be readable by its owner alone.
+    pub fn key_pem(&self) -> &str {
+        &self.key_pem
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientCertificate").finish_non_exhaustive()
+    }
+}
+
+// === impl TlsError ===
+
+impl TlsError {
+    fn new(cause: impl Into<BoxError>) -> TlsError {
+        TlsError(cause.into())
+    }
+}
+
+fn issue(
+    authority: &CertifiedIssuer<'static, KeyPair>,
+    mut params: CertificateParams,
+    purpose: ExtendedKeyUsagePurpose,
+) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    params.use_authority_key_identifier_extension = true;
+    let key = key()?;
+    let certificate = params.signed_by(&key, authority).map_err(TlsError::new)?;
+    Ok((certificate, key))
+}
+
+fn key() -> Result<KeyPair, TlsError> {
+    KeyPair::generate().map_err(TlsError::new)
+}
+
+fn acceptor(
+    authority: &CertifiedIssuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    key: &KeyPair,
+) -> Result<TlsAcceptor, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.der().clone()).map_err(TlsError::new)?;
+    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()
+        .map_err(TlsError::new)?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::new)?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(vec![certificate], key)
+        .map_err(TlsError::new)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// A certificate for nothing but its subject.
+fn named(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = common_name(name);
+    params
+}
+
+fn common_name(name: &str) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, name);
+    subject
+}

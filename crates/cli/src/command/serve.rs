@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use kube_informer_apiserver::Server;
+use kube_informer_apiserver::{Kubeconfig, Server};
 
 use super::Ending;
 use crate::{interrupt::Interrupt, output};
@@ -40,7 +40,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
         .map_err(|error| cant_listen(options.listen, &error))?;
     let address = listening.local_addr();
     let path = std::path::absolute(&options.kubeconfig)?;
-    write_kubeconfig(&path, address)?;
+    write_kubeconfig(&path, &listening.kubeconfig())?;
     let shown = path.display();
     output::say(format_args!("API server:  http://{address}"));
     output::say(format_args!("kubeconfig:  {shown}"));
@@ -78,7 +78,7 @@ fn cant_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
     }
 }
 
-fn write_kubeconfig(path: &Path, address: SocketAddr) -> anyhow::Result<()> {
+fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> {
     let shown = path.display();
     if fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK)) {
         fs::remove_file(path).with_context(|| {
@@ -101,31 +101,7 @@ fn write_kubeconfig(path: &Path, address: SocketAddr) -> anyhow::Result<()> {
             format!("can't write {shown}: name a file in a folder of yours with --kubeconfig-out")
         })?,
     };
-    file.write_all(kubeconfig(address).as_bytes())
-        .with_context(|| format!("can't write {shown}"))
-}
-
-fn kubeconfig(address: SocketAddr) -> String {
-    format!(
-        "{MARK}
-apiVersion: v1
-kind: Config
-clusters:
-- name: embedded
-  cluster:
-    server: http://{address}
-users:
-- name: anybody
-  user: {{}}
-contexts:
-- name: embedded
-  context:
-    cluster: embedded
-    user: anybody
-    namespace: default
-current-context: embedded
-"
-    )
+    write!(file, "{MARK}\n{kubeconfig}").with_context(|| format!("can't write {shown}"))
 }
 
 /// A path as a shell reads it.
@@ -152,14 +128,5 @@ mod tests {
             quoted(Path::new("/tmp/it's $HOME")),
             r"'/tmp/it'\''s $HOME'"
         );
-    }
-
-    #[test]
-    fn the_kubeconfig_is_one_that_a_client_reads() {
-        let address = "127.0.0.1:8001".parse().unwrap();
-        let config = kube_client::config::Kubeconfig::from_yaml(&kubeconfig(address)).unwrap();
-        let cluster = config.clusters[0].cluster.as_ref().unwrap();
-        assert_eq!(cluster.server.as_deref(), Some("http://127.0.0.1:8001"));
-        assert_eq!(config.current_context.as_deref(), Some("embedded"));
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Policy, Rule, User};
 use crate::clock::Clock;
+use crate::fault::{Plan, PlanError};
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
 use crate::server::Server;
@@ -31,6 +32,7 @@ pub struct Builder {
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
+    fault_plans: Vec<Plan>,
     settings: Settings,
 }
 
@@ -43,6 +45,7 @@ impl Builder {
             watch_caches: Vec::new(),
             rng: None,
             access: Policy::default(),
+            fault_plans: Vec::new(),
             settings: Settings {
                 watch_list: true,
                 enforce_namespaces: false,
@@ -99,7 +102,7 @@ impl Builder {
         self
     }
 
-    /// Seeds what is random: uids, generated names and the default time-out of watches.
+    /// Seeds what is random: uids, generated names, the default time-out of watches, and the chances of faults.
     ///
     /// The same seed and the same calls give the same bytes; without one every server is different.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
@@ -141,11 +144,21 @@ impl Builder {
         self
     }
 
+    /// Adds a fault plan, in force from the first request; its grammar is that of [`Faults`](crate::Faults#fault-plans).
+    ///
+    /// # Errors
+    ///
+    /// If it can't be read: the error says where, and what could stand there.
+    pub fn faults(mut self, plan: &str) -> Result<Builder, PlanError> {
+        self.fault_plans.push(Plan::parse(plan)?);
+        Ok(self)
+    }
+
     /// Makes the server; it needs no runtime, socket or task.
     ///
     /// # Panics
     ///
-    /// If a seed can't be stored, or a resource named in [`Builder::watch_cache_for`] is not served: both are mistakes of the program, and the message names them.
+    /// If a seed can't be stored, a resource named in [`Builder::watch_cache_for`] is not served, or a fault plan restarts the server at a revision that it never had: all are mistakes of the program, and the message names them.
     pub fn build(self) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -156,12 +169,15 @@ impl Builder {
             policies[collection.0] = policy;
         }
         let caches = policies.into_iter().map(Cache::new).collect();
-        let rng = self
-            .rng
-            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, rng)));
+        let seed = self.rng.unwrap_or_else(|| fastrand::u64(..));
+        let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, seed)));
         server.shared().gate.install(self.access);
         fill(&server, self.seeds);
+        for plan in self.fault_plans {
+            if let Err(error) = server.faults().carry_out(&plan) {
+                panic!("the server can't start with its faults: {error}");
+            }
+        }
         server
     }
 }

@@ -67,7 +67,7 @@ mod tls;
 pub use access::{Access, Rule, User};
 pub use body::{Body, BoxError};
 pub use builder::Builder;
-pub use fault::{Answer, Faults, Match};
+pub use fault::{Answer, Faults, Match, PlanError};
 pub use kinds::{Kind, Kinds, Scope, Subresource};
 pub use listen::{Kubeconfig, Listening};
 pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};

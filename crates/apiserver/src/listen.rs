@@ -16,8 +16,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use crate::fault::Orders;
+use crate::fault::Connections;
 use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -92,7 +93,7 @@ impl Server {
             alive,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(accepting.run(listener, self.shared().faults.orders()));
+        tasks.spawn(accepting.run(listener, self.shared().faults.connections()));
         Ok(Listening {
             address,
             security,
@@ -146,12 +147,12 @@ struct Accepting {
 
 impl Accepting {
     /// Accepts connections until it is dropped, and with it they are.
-    async fn run(self, listener: TcpListener, mut orders: watch::Receiver<Orders>) {
+    async fn run(self, listener: TcpListener, mut faults: watch::Receiver<Connections>) {
         let mut connections = JoinSet::new();
         let mut listener = Some(listener);
         loop {
-            let refusing = orders.borrow_and_update().refusing;
-            if refusing {
+            let refused = faults.borrow_and_update().refused_until();
+            if refused.is_some() {
                 listener = None;
             } else if listener.is_none() {
                 listener = TcpListener::bind(self.address).await.ok();
@@ -159,13 +160,13 @@ impl Accepting {
             let open = connections.len();
             tokio::select! {
                 biased;
-                changed = orders.changed() => {
+                changed = faults.changed() => {
                     if changed.is_err() {
                         return;
                     }
                 }
                 Some(_) = connections.join_next() => {}
-                accepted = next(listener.as_ref(), open, refusing) => {
+                accepted = next(listener.as_ref(), open, refused) => {
                     if let Some(stream) = accepted {
                         let (server, security) = (self.server.clone(), self.security.clone());
                         connections.spawn(converse(server, stream, security, self.alive.clone()));
@@ -177,7 +178,11 @@ impl Accepting {
 }
 
 /// The next connection, or none after a pause.
-async fn next(listener: Option<&TcpListener>, open: usize, refusing: bool) -> Option<TcpStream> {
+async fn next(
+    listener: Option<&TcpListener>,
+    open: usize,
+    refused: Option<Instant>,
+) -> Option<TcpStream> {
     match listener {
         Some(listener) if open < CONNECTIONS_MAX => match listener.accept().await {
             Ok((stream, _)) => {
@@ -187,10 +192,10 @@ async fn next(listener: Option<&TcpListener>, open: usize, refusing: bool) -> Op
             }
             Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
         },
-        None if refusing => return std::future::pending().await,
         _ => {}
     }
-    tokio::time::sleep(PAUSE).await;
+    let pause = Instant::now() + PAUSE;
+    tokio::time::sleep_until(refused.unwrap_or(pause)).await;
     None
 }
 
@@ -203,7 +208,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (accepted, connected) =
-            tokio::join!(next(Some(&listener), 0, false), TcpStream::connect(address));
+            tokio::join!(next(Some(&listener), 0, None), TcpStream::connect(address));
         let accepted = accepted.expect("a connection was made");
         assert!(accepted.nodelay().unwrap(), "an event waits for nothing");
         drop(connected);
@@ -215,14 +220,10 @@ mod tests {
         let _waiting = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        assert!(
-            next(Some(&listener), CONNECTIONS_MAX, false)
-                .await
-                .is_none()
-        );
+        assert!(next(Some(&listener), CONNECTIONS_MAX, None).await.is_none());
         let below = CONNECTIONS_MAX - 1;
         assert!(
-            next(Some(&listener), below, false).await.is_some(),
+            next(Some(&listener), below, None).await.is_some(),
             "it has waited"
         );
     }

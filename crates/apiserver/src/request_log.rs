@@ -38,10 +38,12 @@ pub struct LoggedRequest {
     pub subresource: Option<String>,
     /// The options of a list or watch.
     pub options: ListOptions,
-    /// The HTTP status answered; `None` while the answer is being made.
+    /// The HTTP status answered; `None` while the answer is being made, and if a fault resets the connection.
     pub status: Option<u16>,
     /// The revision answered: a list's, or an object's.
     pub revision: Option<u64>,
+    /// The faults that have hit it, each once, in the order in which they did; one that waits for its event or byte is not among them yet.
+    pub faults: Vec<String>,
 }
 
 /// A copy of the log at one moment; its filters give smaller copies.
@@ -166,8 +168,8 @@ impl IntoIterator for RequestLog {
 // === impl Recorder ===
 
 impl Recorder {
-    /// Records a request at its arrival and gives it its number.
-    pub(crate) fn arrived(&self, mut request: LoggedRequest) -> u64 {
+    /// Records a request at its arrival and returns it with its number.
+    pub(crate) fn arrived(&self, mut request: LoggedRequest) -> Arc<LoggedRequest> {
         let mut inner = self.inner.lock();
         inner.last += 1;
         request.sequence = inner.last;
@@ -175,22 +177,24 @@ impl Recorder {
             inner.requests.pop_front();
             inner.dropped += 1;
         }
-        inner.requests.push_back(request);
-        inner.last
+        inner.requests.push_back(request.clone());
+        Arc::new(request)
     }
 
     /// Adds the answer, unless the request has been dropped or cleared meanwhile.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
-        let mut inner = self.inner.lock();
-        let Some(first) = inner.requests.front().map(|request| request.sequence) else {
-            return;
-        };
-        let at = sequence
-            .checked_sub(first)
-            .and_then(|at| usize::try_from(at).ok());
-        if let Some(request) = at.and_then(|at| inner.requests.get_mut(at)) {
+        if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);
             request.revision = revision;
+        }
+    }
+
+    /// Adds a fault, unless it is there or the request is not.
+    pub(crate) fn hit(&self, sequence: u64, fault: &str) {
+        if let Some(request) = self.inner.lock().find(sequence)
+            && !request.faults.iter().any(|known| known == fault)
+        {
+            request.faults.push(fault.to_owned());
         }
     }
 
@@ -201,5 +205,15 @@ impl Recorder {
             dropped: inner.dropped,
             recorder: Arc::clone(recorder),
         }
+    }
+}
+
+// === impl Recorded ===
+
+impl Recorded {
+    fn find(&mut self, sequence: u64) -> Option<&mut LoggedRequest> {
+        let first = self.requests.front()?.sequence;
+        let at = usize::try_from(sequence.checked_sub(first)?).ok()?;
+        self.requests.get_mut(at)
     }
 }

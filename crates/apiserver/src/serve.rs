@@ -1,7 +1,7 @@
 //! One HTTP request: access, log, faults, limits, then the verb.
 //!
 //! Guarantees:
-//! - every answer, also a refusal, is a well-formed response with a JSON body; only a refused connection is an error;
+//! - every answer is a well-formed response, and a refusal has a `Status` in it unless a fault wants text; only a connection that a fault refuses or resets is an error;
 //! - what a peer sends is bounded: [`BODY_BYTES_MAX`] and [`URI_BYTES_MAX`].
 
 use std::io;
@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
+use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use crate::access::User;
 use crate::body::{Body, BoxError};
 use crate::compress;
+use crate::fault::{self, Sentence};
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
@@ -26,11 +29,26 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// The longest URL: far above the longest continue token and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
+/// One request with what its head says.
+struct Arrived {
+    shared: Arc<Shared>,
+    /// Who asks.
+    user: Arc<User>,
+    /// Why nothing is answered to them.
+    refusal: Option<ApiError>,
+    /// As the log has it.
+    request: Arc<LoggedRequest>,
+    destination: Destination,
+    query: Query,
+    options: Result<ListOptions, ApiError>,
+    parts: Parts,
+}
+
 /// Answers one request.
 ///
 /// # Errors
 ///
-/// Only while connections are refused, with an [`io::Error`] inside.
+/// Only where a fault refuses or resets the connection, with an [`io::Error`] inside.
 pub(crate) async fn serve<B>(
     shared: Arc<Shared>,
     request: Request<B>,
@@ -40,55 +58,26 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
+    let (parts, body) = request.into_parts();
     if shared.faults.refuses() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
         return Err(refused.into());
     }
-    let (parts, body) = request.into_parts();
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let options = ListOptions::parse(&query);
-    let watch = options.as_ref().is_ok_and(|options| options.watch);
-    let destination = Destination::find(&shared.registry, parts.uri.path());
-    let verb = destination.verb(&parts.method, watch);
-    let record = record(
-        &destination,
-        &parts,
-        options.clone().unwrap_or_default(),
-        watch,
-    );
-    let compresses = destination.target().is_some()
-        && verb != Verb::Watch
-        && compress::is_accepted(&parts.headers);
-    let (user, refusal) = shared.gate.admit(&parts, &query);
-    let planned = refusal.or_else(|| shared.faults.take(&record));
-    let sequence = shared.requests.arrived(record);
-    let answer = match planned {
-        Some(error) => Err(error),
-        None if parts.uri.to_string().len() > URI_BYTES_MAX => {
-            Err(ApiError::new(414, "", "the request's URL is too long"))
-        }
-        None => {
-            let read = if verb.is_write() {
-                read_body(body).await
-            } else {
-                Ok(Bytes::new())
-            };
-            match (read, options) {
-                (Ok(body), Ok(options)) => {
-                    let call = Call {
-                        shared: Arc::clone(&shared),
-                        user,
-                        destination,
-                        verb,
-                        query,
-                        options,
-                        headers: parts.headers,
-                        body,
-                    };
-                    call.answer().await
-                }
-                (Err(error), _) | (_, Err(error)) => Err(error),
-            }
+    let arrived = Arrived::new(shared, parts);
+    let (shared, request) = (Arc::clone(&arrived.shared), Arc::clone(&arrived.request));
+    let compresses = arrived.compresses();
+    let (mut sentence, mut real) = (Sentence::default(), false);
+    let answer = if let Some(refusal) = &arrived.refusal {
+        // Who is not let in uses no fault up.
+        Err(refusal.clone())
+    } else {
+        sentence = fault::judge(&shared, &request);
+        if let Some(planned) = sentence.answer(&shared, &request)? {
+            planned
+        } else {
+            let answer = arrived.answer(body).await;
+            real = answer.is_ok();
+            answer
         }
     };
     let revision = answer.as_ref().ok().and_then(|reply| reply.revision);
@@ -96,15 +85,83 @@ where
     if compresses {
         response = compress::compress(response).await;
     }
+    if real {
+        // As it goes over the wire, so that faults count its bytes.
+        response = response.map(|body| fault::disturb(&shared, &request, body));
+    }
+    sentence.mark(&mut response);
+    if !sentence.delay.is_zero() {
+        tokio::time::sleep(sentence.delay).await;
+    }
     shared
         .requests
-        .answered(sequence, response.status().as_u16(), revision);
+        .answered(request.sequence, response.status().as_u16(), revision);
     Ok(response)
+}
+
+impl Arrived {
+    /// Finds out what is asked, and records it.
+    fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let options = ListOptions::parse(&query);
+        let watch = options.as_ref().is_ok_and(|options| options.watch);
+        let destination = Destination::find(&shared.registry, parts.uri.path());
+        let known = options.clone().unwrap_or_default();
+        let (user, refusal) = shared.gate.admit(&parts, &query);
+        let request = shared
+            .requests
+            .arrived(record(&destination, &parts, known, watch));
+        Arrived {
+            shared,
+            user,
+            refusal,
+            request,
+            destination,
+            query,
+            options,
+            parts,
+        }
+    }
+
+    /// Whether the answer may be compressed, if it is long.
+    fn compresses(&self) -> bool {
+        self.destination.target().is_some()
+            && self.request.verb != Verb::Watch
+            && compress::is_accepted(&self.parts.headers)
+    }
+
+    async fn answer<B>(self, body: B) -> Result<Reply, ApiError>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        if self.parts.uri.to_string().len() > URI_BYTES_MAX {
+            return Err(ApiError::new(414, "", "the request's URL is too long"));
+        }
+        let body = if self.request.verb.is_write() {
+            read_body(body).await?
+        } else {
+            Bytes::new()
+        };
+        let call = Call {
+            shared: self.shared,
+            user: self.user,
+            verb: self.request.verb,
+            request: self.request,
+            destination: self.destination,
+            query: self.query,
+            options: self.options?,
+            headers: self.parts.headers,
+            body,
+        };
+        call.answer().await
+    }
 }
 
 fn record(
     destination: &Destination,
-    parts: &http::request::Parts,
+    parts: &Parts,
     options: ListOptions,
     watch: bool,
 ) -> LoggedRequest {
@@ -123,6 +180,7 @@ fn record(
         options,
         status: None,
         revision: None,
+        faults: Vec::new(),
     }
 }
 

@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 use crate::access::Gate;
 use crate::clock::Clock;
-use crate::fault::FaultPlan;
+use crate::fault::Switchboard;
 use crate::request_log::Recorder;
 use crate::resource::{Registry, Resource};
 use crate::status::ApiError;
-use crate::storage::{Entry, Event, Storage};
+use crate::storage::{Compacted, Entry, Event, Storage};
 use crate::watch_cache::{Cache, WatcherId};
 
 /// How long a request waits for a revision that is not there yet (`blockTimeout` in `watch_cache.go`).
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
     pub(crate) gate: Gate,
-    pub(crate) faults: FaultPlan,
+    pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
@@ -58,19 +58,19 @@ impl Shared {
         registry: Registry,
         settings: Settings,
         caches: Vec<Cache>,
-        rng: fastrand::Rng,
+        seed: u64,
     ) -> Shared {
         let storage = Storage::new(registry.collections());
         Shared {
             registry,
             settings,
             gate: Gate::new(),
-            faults: FaultPlan::new(),
+            faults: Switchboard::new(seed),
             requests: Arc::default(),
             state: Mutex::new(State {
                 storage,
                 caches,
-                rng,
+                rng: fastrand::Rng::with_seed(seed),
                 last_watcher: 0,
             }),
             revision: watch::Sender::new(0),
@@ -99,6 +99,18 @@ impl Shared {
         cache.advance(storage.log(collection), storage.horizon(collection));
         self.revision.send_replace(event.revision);
         event
+    }
+
+    /// Puts the store back to an older revision, of which the caches know nothing but the present.
+    pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
+        let current = state.storage.revision();
+        if revision > current {
+            return Err(ApiError::revision_too_large(revision, current));
+        }
+        let restored = state.storage.restore(revision);
+        restored.map_err(|Compacted| ApiError::list_too_old())?;
+        self.revision.send_replace(revision);
+        Ok(())
     }
 
     /// Waits, for a while, until the store has reached a revision.

@@ -151,6 +151,19 @@ impl Storage {
         event
     }
 
+    /// Puts everything back to what it was at an older revision, and forgets all events.
+    pub(crate) fn restore(&mut self, revision: u64) -> Result<(), Compacted> {
+        let collections = (0..self.collections.len()).map(CollectionId);
+        let older: Result<Vec<Rewind>, Compacted> =
+            collections.map(|id| self.rewind(id, revision)).collect();
+        for (collection, rewind) in self.collections.iter_mut().zip(older?) {
+            collection.objects = rewind.snapshot().objects;
+        }
+        self.revision = revision;
+        self.compact();
+        Ok(())
+    }
+
     /// Forgets all events.
     pub(crate) fn compact(&mut self) {
         for collection in &mut self.collections {

@@ -26,6 +26,7 @@ use crate::access::review::review;
 use crate::body::Body;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
+use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
@@ -59,6 +60,8 @@ pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
     /// Who asks.
     pub(crate) user: Arc<User>,
+    /// As the log has it.
+    pub(crate) request: Arc<LoggedRequest>,
     pub(crate) destination: Destination,
     pub(crate) verb: Verb,
     pub(crate) query: Query,
@@ -122,7 +125,8 @@ impl Reply {
         Reply::json(code, &status)
     }
 
-    fn text(code: StatusCode, text: &'static str) -> Reply {
+    /// Text for people.
+    pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             code,
             body: Body::full(text),
@@ -164,9 +168,9 @@ impl Call {
             }
             Destination::Version => Some(discovery::version()),
             Destination::Root => Some(discovery::paths(kinds)),
-            Destination::Health => return Ok(Reply::text(StatusCode::OK, "ok")),
+            Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
             Destination::Nowhere => {
-                return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+                return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
             }
             Destination::Unknown | Destination::Resource(_) => None,
         };
@@ -199,6 +203,7 @@ impl Call {
                     name: target.name.as_deref(),
                     options: &self.options,
                     representation: negotiate(&self.headers, &self.query, Verb::Watch)?,
+                    request: &self.request,
                 };
                 let body = watch::watch(&self.shared, call).await?;
                 Ok(Reply::new(StatusCode::OK, body, None))

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use crate::request_log::LoggedRequest;
 use crate::selector::Selection;
 use crate::storage::{Event, EventType, LOG_EVENTS_MAX};
 
@@ -58,6 +59,8 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether it asked for bookmarks.
     pub(crate) bookmarks: bool,
+    /// What faults know it by.
+    pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: mpsc::Sender<Delivery>,
 }
 
@@ -188,9 +191,14 @@ impl Cache {
             });
     }
 
-    /// Sends every watcher something of the same kind; bookmarks only to those that asked for them.
-    pub(crate) fn send_to_all(&mut self, make: impl Fn() -> Delivery) {
-        self.watchers.retain(|_, watcher| watcher.send(make()));
+    /// Sends every watcher of the wanted requests something of the same kind; bookmarks only to those that asked for them.
+    pub(crate) fn send_to(
+        &mut self,
+        wanted: impl Fn(&LoggedRequest) -> bool,
+        make: impl Fn() -> Delivery,
+    ) {
+        self.watchers
+            .retain(|_, watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
     /// Sends one watcher a bookmark, if it is still there.
@@ -208,8 +216,9 @@ impl Cache {
         self.watchers.insert(id, watcher);
     }
 
-    pub(crate) fn close_all(&mut self) {
-        self.watchers.clear();
+    /// Closes the watchers of the wanted requests, as one that is too slow is closed.
+    pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
+        self.watchers.retain(|_, watcher| !wanted(&watcher.request));
     }
 
     pub(crate) fn close(&mut self, id: WatcherId) {

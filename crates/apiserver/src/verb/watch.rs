@@ -14,7 +14,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::body::Body;
+use crate::fault::Held;
 use crate::negotiate::Representation;
+use crate::request_log::LoggedRequest;
 use crate::resource::Resource;
 use crate::route::{ListOptions, Revision};
 use crate::selector::Selection;
@@ -25,7 +27,7 @@ use crate::watch_cache::{Delivery, Filter, WATCHES_MAX, Watcher};
 
 use super::list::prefix;
 use frame::Framer;
-use stream::{Backlog, OrdersSince, Registration, Timers, WatchStream};
+use stream::{Backlog, Registration, Timers, WatchStream};
 
 /// Seconds that a watch lasts that names no time-out: a random number from this to its double (`--min-request-timeout`).
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
@@ -38,6 +40,7 @@ pub(crate) struct WatchCall<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
     pub(crate) representation: Representation,
+    pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
 /// Where the events start.
@@ -54,7 +57,7 @@ enum Start {
 struct Opened {
     registration: Registration,
     receiver: mpsc::Receiver<Delivery>,
-    orders: OrdersSince,
+    held: Held,
     /// The collection, if all its objects come first.
     snapshot: Option<Snapshot>,
     /// What happened since the start.
@@ -154,8 +157,9 @@ fn open(
         shared.settings.clock.clone(),
     );
     let timers = Timers::new(opened.timeout, bookmarks);
-    let stream = WatchStream::new(opened.registration, opened.receiver, opened.orders);
-    Ok(Body::stream(stream.run(backlog, framer, timers)))
+    let stream = WatchStream::new(opened.registration, opened.receiver);
+    let body = Body::stream(stream.run(backlog, framer, timers));
+    Ok(opened.held.disturbed(body))
 }
 
 /// Takes the start and registers the watcher in one step; the inner error goes into the stream.
@@ -185,13 +189,14 @@ fn register(
     let watcher = Watcher {
         filter: filter.clone(),
         bookmarks: call.options.allow_watch_bookmarks,
+        request: Arc::clone(call.request),
         sender,
     };
     state.caches[collection.0].open(id, watcher);
     Ok(Ok(Opened {
         registration: Registration::new(shared, collection, id),
         receiver,
-        orders: OrdersSince::new(shared.faults.orders()),
+        held: shared.faults.hold(shared, call.request),
         snapshot: matches!(start, Start::Objects).then(|| state.storage.snapshot(collection)),
         events,
         revision: state.storage.revision(),

@@ -45,7 +45,7 @@ async fn a_break_is_a_reset_connection() {
     server.faults().break_watches();
     assert_eq!(
         watch.trace().await,
-        "broken: the watch was broken by a fault\nend\n"
+        "broken: the answer was broken by a fault\nend\n"
     );
 }
 
@@ -227,5 +227,85 @@ async fn direct_calls_are_not_touched_by_faults() {
     assert_eq!(
         server.get("v1", "pods", "default/a").unwrap()["status"]["phase"],
         "Running"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_ends_watches_and_forgets_what_they_could_resume_from() {
+    let server = pods(&["a"]);
+    server.create(pod("b")).unwrap();
+    let mut watch = Watch::open(&server, WATCH).await;
+    server.faults().restart();
+    assert_eq!(watch.trace().await, "end\n");
+    let mut late = Watch::open(&server, WATCH).await;
+    assert_eq!(
+        late.trace().await,
+        "ERROR 410 Expired: too old resource version: 1 (2)\nend\n"
+    );
+    let exact = format!("{PODS}?resourceVersion=1&resourceVersionMatch=Exact");
+    assert_eq!(
+        get(&server, &exact).await.names(),
+        ["a"],
+        "the store knows more than its caches"
+    );
+    assert_eq!(server.revision(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_server_counts_on_from_an_older_revision_without_a_history() {
+    let server = pods(&["a"]);
+    server.create(pod("b")).unwrap();
+    server.delete("v1", "pods", "default/a").unwrap();
+    server
+        .patch(
+            "v1",
+            "pods",
+            "default/b",
+            json!({"spec": {"nodeName": "n"}}),
+        )
+        .unwrap();
+    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
+    server.faults().restart_at(2).unwrap();
+    assert_eq!(watch.trace().await, "end\n");
+    let list = get(&server, PODS).await;
+    assert_eq!((list.revision(), list.names()), ("2", vec!["a", "b"]));
+    assert_eq!(list.json["items"][1]["spec"].get("nodeName"), None);
+
+    let exact =
+        |revision: u64| format!("{PODS}?resourceVersion={revision}&resourceVersionMatch=Exact");
+    assert_eq!(get(&server, &exact(1)).await.code, 410);
+    assert_eq!(get(&server, &exact(2)).await.names(), ["a", "b"]);
+    assert_eq!(
+        get(&server, &format!("{PODS}?resourceVersion=4"))
+            .await
+            .refusal(),
+        "504 Timeout: Timeout: Too large resource version: 4, current: 2"
+    );
+    let mut late = Watch::open(&server, WATCH).await;
+    assert_eq!(
+        late.trace().await,
+        "ERROR 410 Expired: too old resource version: 1 (2)\nend\n"
+    );
+    let mut ahead = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
+    server.create(pod("c")).unwrap();
+    assert_eq!(server.revision(), 3, "a revision comes again");
+    assert_eq!(ahead.trace().await, "", "that is the past to this watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_cannot_be_restored_changes_nothing() {
+    let server = pods(&["a"]);
+    server.create(pod("b")).unwrap();
+    let mut watch = Watch::open(&server, WATCH).await;
+    let future = server.faults().restart_at(9).unwrap_err();
+    assert_eq!(future.code(), 504);
+    server.faults().inject("expire history").unwrap();
+    let past = server.faults().restart_at(1).unwrap_err();
+    assert_eq!(past.code(), 410);
+    assert_eq!(watch.trace().await, "ADDED b 2\n", "it goes on");
+    server.faults().inject("restart back 0").unwrap();
+    assert_eq!(
+        (watch.trace().await.as_str(), server.revision()),
+        ("end\n", 2)
     );
 }

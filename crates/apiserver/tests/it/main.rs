@@ -13,6 +13,8 @@ mod delete;
 mod direct;
 mod discovery;
 mod fault;
+mod fault_plan;
+mod fault_wire;
 mod list;
 mod paging;
 mod representation;

@@ -1,23 +1,22 @@
-//! The body of a watch: backlog, live events, bookmarks, deadline, and the faults it obeys.
+//! The body of a watch: backlog, live events, bookmarks and deadline.
 //!
 //! Guarantees:
 //! - the order is the backlog, its closing bookmark, then live events; a bookmark never overtakes or lags behind the events around it;
-//! - all timers live in the stream, so a server without readers has nothing running;
-//! - a cut is noticed before anything else, so nothing that was pending is delivered after it.
+//! - all timers live in the stream, so a server without readers has nothing running.
+//!
+//! It knows of no faults: those are done to the finished body.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
 use crate::body::BoxError;
-use crate::fault::Orders;
 use crate::resource::CollectionId;
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
@@ -35,12 +34,6 @@ pub(super) struct Registration {
     shared: Arc<Shared>,
     collection: CollectionId,
     id: WatcherId,
-}
-
-/// The faults' orders, and how many cuts there had been when the watch opened.
-pub(super) struct OrdersSince {
-    orders: watch::Receiver<Orders>,
-    cuts: u64,
 }
 
 /// What comes before live events.
@@ -70,7 +63,6 @@ enum Due {
 pub(super) struct WatchStream {
     registration: Registration,
     receiver: mpsc::Receiver<Delivery>,
-    orders: OrdersSince,
 }
 
 /// A watch with everything it needs to go on.
@@ -79,8 +71,6 @@ struct Running {
     backlog: Backlog,
     framer: Framer,
     timers: Timers,
-    /// Whether the end, an error, has been yielded.
-    over: bool,
 }
 
 // === impl Registration ===
@@ -109,21 +99,6 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.shared.lock().caches[self.collection.0].close(self.id);
-    }
-}
-
-// === impl OrdersSince ===
-
-impl OrdersSince {
-    pub(super) fn new(orders: watch::Receiver<Orders>) -> OrdersSince {
-        let cuts = orders.borrow().cuts;
-        OrdersSince { orders, cuts }
-    }
-
-    /// The present orders, and whether this watch has been cut.
-    fn read(&mut self) -> (Orders, bool) {
-        let orders = *self.orders.borrow_and_update();
-        (orders, orders.cuts != self.cuts)
     }
 }
 
@@ -218,12 +193,10 @@ impl WatchStream {
     pub(super) fn new(
         registration: Registration,
         receiver: mpsc::Receiver<Delivery>,
-        orders: OrdersSince,
     ) -> WatchStream {
         WatchStream {
             registration,
             receiver,
-            orders,
         }
     }
 
@@ -239,38 +212,20 @@ impl WatchStream {
             backlog,
             framer,
             timers,
-            over: false,
         };
         futures_util::stream::unfold(running, |mut running| async move {
             let chunk = running.next().await?;
-            Some((chunk, running))
+            Some((Ok(chunk), running))
         })
     }
 }
 
 impl Running {
-    /// The next chunk; `None` at a clean end.
-    async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
+    /// The next chunk; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let (orders, cut) = self.watch.orders.read();
-            if self.over || (cut && !orders.broken) {
-                return None;
-            }
-            if cut {
-                self.over = true;
-                let reset = io::Error::new(
-                    io::ErrorKind::ConnectionReset,
-                    "the watch was broken by a fault",
-                );
-                return Some(Err(reset.into()));
-            }
-            if orders.frozen {
-                // The sender lives in what the registration shares, so this ends with a change only.
-                let _ = self.watch.orders.orders.changed().await;
-                continue;
-            }
             if let Some(chunk) = self.backlog.next(&mut self.framer) {
-                return Some(Ok(chunk));
+                return Some(chunk);
             }
             match self.timers.due() {
                 Some(Due::Deadline) => return None,
@@ -278,15 +233,14 @@ impl Running {
                 None => {}
             }
             if let Ok(delivery) = self.watch.receiver.try_recv() {
-                return Some(Ok(self.encode(&delivery)));
+                return Some(self.encode(&delivery));
             }
             tokio::select! {
                 biased;
-                _ = self.watch.orders.orders.changed() => {}
                 () = self.timers.sleep.as_mut() => {}
                 delivery = self.watch.receiver.recv() => {
                     let delivery = delivery?;
-                    return Some(Ok(self.encode(&delivery)));
+                    return Some(self.encode(&delivery));
                 }
             }
         }

@@ -1,0 +1,275 @@
+//! What faults do to the bytes of one body: chunks go in, steps come out.
+//!
+//! Guarantees:
+//! - nothing here waits: a pause or an end is a step, to be taken by whoever holds the body;
+//! - the same chunks with the same seed give the same steps;
+//! - lines are put together only if a fault is about events, so a body without such faults is not copied.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::edit::{garbled, is_bookmark, is_end_bookmark, retyped, spoilt};
+use super::rule::{After, Edit, Ending, Fault, Moment, Split, Which};
+
+/// The largest chunk of a body that is split randomly: small enough to fall into every member of an object.
+const RANDOM_CHUNK_MAX: u64 = 64;
+
+/// What is to be done next with a body.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Bytes(Bytes),
+    Pause(Duration),
+    /// Lets what was sent reach the wire before the next chunk.
+    Flush,
+    End(Ending),
+    /// The fault of this name has shown its effect.
+    Hit(Arc<str>),
+}
+
+/// One fault on one body.
+pub(super) struct Laid {
+    pub(super) fault: Fault,
+    /// As the request log has it.
+    name: Arc<str>,
+    rng: fastrand::Rng,
+    /// Whether its effect has been told.
+    told: bool,
+}
+
+/// The faults on one body, and how much of it has passed.
+#[derive(Default)]
+pub(super) struct Disturbance {
+    laid: Vec<Laid>,
+    /// Whether lines must be put together.
+    by_events: bool,
+    started: bool,
+    /// The start of a line.
+    line: Vec<u8>,
+    /// Lines that came in.
+    events: u64,
+    /// Bytes that went out.
+    bytes: u64,
+    /// The next border of a random split.
+    random_border: u64,
+    /// A line that waits for the next one to overtake it.
+    overtaken: Option<Bytes>,
+}
+
+// === impl Laid ===
+
+impl Laid {
+    pub(super) fn new(fault: &Fault, rng: fastrand::Rng) -> Laid {
+        Laid {
+            fault: fault.clone(),
+            name: fault.to_string().into(),
+            rng,
+            told: false,
+        }
+    }
+
+    /// Tells of its effect, the first time.
+    fn hit(&mut self, steps: &mut VecDeque<Step>) {
+        if !std::mem::replace(&mut self.told, true) {
+            steps.push_back(Step::Hit(Arc::clone(&self.name)));
+        }
+    }
+}
+
+// === impl Disturbance ===
+
+impl Disturbance {
+    /// The steps before the first chunk are put into `steps`.
+    pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
+        let by_events = laid.iter().any(|laid| laid.fault.needs_events());
+        let mut disturbance = Disturbance {
+            laid,
+            by_events,
+            ..Disturbance::default()
+        };
+        disturbance.behind_events(steps);
+        disturbance.behind_bytes(steps);
+        disturbance
+    }
+
+    /// Whether chunks pass unchanged.
+    pub(super) fn is_idle(&self) -> bool {
+        self.laid.is_empty()
+    }
+
+    /// Takes the next chunk of the body.
+    pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
+        if !std::mem::replace(&mut self.started, true) {
+            self.pause(Moment::FirstByte, steps);
+        }
+        if !self.by_events {
+            return self.send(chunk, steps);
+        }
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                let line = Bytes::from(std::mem::take(&mut self.line));
+                self.event(&line, steps);
+            }
+        }
+    }
+
+    /// The body is at its end, or its faults are taken back: gives out what was kept.
+    pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
+        let line = std::mem::take(&mut self.line);
+        for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
+            self.send(kept, steps);
+        }
+    }
+
+    /// Takes every fault off the body; pauses and ends that were still to come are off too.
+    pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
+        self.laid.clear();
+        self.by_events = false;
+        steps.retain(|step| matches!(step, Step::Bytes(_) | Step::Hit(_)));
+        self.finish(steps);
+    }
+
+    fn event(&mut self, line: &Bytes, steps: &mut VecDeque<Step>) {
+        self.events += 1;
+        let overtaken = self.overtaken.take();
+        let mut lines = vec![line.clone()];
+        let mut swapped = false;
+        for laid in &mut self.laid {
+            let Fault::Edit(edit, which) = laid.fault else {
+                continue;
+            };
+            // Two lines can't wait for each other.
+            let possible = edit != Edit::Swap || (overtaken.is_none() && !swapped);
+            if possible && picks(which, self.events, line, &mut laid.rng) {
+                swapped |= edit == Edit::Swap;
+                apply(edit, &mut lines);
+                laid.hit(steps);
+            }
+        }
+        if swapped {
+            self.overtaken = Some(lines.concat().into());
+            lines.clear();
+        }
+        lines.extend(overtaken);
+        if !lines.is_empty() {
+            self.pause(Moment::EachEvent, steps);
+        }
+        for line in lines {
+            self.send(line, steps);
+        }
+        self.behind_events(steps);
+    }
+
+    fn pause(&mut self, moment: Moment, steps: &mut VecDeque<Step>) {
+        for laid in &mut self.laid {
+            if let Fault::Delay(when, period) = laid.fault
+                && when == moment
+            {
+                laid.hit(steps);
+                steps.push_back(Step::Pause(period));
+            }
+        }
+    }
+
+    /// What stands behind so many events.
+    fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
+        let mut due = Vec::new();
+        for laid in &mut self.laid {
+            if let Fault::Send(_, after) | Fault::End(_, After::Events(after)) = &laid.fault
+                && *after == self.events
+            {
+                laid.hit(steps);
+                due.push(laid.fault.clone());
+            }
+        }
+        for fault in due {
+            match fault {
+                Fault::Send(text, _) => self.send(Bytes::from(text.to_string()), steps),
+                Fault::End(ending, _) => steps.push_back(Step::End(ending)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends bytes, with the borders and ends that are among them.
+    fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
+        while !bytes.is_empty() {
+            let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+            let chunk = bytes.split_to(room.min(bytes.len()));
+            self.bytes += chunk.len() as u64;
+            steps.push_back(Step::Bytes(chunk));
+            self.behind_bytes(steps);
+        }
+    }
+
+    /// How many bytes there are to the next border or end.
+    fn room(&mut self) -> u64 {
+        let at = self.bytes;
+        let mut room = u64::MAX;
+        for laid in &mut self.laid {
+            let next = match &laid.fault {
+                Fault::End(_, After::Bytes(end)) => *end,
+                Fault::Split(Split::Every(bytes)) => (at / bytes.get() + 1) * bytes.get(),
+                Fault::Split(Split::At(borders)) => {
+                    borders.iter().copied().find(|b| *b > at).unwrap_or(0)
+                }
+                Fault::Split(Split::Randomly) => {
+                    if self.random_border <= at {
+                        self.random_border = at + laid.rng.u64(1..=RANDOM_CHUNK_MAX);
+                    }
+                    self.random_border
+                }
+                _ => continue,
+            };
+            if next > at {
+                room = room.min(next - at);
+            }
+        }
+        room
+    }
+
+    /// What stands behind so many bytes.
+    fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
+        let at = self.bytes;
+        for laid in &mut self.laid {
+            let step = match &laid.fault {
+                Fault::End(ending, After::Bytes(end)) if *end == at => Step::End(*ending),
+                Fault::Split(Split::Every(bytes)) if at > 0 && at.is_multiple_of(bytes.get()) => {
+                    Step::Flush
+                }
+                Fault::Split(Split::At(borders)) if borders.contains(&at) => Step::Flush,
+                Fault::Split(Split::Randomly) if at > 0 && at == self.random_border => Step::Flush,
+                _ => continue,
+            };
+            laid.hit(steps);
+            steps.push_back(step);
+        }
+    }
+}
+
+/// Whether an edit is for the event of this number.
+fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
+    match which {
+        Which::All => true,
+        Which::Nth(nth) => number == nth.get(),
+        Which::Every(nth) => number.is_multiple_of(nth.get()),
+        Which::Share(share) => share.draw(rng),
+        Which::Bookmarks => is_bookmark(line),
+        Which::EndBookmark => is_end_bookmark(line),
+    }
+}
+
+/// Edits what is to be sent for one event.
+fn apply(edit: Edit, lines: &mut Vec<Bytes>) {
+    match edit {
+        Edit::Drop => lines.clear(),
+        Edit::Duplicate => lines.extend_from_within(..),
+        Edit::Swap => {}
+        Edit::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
+        Edit::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
+        Edit::Retype => lines.iter_mut().for_each(|line| *line = retyped(line)),
+    }
+}

@@ -1,0 +1,105 @@
+//! The words, marks and texts of a plan.
+//!
+//! Guarantees: every token knows the byte it starts at; a list of tokens ends with [`Kind::End`].
+
+use std::fmt;
+
+use super::{Mistake, Parsed};
+use crate::fault::matching::Word;
+
+/// One piece of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind<'a>,
+    /// The byte it starts at.
+    pub(super) at: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind<'a> {
+    Word(&'a str),
+    /// What stands in quotes, with JSON's escapes.
+    Text(String),
+    Colon,
+    /// A semicolon or the end of a line.
+    Separator,
+    End,
+}
+
+/// Cuts a plan into tokens; a comment reaches from `#` to the end of its line.
+pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let (kind, length) = match first {
+            '\n' | ';' => (Some(Kind::Separator), 1),
+            ':' => (Some(Kind::Colon), 1),
+            '#' => (None, rest.find('\n').unwrap_or(rest.len())),
+            '"' => {
+                let length = quoted(rest).ok_or_else(|| Mistake {
+                    at,
+                    message: "the text in quotes has no end".to_owned(),
+                })?;
+                let text = serde_json::from_str(&rest[..length]).map_err(|_| Mistake {
+                    at,
+                    message: "the text in quotes is not a JSON string".to_owned(),
+                })?;
+                (Some(Kind::Text(text)), length)
+            }
+            first if Word::holds(first) => {
+                let length = rest.find(|next| !Word::holds(next));
+                let length = length.unwrap_or(rest.len());
+                (Some(Kind::Word(&rest[..length])), length)
+            }
+            first if first.is_whitespace() => (None, first.len_utf8()),
+            _ => {
+                let message = "a control character can stand in quotes only".to_owned();
+                return Err(Mistake { at, message });
+            }
+        };
+        tokens.extend(kind.map(|kind| Token { kind, at }));
+        at += length;
+    }
+    tokens.push(Token {
+        kind: Kind::End,
+        at,
+    });
+    Ok(tokens)
+}
+
+/// The length of the text in quotes that starts here, quotes included.
+fn quoted(rest: &str) -> Option<usize> {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+impl<'a> Token<'a> {
+    /// The word, if it is one.
+    pub(super) fn word(&self) -> Option<&'a str> {
+        match self.kind {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Token<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Word(word) => write!(f, "`{word}`"),
+            Kind::Text(_) => f.write_str("text in quotes"),
+            Kind::Colon => f.write_str("`:`"),
+            Kind::Separator => f.write_str("the end of the statement"),
+            Kind::End => f.write_str("the end of the plan"),
+        }
+    }
+}

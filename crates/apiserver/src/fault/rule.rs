@@ -1,0 +1,385 @@
+//! What a fault plan consists of: rules, which wait for requests, and actions, which happen at once.
+//!
+//! Guarantees: plain values; each is printed as the plan's grammar has it, and reads back as the same value.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::matching::Match;
+use crate::request_log::LoggedRequest;
+use crate::route::Verb;
+
+/// One sentence of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Statement {
+    /// Seeds the chances of the rules that follow.
+    Seed(u64),
+    Rule(Rule),
+    Action(Action),
+}
+
+/// A fault that waits for requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rule {
+    pub(super) matches: Match,
+    pub(super) fault: Fault,
+    /// How many matching requests are let by first.
+    pub(super) skip: u64,
+    /// How likely it is for each of the others.
+    pub(super) chance: Share,
+    /// How many requests it hits at most.
+    pub(super) times: Option<u64>,
+}
+
+/// What happens to a request or to the body of its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fault {
+    Answer(Refusal),
+    /// The connection breaks before the answer.
+    Reset,
+    /// Watches with `sendInitialEvents` are refused, as by a server without streaming lists.
+    RefuseStreaming,
+    Delay(Moment, Duration),
+    End(Ending, After),
+    Split(Split),
+    Edit(Edit, Which),
+    /// Puts text behind so many events.
+    Send(Arc<str>, u64),
+}
+
+/// A refusal in the stead of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: u16,
+    pub(super) form: Form,
+    pub(super) retry_after: Option<u32>,
+}
+
+/// How a refusal is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Status,
+    /// Text, as flow control answers before anything knows of `Status`.
+    Plain,
+    /// A `Status` that says that the revision asked for has not been reached.
+    TooLarge,
+}
+
+/// What is delayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Answer,
+    FirstByte,
+    EachEvent,
+}
+
+/// How a body ends before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Cleanly.
+    Cut,
+    /// With an error, as a connection that is reset.
+    Break,
+    /// Not at all: nothing more comes.
+    Freeze,
+}
+
+/// How much of a body goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Events(u64),
+    Bytes(u64),
+}
+
+/// Where the borders between the chunks of a body are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Split {
+    Every(NonZeroU64),
+    /// Behind so many bytes each, in growing order.
+    At(Vec<u64>),
+    Randomly,
+}
+
+/// What happens to one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    Drop,
+    Duplicate,
+    /// It changes places with the next one.
+    Swap,
+    /// Half of its line is lost.
+    Garble,
+    /// Its object can't be decoded.
+    Spoil,
+    /// Its type is one that no client knows.
+    Retype,
+}
+
+/// Which events of a watch, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    Nth(NonZeroU64),
+    Every(NonZeroU64),
+    Share(Share),
+    Bookmarks,
+    /// The bookmark that closes a streamed list.
+    EndBookmark,
+}
+
+/// A probability in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share(pub(super) u32);
+
+/// What happens at once; matches are about open watches.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    End(Ending, Match),
+    Thaw(Match),
+    CloseSlow(Match),
+    Send(Arc<str>, Match),
+    SendBookmarks(Match),
+    ExpireHistory,
+    Restart(Restart),
+    Refuse(Option<Duration>),
+    Accept,
+}
+
+/// Which revision a restarted server is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Restart {
+    Here,
+    At(u64),
+    /// So many revisions before the present one.
+    Back(u64),
+}
+
+/// The words of the edits, as a plan has them.
+pub(super) const EDITS: [(&str, Edit); 6] = [
+    ("drop", Edit::Drop),
+    ("duplicate", Edit::Duplicate),
+    ("swap", Edit::Swap),
+    ("garble", Edit::Garble),
+    ("spoil", Edit::Spoil),
+    ("retype", Edit::Retype),
+];
+
+/// The words of the endings, as a plan has them.
+pub(super) const ENDINGS: [(&str, Ending); 3] = [
+    ("cut", Ending::Cut),
+    ("break", Ending::Break),
+    ("freeze", Ending::Freeze),
+];
+
+// === impl Rule ===
+
+impl Rule {
+    pub(super) fn new(matches: Match, fault: Fault) -> Rule {
+        Rule {
+            matches,
+            fault,
+            skip: 0,
+            chance: Share::ALWAYS,
+            times: None,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.matches, self.fault)?;
+        if self.skip > 0 {
+            write!(f, " skip={}", self.skip)?;
+        }
+        if self.chance != Share::ALWAYS {
+            write!(f, " chance={}", self.chance)?;
+        }
+        if let Some(times) = self.times {
+            write!(f, " x{times}")?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// Whether it is about the lines of a watch.
+    pub(super) fn needs_events(&self) -> bool {
+        matches!(
+            self,
+            Fault::Delay(Moment::EachEvent, _)
+                | Fault::End(_, After::Events(_))
+                | Fault::Edit(..)
+                | Fault::Send(..)
+        )
+    }
+
+    /// Whether it is for watches only.
+    pub(super) fn needs_watch(&self) -> bool {
+        self.needs_events() || matches!(self, Fault::RefuseStreaming)
+    }
+
+    /// Whether it stands in the stead of the answer.
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Fault::Answer(_) | Fault::Reset | Fault::RefuseStreaming
+        )
+    }
+
+    /// Whether it can do anything to this request.
+    pub(super) fn fits(&self, request: &LoggedRequest) -> bool {
+        match self {
+            Fault::RefuseStreaming => {
+                request.verb == Verb::Watch && request.options.send_initial_events.is_some()
+            }
+            fault => request.verb == Verb::Watch || !fault.needs_events(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Answer(refusal) => refusal.fmt(f),
+            Fault::Reset => f.write_str("reset"),
+            Fault::RefuseStreaming => f.write_str("refuse streaming"),
+            Fault::Delay(moment, duration) => {
+                let moment = match moment {
+                    Moment::Answer => "answer",
+                    Moment::FirstByte => "first byte",
+                    Moment::EachEvent => "each event",
+                };
+                write!(f, "delay {moment} {}", Period(*duration))
+            }
+            Fault::End(ending, After::Events(count)) => write!(f, "{ending} after {count} events"),
+            Fault::End(ending, After::Bytes(count)) => write!(f, "{ending} after {count} bytes"),
+            Fault::Split(Split::Every(bytes)) => write!(f, "split every {bytes} bytes"),
+            Fault::Split(Split::At(borders)) => {
+                let borders: Vec<String> = borders.iter().map(u64::to_string).collect();
+                write!(f, "split at {}", borders.join(","))
+            }
+            Fault::Split(Split::Randomly) => f.write_str("split randomly"),
+            Fault::Edit(edit, which) => write!(f, "{} {which}", named(&EDITS, *edit)),
+            Fault::Send(text, after) => write!(f, "send {} after {after} events", Quoted(text)),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        match self.form {
+            Form::Status => {}
+            Form::Plain => f.write_str(" plain")?,
+            Form::TooLarge => f.write_str(" too-large")?,
+        }
+        match self.retry_after {
+            Some(seconds) => write!(f, " retry-after={seconds}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(named(&ENDINGS, *self))
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Which::All => f.write_str("events"),
+            Which::Nth(nth) => write!(f, "event {nth}"),
+            Which::Every(nth) => write!(f, "every {nth} events"),
+            Which::Share(share) => write!(f, "{share} of events"),
+            Which::Bookmarks => f.write_str("bookmarks"),
+            Which::EndBookmark => f.write_str("end-bookmark"),
+        }
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    pub(super) const ALWAYS: Share = Share(1_000_000);
+
+    pub(super) fn draw(self, rng: &mut fastrand::Rng) -> bool {
+        self == Share::ALWAYS || rng.u32(0..1_000_000) < self.0
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percent, rest) = (self.0 / 10_000, self.0 % 10_000);
+        if rest == 0 {
+            return write!(f, "{percent}%");
+        }
+        let digits = format!("{rest:04}");
+        write!(f, "{percent}.{}%", digits.trim_end_matches('0'))
+    }
+}
+
+// === impl Action ===
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::End(ending, matches) => write!(f, "{ending} {matches}"),
+            Action::Thaw(matches) => write!(f, "thaw {matches}"),
+            Action::CloseSlow(matches) => write!(f, "close {matches}"),
+            Action::Send(text, matches) => write!(f, "send {} to {matches}", Quoted(text)),
+            Action::SendBookmarks(matches) => write!(f, "send bookmarks to {matches}"),
+            Action::ExpireHistory => f.write_str("expire history"),
+            Action::Restart(Restart::Here) => f.write_str("restart"),
+            Action::Restart(Restart::At(revision)) => write!(f, "restart at {revision}"),
+            Action::Restart(Restart::Back(revisions)) => write!(f, "restart back {revisions}"),
+            Action::Refuse(None) => f.write_str("refuse connections"),
+            Action::Refuse(Some(period)) => {
+                write!(f, "refuse connections for {}", Period(*period))
+            }
+            Action::Accept => f.write_str("accept connections"),
+        }
+    }
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Statement::Seed(seed) => write!(f, "seed {seed}"),
+            Statement::Rule(rule) => rule.fmt(f),
+            Statement::Action(action) => action.fmt(f),
+        }
+    }
+}
+
+/// Text in quotes, with JSON's escapes.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", serde_json::Value::from(self.0))
+    }
+}
+
+/// A time in the largest of seconds and milliseconds that is exact.
+struct Period(Duration);
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.subsec_millis() == 0 {
+            return write!(f, "{}s", self.0.as_secs());
+        }
+        write!(f, "{}ms", self.0.as_millis())
+    }
+}
+
+/// The word that stands for a value in a table of words.
+fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
+    let found = words.iter().find(|(_, known)| *known == value);
+    found.map_or("", |(word, _)| word)
+}

@@ -1,0 +1,277 @@
+//! The faults in force, and what they decide about a request.
+//!
+//! Guarantees:
+//! - a request has at most one answer from a fault: that of the rule added first; its other faults are delays of the answer;
+//! - a rule counts a request when it is laid on it, also if its effect never comes;
+//! - every rule draws from a generator of its own, seeded by the plan's seed and the rule's number, so one rule's requests don't change another's chances.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::disturbance::Laid;
+use super::open_body::OpenBodies;
+use super::rule::{Action, Ending, Fault, Moment, Refusal, Rule};
+use crate::request_log::LoggedRequest;
+
+/// Rules among which those that are used up are kept, so that the printed plan has them.
+const USED_UP_MAX: usize = 1_000;
+
+/// For ever, as far as a timer is concerned: 30 years, as tokio has it.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The faults of one server.
+pub(crate) struct Switchboard {
+    connections: watch::Sender<Connections>,
+    rules: Mutex<Rules>,
+    open: OpenBodies,
+}
+
+/// Whether connections are refused; listeners follow it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Connections {
+    refused_until: Option<Instant>,
+    /// How long that was to be; `None` is for ever.
+    period: Option<Duration>,
+}
+
+struct Rules {
+    seed: u64,
+    /// How many rules there have been since the seed was set.
+    since_seed: u64,
+    last: u64,
+    by_id: BTreeMap<u64, InForce>,
+}
+
+/// A rule that is counting.
+struct InForce {
+    rule: Rule,
+    skip: u64,
+    left: Option<u64>,
+    rng: fastrand::Rng,
+}
+
+/// What is to be done with a request as a whole.
+#[derive(Default)]
+pub(super) struct Verdict {
+    pub(super) answer: Option<Planned>,
+    pub(super) delay: Duration,
+    /// The faults that it comes from.
+    pub(super) hits: Vec<String>,
+}
+
+/// What stands in the stead of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Planned {
+    Refusal(Refusal),
+    Reset,
+    NoStreaming,
+}
+
+// === impl Switchboard ===
+
+impl Switchboard {
+    pub(crate) fn new(seed: u64) -> Switchboard {
+        Switchboard {
+            connections: watch::Sender::new(Connections::default()),
+            rules: Mutex::new(Rules {
+                seed,
+                since_seed: 0,
+                last: 0,
+                by_id: BTreeMap::new(),
+            }),
+            open: OpenBodies::default(),
+        }
+    }
+
+    pub(crate) fn connections(&self) -> watch::Receiver<Connections> {
+        self.connections.subscribe()
+    }
+
+    pub(crate) fn refuses(&self) -> bool {
+        self.connections.borrow().refused_until().is_some()
+    }
+
+    pub(super) fn refuse(&self, period: Option<Duration>) {
+        self.connections.send_replace(Connections {
+            refused_until: Some(Instant::now() + period.unwrap_or(FOREVER)),
+            period,
+        });
+    }
+
+    pub(super) fn accept(&self) {
+        self.connections.send_replace(Connections::default());
+    }
+
+    pub(super) fn open(&self) -> &OpenBodies {
+        &self.open
+    }
+
+    pub(super) fn seed(&self, seed: u64) {
+        let mut rules = self.rules.lock();
+        (rules.seed, rules.since_seed) = (seed, 0);
+    }
+
+    /// Adds a rule; the number refers to it.
+    pub(super) fn add(&self, rule: Rule) -> u64 {
+        self.rules.lock().add(rule)
+    }
+
+    /// Lets a rule hit so many requests from now on.
+    pub(super) fn set_times(&self, id: u64, times: u64) {
+        if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
+            in_force.rule.times = Some(times);
+            in_force.left = Some(times);
+        }
+    }
+
+    /// Changes what a rule does.
+    pub(super) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
+        if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
+            change(&mut in_force.rule.fault);
+        }
+    }
+
+    /// Takes rules back.
+    pub(super) fn remove(&self, which: impl Fn(&Fault) -> bool) {
+        let mut rules = self.rules.lock();
+        rules
+            .by_id
+            .retain(|_, in_force| !which(&in_force.rule.fault));
+    }
+
+    /// Takes everything back.
+    pub(super) fn clear(&self) {
+        let mut rules = self.rules.lock();
+        rules.by_id.clear();
+        rules.since_seed = 0;
+        drop(rules);
+        self.accept();
+        self.open.release();
+    }
+
+    /// Decides about a request at its arrival.
+    pub(super) fn judge(&self, request: &LoggedRequest) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut rules = self.rules.lock();
+        for in_force in rules.by_id.values_mut() {
+            let (answers, delay) = match &in_force.rule.fault {
+                Fault::Delay(Moment::Answer, period) => (false, *period),
+                fault if fault.is_answer() && verdict.answer.is_none() => (true, Duration::ZERO),
+                _ => continue,
+            };
+            if !in_force.hits(request) {
+                continue;
+            }
+            verdict.delay = verdict.delay.saturating_add(delay);
+            verdict.hits.push(in_force.rule.fault.to_string());
+            if answers {
+                verdict.answer = match in_force.rule.fault {
+                    Fault::Answer(refusal) => Some(Planned::Refusal(refusal)),
+                    Fault::RefuseStreaming => Some(Planned::NoStreaming),
+                    _ => Some(Planned::Reset),
+                };
+            }
+        }
+        verdict
+    }
+
+    /// Takes the faults for the body of an answer.
+    pub(super) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
+        let mut rules = self.rules.lock();
+        let for_bodies = rules.by_id.values_mut().filter(|in_force| {
+            let fault = &in_force.rule.fault;
+            !fault.is_answer() && !matches!(fault, Fault::Delay(Moment::Answer, _))
+        });
+        for_bodies
+            .filter_map(|in_force| {
+                in_force
+                    .hits(request)
+                    .then(|| Laid::new(&in_force.rule.fault, in_force.rng.fork()))
+            })
+            .collect()
+    }
+
+    /// Everything in force, as a plan.
+    pub(super) fn plan(&self) -> String {
+        let rules = self.rules.lock();
+        let mut plan = format!("seed {}\n", rules.seed);
+        for in_force in rules.by_id.values() {
+            let left = match in_force.left {
+                Some(0) => "  # used up".to_owned(),
+                Some(left) if in_force.rule.times != Some(left) => format!("  # {left} left"),
+                _ => String::new(),
+            };
+            let _ = writeln!(plan, "{}{left}", in_force.rule);
+        }
+        drop(rules);
+        for frozen in self.open.frozen() {
+            let _ = writeln!(plan, "{}", Action::End(Ending::Freeze, frozen));
+        }
+        let connections = *self.connections.borrow();
+        if connections.refused_until().is_some() {
+            let _ = writeln!(plan, "{}", Action::Refuse(connections.period));
+        }
+        plan
+    }
+}
+
+// === impl Connections ===
+
+impl Connections {
+    /// When connections are accepted again, while they are refused.
+    pub(crate) fn refused_until(&self) -> Option<Instant> {
+        self.refused_until.filter(|until| *until > Instant::now())
+    }
+}
+
+// === impl Rules ===
+
+impl Rules {
+    fn add(&mut self, rule: Rule) -> u64 {
+        if self.by_id.len() >= USED_UP_MAX {
+            self.by_id.retain(|_, in_force| in_force.left != Some(0));
+        }
+        self.since_seed += 1;
+        self.last += 1;
+        // An odd factor spreads neighbouring numbers over all bits (Knuth's multiplicative hashing).
+        let seed = self.seed ^ self.since_seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let in_force = InForce {
+            skip: rule.skip,
+            left: rule.times,
+            rng: fastrand::Rng::with_seed(seed),
+            rule,
+        };
+        self.by_id.insert(self.last, in_force);
+        self.last
+    }
+}
+
+// === impl InForce ===
+
+impl InForce {
+    /// Whether this request is hit; if so, it is counted.
+    fn hits(&mut self, request: &LoggedRequest) -> bool {
+        let concerned = self.left != Some(0)
+            && self.rule.matches.matches(request)
+            && self.rule.fault.fits(request);
+        if !concerned {
+            return false;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        if !self.rule.chance.draw(&mut self.rng) {
+            return false;
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        true
+    }
+}

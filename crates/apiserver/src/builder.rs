@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Policy, Rule, User};
 use crate::clock::Clock;
-use crate::fault::{Plan, PlanError};
+use crate::fault::{self, Plan, PlanError};
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
 use crate::server::Server;
@@ -50,6 +50,7 @@ impl Builder {
                 watch_list: true,
                 enforce_namespaces: false,
                 allow_remote: false,
+                fault_endpoint: None,
                 watcher_buffer: WATCHER_BUFFER,
                 clock: Clock::system(),
             },
@@ -152,6 +153,12 @@ impl Builder {
     pub fn faults(mut self, plan: &str) -> Result<Builder, PlanError> {
         self.fault_plans.push(Plan::parse(plan)?);
         Ok(self)
+    }
+
+    /// Whether the fault plan can be read and changed over HTTP, [at `/faults`](crate::Faults#over-http); false if never said, for whoever reaches the server may then break it.
+    pub fn fault_endpoint(mut self, serve: bool) -> Builder {
+        self.settings.fault_endpoint = serve.then_some(fault::PATH);
+        self
     }
 
     /// Makes the server; it needs no runtime, socket or task.

@@ -9,6 +9,7 @@
 mod answer;
 mod disturbance;
 mod edit;
+mod endpoint;
 mod matching;
 mod open_body;
 mod plan;
@@ -30,6 +31,7 @@ use plan::Placed;
 use rule::{Action, Ending, Fault, Form, Refusal, Restart, Rule, Statement};
 
 pub(crate) use answer::{Sentence, judge};
+pub(crate) use endpoint::{PATH, serve_plan};
 pub use matching::Match;
 pub(crate) use open_body::Held;
 pub use plan::PlanError;
@@ -37,7 +39,7 @@ pub(crate) use switchboard::{Connections, Switchboard};
 
 /// The switchboard of a server's faults; cheap to clone.
 ///
-/// What is usual has a method; everything can be said in a [fault plan](#fault-plans): to [`Builder::faults`](crate::Builder::faults) or to [`Faults::inject`].
+/// What is usual has a method; everything can be said in a [fault plan](#fault-plans): to [`Builder::faults`](crate::Builder::faults), to [`Faults::inject`], or over HTTP.
 ///
 /// ```
 /// # use kube_informer_apiserver::Server;
@@ -105,6 +107,18 @@ pub(crate) use switchboard::{Connections, Switchboard};
 ///
 /// A plan with chances hits the same requests and events whenever the same seed meets the same requests in the same order; [`Faults::plan`] prints the seed with the plan.
 /// The [request log](crate::LoggedRequest::faults) shows which fault hit a request.
+///
+/// # Over HTTP
+///
+/// With [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) the path `/faults` answers GET with the plan in force, as text; POST of a plan adds it, or is a 400 that says where its mistake is; DELETE is [`Faults::clear`].
+///
+/// ```text
+/// curl --data 'list pods: 429 retry-after=2 x3' http://127.0.0.1:8080/faults
+/// curl -X DELETE http://127.0.0.1:8080/faults
+/// ```
+///
+/// These requests are hit by no fault and do not stand in the request log.
+/// While connections are refused, only an open connection leads there: refuse them `for` a time.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,

@@ -59,6 +59,15 @@ where
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
+    if shared.settings.fault_endpoint == Some(parts.uri.path()) {
+        if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
+            return Ok(respond(Err(refusal)));
+        }
+        let read = read_body(body).await;
+        return Ok(respond(read.and_then(|body| {
+            fault::serve_plan(&shared, &parts.method, &body)
+        })));
+    }
     if shared.faults.refuses() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
         return Err(refused.into());

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
+    /// Where the fault plan is served, if it is.
+    pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     pub(crate) clock: Clock,
 }

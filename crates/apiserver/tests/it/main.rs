@@ -13,6 +13,7 @@ mod delete;
 mod direct;
 mod discovery;
 mod fault;
+mod fault_endpoint;
 mod fault_plan;
 mod fault_wire;
 mod list;

@@ -1,0 +1,42 @@
+//! Faults over HTTP.
+//!
+//! Guarantees: off unless the builder asked for it; what a client sends is read as a whole before anything of it takes effect.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use super::Faults;
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::verb::Reply;
+
+/// Where the fault plan is served.
+pub(crate) const PATH: &str = "/faults";
+
+/// Shows, extends or clears the plan, and answers what is then in force.
+pub(crate) fn serve_plan(
+    shared: &Arc<Shared>,
+    method: &Method,
+    body: &Bytes,
+) -> Result<Reply, ApiError> {
+    let faults = Faults::new(Arc::clone(shared));
+    match *method {
+        Method::GET => {}
+        Method::POST => {
+            let plan = std::str::from_utf8(body)
+                .map_err(|_| ApiError::bad_request("a fault plan is UTF-8 text"))?;
+            faults
+                .inject(plan)
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        Method::DELETE => faults.clear(),
+        _ => {
+            let message =
+                "a fault plan is read with GET, extended with POST and cleared with DELETE";
+            return Err(ApiError::new(405, "MethodNotAllowed", message));
+        }
+    }
+    Ok(Reply::plain(StatusCode::OK, faults.plan()))
+}

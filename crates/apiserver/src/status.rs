@@ -4,12 +4,14 @@
 //! - every refusal has an HTTP code, and the reason and message that a 1.36 API server sends, word for word where a client may match on them;
 //! - [`ApiError`] displays as its message, and never hides its [`Status`].
 
-use std::fmt::Display;
+mod field_error;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
+
+pub(crate) use field_error::FieldError;
 
 /// What a client may do with the part of a page chain that is left after its token expired.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
@@ -70,15 +72,6 @@ pub struct StatusCause {
     pub field: String,
 }
 
-/// One field error, as validation collects them.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FieldError {
-    pub(crate) field: &'static str,
-    pub(crate) reason: &'static str,
-    /// What follows the field and a colon.
-    pub(crate) body: String,
-}
-
 // === impl Status ===
 
 impl Status {
@@ -119,51 +112,6 @@ impl Status {
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
-    }
-}
-
-// === impl FieldError ===
-
-impl FieldError {
-    pub(crate) fn forbidden(field: &'static str, body: &str) -> FieldError {
-        FieldError {
-            field,
-            reason: "FieldValueForbidden",
-            body: format!("Forbidden: {body}"),
-        }
-    }
-
-    pub(crate) fn invalid(field: &'static str, value: impl Display, body: &str) -> FieldError {
-        FieldError {
-            field,
-            reason: "FieldValueInvalid",
-            body: format!("Invalid value: {value}: {body}"),
-        }
-    }
-
-    pub(crate) fn required(field: &'static str, body: &str) -> FieldError {
-        FieldError {
-            field,
-            reason: "FieldValueRequired",
-            body: format!("Required value: {body}"),
-        }
-    }
-
-    /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets.
-    pub(crate) fn unsupported(
-        field: &'static str,
-        value: impl std::fmt::Debug,
-        supported: &[&str],
-    ) -> FieldError {
-        let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-        FieldError {
-            field,
-            reason: "FieldValueNotSupported",
-            body: format!(
-                "Unsupported value: {value:?}: supported values: {}",
-                supported.join(", ")
-            ),
-        }
     }
 }
 

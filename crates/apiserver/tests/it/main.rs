@@ -16,6 +16,7 @@ mod fault;
 mod fault_endpoint;
 mod fault_plan;
 mod fault_wire;
+mod kube_runtime;
 mod list;
 mod paging;
 mod representation;

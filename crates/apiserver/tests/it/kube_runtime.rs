@@ -1,0 +1,128 @@
+//! kube-rs's own watcher, reflector and controller against the server: what they see and what they ask.
+//!
+//! They stand for every client that is not ours: what the server promises must be what they understand.
+//! Traces end when nothing has happened for a while of virtual time, so nothing here waits.
+
+mod controller;
+mod reflector;
+mod watcher;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::{Api, Client, Resource, ResourceExt};
+use kube_informer_apiserver::{LoggedRequest, Server};
+use kube_runtime::watcher::{Config, Error, Event};
+use serde::de::DeserializeOwned;
+
+/// How long nothing must happen for a trace to end; longer than the longest first pause after an error (kube-rs: 1.6 s with jitter).
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// kube-rs's two ways to the initial objects.
+fn both_strategies() -> [Config; 2] {
+    [Config::default(), Config::default().streaming_lists()]
+}
+
+fn client(server: &Server) -> Client {
+    Client::new(server.clone(), "default")
+}
+
+fn all_pods(server: &Server) -> Api<Pod> {
+    Api::all(client(server))
+}
+
+/// What a watcher tells, as lines.
+struct Told<K> {
+    events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
+}
+
+impl<K> Told<K>
+where
+    K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    fn by(api: Api<K>, config: Config) -> Told<K> {
+        Told {
+            events: Box::pin(kube_runtime::watcher(api, config)),
+        }
+    }
+
+    /// What is told until it is silent.
+    async fn trace(&mut self) -> String {
+        let mut trace = String::new();
+        while let Ok(told) = tokio::time::timeout(SILENCE, self.events.next()).await {
+            trace.push_str(&line(&told.expect("a watcher does not end")));
+            trace.push('\n');
+        }
+        trace
+    }
+
+    /// Nothing is told for that long.
+    async fn expect_silence(&mut self, long: Duration) {
+        let told = tokio::time::timeout(long, self.events.next()).await;
+        assert!(told.is_err(), "{}", line(&told.unwrap().unwrap()));
+    }
+
+    /// The next event or error, as a line.
+    async fn next(&mut self) -> String {
+        let told = tokio::time::timeout(SILENCE, self.events.next()).await;
+        line(&told.expect("no silence").expect("a watcher does not end"))
+    }
+}
+
+fn line<K: ResourceExt>(told: &Result<Event<K>, Error>) -> String {
+    let object = |what: &str, object: &K| {
+        let revision = object.resource_version().unwrap_or_default();
+        format!("{what} {} {revision}", object.name_any())
+    };
+    match told {
+        Ok(Event::Init) => "init".into(),
+        Ok(Event::InitApply(it)) => object("initial", it),
+        Ok(Event::InitDone) => "done".into(),
+        Ok(Event::Apply(it)) => object("apply", it),
+        Ok(Event::Delete(it)) => object("delete", it),
+        Err(Error::InitialListFailed(error)) => format!("list failed: {}", of_api(error)),
+        Err(Error::WatchStartFailed(error)) => format!("watch refused: {}", of_api(error)),
+        Err(Error::WatchError(status)) => {
+            format!(
+                "watch error: {} {}: {}",
+                status.code, status.reason, status.message
+            )
+        }
+        Err(Error::WatchFailed(_)) => "watch broken".into(),
+        Err(Error::NoResourceVersion) => "no revision".into(),
+    }
+}
+
+fn of_api(error: &kube_client::Error) -> String {
+    match error {
+        kube_client::Error::Api(status) => {
+            format!("{} {}: {}", status.code, status.reason, status.message)
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What has been asked about pods, a line each, and forgotten.
+fn asked(server: &Server) -> String {
+    let log = server.requests();
+    log.clear();
+    let pods = log.filter(|request| request.resource == "pods");
+    pods.iter().map(asked_line).collect()
+}
+
+fn asked_line(request: &LoggedRequest) -> String {
+    let options = &request.options;
+    let limit = options.limit.map(|limit| format!(" limit {limit}"));
+    let continued = options.continue_token.as_ref().map(|_| " continued".into());
+    let revision = options.resource_version.as_ref();
+    let from = revision.map(|revision| format!(" from {revision}"));
+    let streamed = options.send_initial_events == Some(true);
+    let streamed = streamed.then(|| " with initial events".into());
+    let told: Vec<String> = [limit, continued, from, streamed]
+        .into_iter()
+        .flatten()
+        .collect();
+    format!("{}{}\n", request.verb, told.concat())
+}

@@ -1,0 +1,163 @@
+//! `kube_runtime::Controller`: it reconciles what has changed, also what changed while it was away.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_client::api::{Patch, PatchParams};
+use kube_client::{Api, ResourceExt};
+use kube_informer_apiserver::{Match, Server};
+use kube_runtime::Controller;
+use kube_runtime::controller::Action;
+use kube_runtime::watcher::Config;
+use serde_json::{Value, json};
+
+use super::{SILENCE, both_strategies, client};
+use crate::ask::{pod, pods};
+
+/// Labels every config map once, and says which it has seen.
+struct Labelling {
+    reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
+}
+
+impl Labelling {
+    fn of(server: &Server, config: Config) -> Labelling {
+        let api: Api<ConfigMap> = Api::default_namespaced(client(server));
+        let pods: Api<Pod> = Api::default_namespaced(client(server));
+        let reconcile = |map: Arc<ConfigMap>, api: Arc<Api<ConfigMap>>| async move {
+            let seen = Patch::Merge(json!({"metadata": {"labels": {"seen": "true"}}}));
+            // One that has gone meanwhile needs no label.
+            drop(
+                api.patch(&map.name_any(), &PatchParams::default(), &seen)
+                    .await,
+            );
+            Ok::<_, Infallible>(Action::await_change())
+        };
+        let events = Controller::new(api.clone(), config.clone())
+            .owns(pods, config)
+            .run(reconcile, |_, _, _| Action::await_change(), Arc::new(api))
+            .map(|done| done.ok().map(|(map, _)| map.name));
+        Labelling {
+            reconciled: Box::pin(events),
+        }
+    }
+
+    /// The names of all that is reconciled until nothing is; errors are left out.
+    async fn names(&mut self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {
+            names.extend(done.expect("a controller does not end"));
+        }
+        names
+    }
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}})
+}
+
+fn labels(server: &Server, name: &str) -> Value {
+    let map = server.get("v1", "configmaps", &format!("default/{name}"));
+    map.expect("it is stored")["metadata"]["labels"].clone()
+}
+
+fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.map(str::to_owned).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_reconciles_what_is_there_and_what_comes_and_its_writes_succeed() {
+    for config in both_strategies() {
+        let server = pods(&[]);
+        server.create(config_map("a")).unwrap();
+        let mut labelling = Labelling::of(&server, config);
+        assert_eq!(labelling.names().await, set(["a"]));
+        server.create(config_map("b")).unwrap();
+        assert_eq!(labelling.names().await, set(["b"]));
+        for name in ["a", "b"] {
+            assert_eq!(labels(&server, name), json!({"seen": "true"}));
+        }
+        assert_eq!(
+            labelling.names().await,
+            set([]),
+            "a patch without effect is no event"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_what_an_object_owns_reconciles_the_owner() {
+    for config in both_strategies() {
+        let server = pods(&[]);
+        let owner = server.create(config_map("a")).unwrap();
+        server.create(config_map("b")).unwrap();
+        let mut labelling = Labelling::of(&server, config);
+        assert_eq!(labelling.names().await, set(["a", "b"]));
+        let mut child = pod("child");
+        child["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "controller": true,
+            "uid": owner["metadata"]["uid"],
+        }]);
+        server.create(child).unwrap();
+        assert_eq!(labelling.names().await, set(["a"]));
+        server.faults().cut_watches();
+        server.delete("v1", "pods", "default/child").unwrap();
+        assert_eq!(labelling.names().await, set(["a"]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_it_was_cut_off_is_reconciled_and_nothing_else() {
+    for config in both_strategies() {
+        let server = pods(&[]);
+        server.create(config_map("a")).unwrap();
+        let mut labelling = Labelling::of(&server, config);
+        assert_eq!(labelling.names().await, set(["a"]));
+        server.faults().cut_watches();
+        server.create(config_map("b")).unwrap();
+        assert_eq!(labelling.names().await, set(["b"]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_history_reconciles_everything_that_is_left() {
+    for config in both_strategies() {
+        let server = pods(&[]);
+        for name in ["a", "b"] {
+            server.create(config_map(name)).unwrap();
+        }
+        let mut labelling = Labelling::of(&server, config);
+        assert_eq!(labelling.names().await, set(["a", "b"]));
+        server.delete("v1", "configmaps", "default/a").unwrap();
+        server.create(config_map("c")).unwrap();
+        server.faults().expire_history();
+        server.faults().cut_watches();
+        assert_eq!(labelling.names().await, set(["b", "c"]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_wait_is_not_stormed() {
+    for config in both_strategies() {
+        let server = pods(&[]);
+        server.create(config_map("a")).unwrap();
+        let faults = server.faults();
+        for matches in [Match::list("configmaps"), Match::watch("configmaps")] {
+            faults.answer(matches, 429).times(u64::MAX);
+        }
+        let mut labelling = Labelling::of(&server, config);
+        let errors = labelling.reconciled.by_ref().for_each(|_| async {});
+        let minute = tokio::time::timeout(Duration::from_secs(60), errors);
+        assert!(minute.await.is_err(), "it goes on trying");
+        let asked = server.requests().filter(|it| it.resource == "configmaps");
+        assert!((3..60).contains(&asked.len()), "{} requests", asked.len());
+        faults.clear_answers();
+        // The longest pause, which is longer than the silence that ends a trace.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(labelling.names().await, set(["a"]));
+    }
+}

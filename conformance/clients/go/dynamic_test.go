@@ -1,0 +1,109 @@
+// client-go's dynamic and metadata informers: objects without a Go type, and objects without their content.
+
+package clients
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/util/consistencydetector"
+)
+
+var (
+	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+)
+
+func widget(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1",
+		"kind":       "Widget",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"size": int64(7), "price": 1.5},
+	}}
+}
+
+func TestDynamicInformerFollowsACustomKindThroughFailures(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client, err := dynamic.NewForConfig(s.config())
+	must(t, err)
+	in := client.Resource(widgets).Namespace("default")
+	create := func(name string) {
+		t.Helper()
+		_, err := in.Create(t.Context(), widget(name), metav1.CreateOptions{})
+		must(t, err)
+	}
+	create("a")
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(widgets).Informer()
+	told := follow(t, informer)
+	told.expect("add a 2")
+	create("b")
+	told.expect("add b 3")
+	equal(t, "requests", s.requests("widgets"), firstRequests(2))
+
+	s.do("freeze-watches")
+	create("c")
+	must(t, in.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	s.all("break-watches", "thaw-watches")
+	told.expect("add c 4", "delete a 5")
+	equal(t, "requests", s.requests("widgets"), []string{"watch from 3"})
+
+	s.do("freeze-watches")
+	must(t, in.Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	create("d")
+	s.all("expire-history", "cut-watches", "thaw-watches")
+	told.expectAnyOrder("vanished b 3", "update c 4", "add d 7")
+	create("e")
+	told.expect("add e 8")
+	equal(t, "requests", s.requests("widgets"), slices.Concat([]string{"watch from 5"}, either(
+		[]string{"watch all from 5", "list from 7 exactly"},
+		[]string{"list from 5", "watch from 7"},
+	)))
+
+	kept, _, err := informer.GetStore().GetByKey("default/d")
+	must(t, err)
+	equal(t, "spec", kept.(*unstructured.Unstructured).Object["spec"], widget("d").Object["spec"])
+}
+
+// Not in parallel with others: client-go's detector of inconsistencies, which is switched off here, is one for the process.
+// It would compare the kinds that lists of metadata have on every item, with what client-go itself strips from the events of a watch.
+func TestMetadataInformerGetsNoContentAndMissesNothing(t *testing.T) {
+	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(false)()
+	s := start(t)
+	write := pods{t, s.client()}
+	write.create("a")
+	client, err := metadata.NewForConfig(s.config())
+	must(t, err)
+	informer := metadatainformer.NewSharedInformerFactory(client, 0).ForResource(podResource).Informer()
+	told := follow(t, informer)
+	told.expect("add a 2")
+	write.label("a", "web")
+	told.expect("update a 3")
+	equal(t, "requests", s.requests("pods"), either([]string{"watch all"}, firstRequests(2)))
+
+	s.do("freeze-watches")
+	write.create("b")
+	write.delete("a")
+	s.all("cut-watches", "thaw-watches")
+	told.expect("add b 4", "delete a 5")
+	equal(t, "requests", s.requests("pods"), []string{"watch from 3"})
+
+	s.do("freeze-watches")
+	write.delete("b")
+	write.create("c")
+	s.all("expire-history", "cut-watches", "thaw-watches")
+	told.expectAnyOrder("vanished b 4", "add c 7")
+
+	kept, _, err := informer.GetStore().GetByKey("default/c")
+	must(t, err)
+	object := kept.(*metav1.PartialObjectMetadata)
+	equal(t, "uid", object.UID != "", true)
+}

@@ -1,0 +1,291 @@
+// client-go's shared informers, with streaming lists or with plain ones, as the environment says.
+
+package clients
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// either is the first with streaming lists, and else the second.
+func either[T any](streamed, listed T) T {
+	if streaming() {
+		return streamed
+	}
+	return listed
+}
+
+// firstRequests are those of an informer that starts at a revision.
+// With streaming lists client-go's own detector of inconsistencies is on: it lists once more, compares, and panics if anything differs.
+func firstRequests(revision int) []string {
+	return either(
+		[]string{"watch all", fmt.Sprintf("list from %d exactly", revision)},
+		[]string{"list from 0", fmt.Sprintf("watch from %d", revision)},
+	)
+}
+
+// scene is a server with pod a, at revision 2, and an informer that has told it.
+type scene struct {
+	*server
+	pods
+	*trace
+	informer cache.SharedIndexInformer
+}
+
+func podScene(t *testing.T, arguments ...string) scene {
+	t.Helper()
+	t.Parallel()
+	s := start(t, arguments...)
+	client := s.client()
+	write := pods{t, client}
+	write.create("a")
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
+	told := follow(t, informer)
+	told.expect("add a 2")
+	return scene{server: s, pods: write, trace: told, informer: informer}
+}
+
+// started is a scene in which a watch has told something, which keeps client-go from taking its end for a failure of the server.
+func started(t *testing.T) scene {
+	t.Helper()
+	sc := podScene(t)
+	sc.create("b")
+	sc.expect("add b 3")
+	sc.server.requests("pods")
+	return sc
+}
+
+// asked compares what was asked about pods since the last time.
+func (sc scene) asked(want ...string) {
+	sc.server.t.Helper()
+	equal(sc.server.t, "requests", sc.requests("pods"), want)
+}
+
+// keeps compares the store with the server.
+func (sc scene) keeps() {
+	t := sc.server.t
+	t.Helper()
+	list, err := sc.pods.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var stored []string
+	for _, item := range list.Items {
+		stored = append(stored, item.Namespace+"/"+item.Name)
+	}
+	kept := sc.informer.GetStore().ListKeys()
+	slices.Sort(kept)
+	equal(t, "the store", kept, stored)
+}
+
+func TestInformerTellsWhatIsThereAndEveryChange(t *testing.T) {
+	sc := podScene(t)
+	sc.create("b", "c")
+	sc.label("a", "web")
+	sc.delete("b")
+	sc.expect("add b 3", "add c 4", "update a 5", "delete b 6")
+	sc.asked(firstRequests(2)...)
+	sc.keeps()
+}
+
+func TestInformerGoesOnAfterACut(t *testing.T) {
+	sc := started(t)
+	sc.do("freeze-watches")
+	sc.create("c")
+	sc.delete("a")
+	sc.all("cut-watches", "thaw-watches")
+	sc.create("d")
+	sc.expect("add c 4", "delete a 5", "add d 6")
+	sc.asked("watch from 3")
+	sc.keeps()
+}
+
+func TestInformerGoesOnAfterABrokenConnection(t *testing.T) {
+	sc := started(t)
+	sc.do("freeze-watches")
+	sc.create("c")
+	sc.delete("a")
+	sc.all("break-watches", "thaw-watches")
+	sc.create("d")
+	sc.expect("add c 4", "delete a 5", "add d 6")
+	sc.asked("watch from 3")
+	sc.keeps()
+}
+
+// A new start also tells what it finds unchanged: client-go passes updates without a new revision on to handlers without a resync period.
+func TestInformerStartsAnewWhenItsRevisionIsTooOld(t *testing.T) {
+	sc := started(t)
+	sc.do("freeze-watches")
+	sc.create("c")
+	sc.delete("a")
+	sc.all("expire-history", "cut-watches", "thaw-watches")
+	sc.expectAnyOrder("add c 4", "vanished a 2", "update b 3")
+	sc.create("d")
+	sc.expect("add d 6")
+	sc.asked(slices.Concat([]string{"watch from 3"}, either(
+		[]string{"watch all from 3", "list from 5 exactly"},
+		[]string{"list from 3", "watch from 5"},
+	))...)
+	sc.keeps()
+}
+
+func TestInformerIsSavedFromExpiredHistoryByABookmark(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client := s.client()
+	write := pods{t, client}
+	write.create("a")
+	// A short deadline, because it loses nothing: everything that was sent before it arrives.
+	soon := int64(3)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.TimeoutSeconds = &soon }))
+	told := follow(t, factory.Core().V1().Pods().Informer())
+	told.expect("add a 2")
+	write.other("n")
+	s.all("send-bookmarks", "expire-history")
+	s.awaitRequest("watch from 3")
+	write.create("b")
+	told.expect("add b 4")
+	for _, line := range s.requests("pods") {
+		if !strings.HasPrefix(line, "watch from ") {
+			t.Fatalf("a new start: %s", line)
+		}
+	}
+}
+
+func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client := s.client()
+	write := pods{t, client}
+	write.create("a")
+	s.all("answer list pods 429 2 1", "answer watch pods 429 1 1")
+	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer())
+	told.expect("add a 2")
+	write.create("b")
+	told.expect("add b 3")
+	equal(t, "requests", s.requests("pods"), either(
+		[]string{"watch all -> 429", "watch all", "list from 2 exactly -> 429", "list from 2 exactly -> 429", "list from 2 exactly"},
+		[]string{"list from 0 -> 429", "list from 0 -> 429", "list from 0", "watch from 2 -> 429", "watch from 2"},
+	))
+}
+
+func TestInformerFallsBackToAListWhereListsAreNotStreamed(t *testing.T) {
+	sc := podScene(t, "--no-streaming-lists")
+	sc.create("b")
+	sc.expect("add b 3")
+	sc.asked(either(
+		[]string{"watch all -> 422", "list from 0", "watch from 2"},
+		[]string{"list from 0", "watch from 2"},
+	)...)
+	sc.keeps()
+}
+
+func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
+	for _, code := range []int{500, 503, 504} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			sc := started(t)
+			sc.all(
+				fmt.Sprintf("answer watch pods %d 1 0", code),
+				fmt.Sprintf("answer list pods %d 1 0", code),
+				"freeze-watches",
+			)
+			sc.create("c")
+			sc.delete("a")
+			sc.all("cut-watches", "thaw-watches")
+			sc.expectAnyOrder("add c 4", "vanished a 2", "update b 3")
+			sc.create("d")
+			sc.expect("add d 6")
+			sc.keeps()
+		})
+	}
+}
+
+func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
+	sc := started(t)
+	sc.all("answer-too-large watch pods", "freeze-watches")
+	sc.create("c")
+	sc.all("cut-watches", "thaw-watches")
+	sc.expectAnyOrder("add c 4", "update a 2", "update b 3")
+	sc.create("d")
+	sc.expect("add d 5")
+	sc.keeps()
+}
+
+func TestInformerComesBackWhenConnectionsAreAcceptedAgain(t *testing.T) {
+	sc := started(t)
+	sc.all("freeze-watches")
+	sc.create("c")
+	sc.all("refuse-connections", "cut-watches", "thaw-watches", "accept-connections")
+	sc.expect("add c 4")
+	sc.create("d")
+	sc.expect("add d 5")
+	sc.keeps()
+}
+
+func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
+	anew := []string{"add c 4", "update a 2", "update b 3"}
+	for name, garbage := range map[string]struct {
+		line string
+		told []string
+	}{
+		"unknown type":    {`{"type":"MOVED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}}`, anew},
+		"no object":       {`{"type":"ADDED"}`, anew},
+		"no JSON":         {`garbage`, anew},
+		"not its content": {`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":7}}}`, anew},
+		"another kind":    {`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"}}}`, []string{"add c 4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := started(t)
+			// Frozen, so that what follows is there before the garbage is read.
+			sc.all("freeze-watches", "send-raw "+garbage.line)
+			sc.create("c")
+			sc.do("thaw-watches")
+			sc.expectAnyOrder(garbage.told...)
+			sc.delete("a")
+			sc.expect("delete a 5")
+			sc.keeps()
+		})
+	}
+}
+
+func TestInformerOfASelectionHearsOfWhatEntersAndLeavesIt(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client := s.client()
+	write := pods{t, client}
+	write.create("a", "b")
+	write.label("a", "web")
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithNamespace("default"),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "app=web" }))
+	told := follow(t, factory.Core().V1().Pods().Informer())
+	told.expect("add a 4")
+	write.label("a", "db")
+	write.label("b", "web")
+	told.expect("delete a 5", "add b 6")
+}
+
+func TestInformerOfManyObjectsGetsThemAll(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	client := s.client()
+	write := pods{t, client}
+	var lines []string
+	// More than client-go's page of 500.
+	for n := range 1200 {
+		name := fmt.Sprintf("p%04d", n)
+		write.create(name)
+		lines = append(lines, fmt.Sprintf("add %s %d", name, n+2))
+	}
+	s.requests("pods")
+	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer())
+	told.expectAnyOrder(lines...)
+	write.create("z")
+	told.expect("add z 1202")
+	equal(t, "requests", s.requests("pods"), firstRequests(1201))
+}

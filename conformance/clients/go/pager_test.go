@@ -1,0 +1,158 @@
+// client-go's pager, and what is under it: limit and continue, and tokens that have expired.
+
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+)
+
+// paged is a server with the pods p0 to p9, at the revisions 2 to 11.
+type paged struct {
+	*server
+	pods
+}
+
+func pagedScene(t *testing.T) paged {
+	t.Helper()
+	t.Parallel()
+	s := start(t)
+	write := pods{t, s.client()}
+	for n := range 10 {
+		write.create(fmt.Sprintf("p%d", n))
+	}
+	return paged{s, write}
+}
+
+// by is a pager of three at a time; between is called before each page but the first.
+func (p paged) by(between func()) *pager.ListPager {
+	it := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		if options.Continue != "" && between != nil {
+			between()
+		}
+		return p.pods.client.CoreV1().Pods("").List(ctx, options)
+	})
+	it.PageSize = 3
+	it.PageBufferSize = 0
+	return it
+}
+
+func names(t *testing.T, list runtime.Object) string {
+	t.Helper()
+	var names []string
+	must(t, meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err == nil {
+			names = append(names, object.GetName())
+		}
+		return err
+	}))
+	return fmt.Sprint(names)
+}
+
+func TestPagerShowsOneMomentWhateverHappensBetweenPages(t *testing.T) {
+	p := pagedScene(t)
+	writes := 0
+	list, wasPaged, err := p.by(func() {
+		p.pods.delete(fmt.Sprintf("p%d", 9-writes))
+		p.create(fmt.Sprintf("p0-%d", writes))
+		writes++
+	}).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	equal(t, "paged", wasPaged, true)
+	equal(t, "names", names(t, list), "[p0 p1 p2 p3 p4 p5 p6 p7 p8 p9]")
+	of, err := meta.ListAccessor(list)
+	must(t, err)
+	equal(t, "revision", of.GetResourceVersion(), "11")
+	equal(t, "requests", p.requests("pods"), []string{"list", "list continued", "list continued", "list continued"})
+}
+
+func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
+	p := pagedScene(t)
+	expired := false
+	list, _, err := p.by(func() {
+		if !expired {
+			expired = true
+			p.pods.delete("p9")
+			p.do("expire-history")
+		}
+	}).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	equal(t, "names", names(t, list), "[p0 p1 p2 p3 p4 p5 p6 p7 p8]")
+	equal(t, "requests", p.requests("pods"), []string{"list", "list continued -> 410", "list"})
+}
+
+func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
+	p := pagedScene(t)
+	it := p.by(func() {
+		p.other("n")
+		p.do("expire-history")
+	})
+	it.FullListIfExpired = false
+	var told []string
+	err := it.EachListItem(t.Context(), metav1.ListOptions{}, func(item runtime.Object) error {
+		told = append(told, item.(*corev1.Pod).Name)
+		return nil
+	})
+	equal(t, "expired", apierrors.IsResourceExpired(err), true)
+	equal(t, "names", told, "[p0 p1 p2]")
+}
+
+func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
+	p := pagedScene(t)
+	list := func(options metav1.ListOptions) (*corev1.PodList, error) {
+		return p.pods.client.CoreV1().Pods("default").List(t.Context(), options)
+	}
+	first, err := list(metav1.ListOptions{Limit: 4})
+	must(t, err)
+	equal(t, "remaining", *first.RemainingItemCount, 6)
+	second, err := list(metav1.ListOptions{Limit: 4, Continue: first.Continue})
+	must(t, err)
+	equal(t, "remaining", *second.RemainingItemCount, 2)
+	equal(t, "revision", second.ResourceVersion, first.ResourceVersion)
+	selected, err := list(metav1.ListOptions{Limit: 4, FieldSelector: "metadata.namespace=default"})
+	must(t, err)
+	equal(t, "remaining of a selection", selected.RemainingItemCount, (*int64)(nil))
+
+	p.pods.delete("p8")
+	p.do("expire-history")
+	_, err = list(metav1.ListOptions{Limit: 4, Continue: second.Continue})
+	var status *apierrors.StatusError
+	equal(t, "a status", errors.As(err, &status), true)
+	equal(t, "code and reason", fmt.Sprint(status.ErrStatus.Code, " ", status.ErrStatus.Reason), "410 Expired")
+	rest, err := list(metav1.ListOptions{Limit: 4, Continue: status.ErrStatus.Continue})
+	must(t, err)
+	equal(t, "names", names(t, rest), "[p9]")
+	equal(t, "revision", rest.ResourceVersion, "12")
+	equal(t, "continue", rest.Continue, "")
+}
+
+func TestListsAtARevisionShowIt(t *testing.T) {
+	p := pagedScene(t)
+	p.pods.delete("p3")
+	list := func(options metav1.ListOptions) (*corev1.PodList, error) {
+		return p.pods.client.CoreV1().Pods("").List(t.Context(), options)
+	}
+	exactly, err := list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	must(t, err)
+	equal(t, "names at 4", names(t, exactly), "[p0 p1 p2]")
+	atLeast, err := list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	must(t, err)
+	equal(t, "names since 4", names(t, atLeast), "[p0 p1 p2 p4 p5 p6 p7 p8 p9]")
+	_, err = list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: "Roughly"})
+	equal(t, "invalid", apierrors.IsInvalid(err), true)
+	// Asked once: client-go would try again as often as the server names a time to wait.
+	pods := p.pods.client.CoreV1().RESTClient().Get().Resource("pods").MaxRetries(0)
+	err = pods.Param("resourceVersion", "1000").Do(t.Context()).Error()
+	equal(t, "a time-out", apierrors.IsTimeout(err), true)
+	equal(t, "cause", apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), true)
+}

@@ -1,0 +1,120 @@
+// client-go's RetryWatcher: one watch that outlives its requests, and ends where nothing but a list helps.
+
+package clients
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// retried is a watch of pods from the revision of a list.
+type retried struct {
+	*server
+	pods
+	watch *watchtools.RetryWatcher
+}
+
+func retryScene(t *testing.T, timeoutSeconds int64) retried {
+	t.Helper()
+	t.Parallel()
+	s := start(t)
+	client := s.client()
+	write := pods{t, client}
+	write.create("a")
+	list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	watches := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.TimeoutSeconds = &timeoutSeconds
+		return client.CoreV1().Pods("").Watch(ctx, o)
+	}}
+	watcher, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, watches)
+	must(t, err)
+	t.Cleanup(func() { <-watcher.Done() })
+	re := retried{server: s, pods: write, watch: watcher}
+	write.create("b")
+	re.expect("ADDED b 3")
+	return re
+}
+
+// expect compares the next events.
+func (re retried) expect(lines ...string) {
+	t := re.server.t
+	t.Helper()
+	for _, line := range lines {
+		select {
+		case event := <-re.watch.ResultChan():
+			equal(t, "event", eventLine(event), line)
+		case <-time.After(patience):
+			t.Fatal("nothing is told")
+		}
+	}
+}
+
+func eventLine(event watch.Event) string {
+	switch object := event.Object.(type) {
+	case *corev1.Pod:
+		return fmt.Sprintf("%s %s %s", event.Type, object.Name, object.ResourceVersion)
+	case *metav1.Status:
+		return fmt.Sprintf("%s %d %s: %s", event.Type, object.Code, object.Reason, object.Message)
+	default:
+		return fmt.Sprintf("%s %T", event.Type, object)
+	}
+}
+
+func TestRetryWatcherGoesOnWithoutLossOrRepetition(t *testing.T) {
+	for _, end := range []string{"cut-watches", "break-watches"} {
+		t.Run(end, func(t *testing.T) {
+			re := retryScene(t, 600)
+			re.do("freeze-watches")
+			re.create("c")
+			re.all(end, "thaw-watches")
+			re.delete("a")
+			re.label("b", "web")
+			re.expect("ADDED c 4", "DELETED a 5", "MODIFIED b 6")
+			requests := re.requests("pods")
+			equal(t, "requests", requests, []string{"list", "watch from 2", "watch from 3"})
+		})
+	}
+}
+
+func TestRetryWatcherKeepsTheRevisionOfABookmark(t *testing.T) {
+	// A short deadline, because it loses nothing: everything that was sent before it arrives.
+	re := retryScene(t, 2)
+	re.other("n")
+	re.all("send-bookmarks", "expire-history")
+	re.awaitRequest("watch from 4")
+	re.create("c")
+	re.expect("ADDED c 5")
+}
+
+func TestRetryWatcherEndsWhereItsRevisionIsTooOld(t *testing.T) {
+	re := retryScene(t, 600)
+	re.do("freeze-watches")
+	re.create("c")
+	re.all("expire-history", "cut-watches", "thaw-watches")
+	re.expect("ERROR 410 Expired: too old resource version: 3 (4)")
+	if event, open := <-re.watch.ResultChan(); open {
+		t.Fatal(eventLine(event))
+	}
+}
+
+func TestRetryWatcherTriesAgainWhenItIsRefused(t *testing.T) {
+	for _, code := range []int{429, 500, 503} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			re := retryScene(t, 600)
+			re.all(fmt.Sprintf("answer watch pods %d 1 0", code), "cut-watches")
+			re.create("c")
+			re.expect("ADDED c 4")
+			refused := fmt.Sprintf("watch from 3 -> %d", code)
+			equal(t, "requests", re.requests("pods"), []string{"list", "watch from 2", refused, "watch from 3"})
+		})
+	}
+}

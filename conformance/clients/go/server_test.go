@@ -1,0 +1,172 @@
+// What the tests talk to: one server for each test, a child of this process, that fails on command.
+//
+// A server ends with its standard input, so none is left behind, however a test ends.
+
+package clients
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// patience is how long anything may take before a test gives up; what is waited for takes 3 s at most.
+const patience = 30 * time.Second
+
+// server is one API server and the pipe that commands it.
+type server struct {
+	t        *testing.T
+	url      string
+	commands io.Writer
+	answers  *bufio.Reader
+}
+
+// request is one line of the server's request log.
+type request struct {
+	Verb                 string
+	Resource             string
+	Status               int
+	ResourceVersion      string
+	ResourceVersionMatch string
+	Limit                int
+	Continue             bool
+	SendInitialEvents    bool
+}
+
+// streaming says whether informers of this process ask for streaming lists: the gate WatchListClient, set by the environment.
+func streaming() bool {
+	return features.FeatureGates().Enabled(features.WatchListClient)
+}
+
+func start(t *testing.T, arguments ...string) *server {
+	t.Helper()
+	path := os.Getenv("COMMANDED_SERVER")
+	if path == "" {
+		t.Fatal("COMMANDED_SERVER must name the example commanded_server, built; conformance/clients/run does that")
+	}
+	child := exec.Command(path, arguments...)
+	child.Stderr = os.Stderr
+	commands, err := child.StdinPipe()
+	must(t, err)
+	output, err := child.StdoutPipe()
+	must(t, err)
+	must(t, child.Start())
+	t.Cleanup(func() {
+		_ = commands.Close()
+		late := time.AfterFunc(patience, func() { _ = child.Process.Kill() })
+		defer late.Stop()
+		if err := child.Wait(); err != nil {
+			t.Errorf("the server did not end well: %v", err)
+		}
+	})
+	s := &server{t: t, commands: commands, answers: bufio.NewReader(output)}
+	s.url = s.line()
+	return s
+}
+
+func (s *server) line() string {
+	s.t.Helper()
+	line, err := s.answers.ReadString('\n')
+	must(s.t, err)
+	return strings.TrimSuffix(line, "\n")
+}
+
+// do gives a command and returns its answer.
+func (s *server) do(command string) string {
+	s.t.Helper()
+	_, err := fmt.Fprintln(s.commands, command)
+	must(s.t, err)
+	answer := s.line()
+	if strings.HasPrefix(answer, "error: ") {
+		s.t.Fatalf("%s: %s", command, answer)
+	}
+	return answer
+}
+
+// all gives several commands, one after the other.
+func (s *server) all(commands ...string) {
+	s.t.Helper()
+	for _, command := range commands {
+		s.do(command)
+	}
+}
+
+// requests are those for a resource's collection since the last call.
+func (s *server) requests(resource string) []string {
+	s.t.Helper()
+	var all []request
+	must(s.t, json.Unmarshal([]byte(s.do("requests")), &all))
+	lines := []string{}
+	for _, r := range all {
+		if r.Resource == resource && (r.Verb == "list" || r.Verb == "watch") {
+			lines = append(lines, r.String())
+		}
+	}
+	return lines
+}
+
+// awaitRequest waits for a request for pods, and forgets those before it.
+func (s *server) awaitRequest(wanted string) {
+	s.t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		if slices.Contains(s.requests("pods"), wanted) {
+			return
+		}
+	}
+	s.t.Fatalf("nobody asks to %s", wanted)
+}
+
+func (r request) String() string {
+	line := r.Verb
+	if r.SendInitialEvents {
+		line += " all"
+	}
+	if r.ResourceVersion != "" {
+		line += " from " + r.ResourceVersion
+	}
+	if r.ResourceVersionMatch == "Exact" {
+		line += " exactly"
+	}
+	if r.Continue {
+		line += " continued"
+	}
+	if r.Status != 200 {
+		line += fmt.Sprintf(" -> %d", r.Status)
+	}
+	return line
+}
+
+// config leads to the server; bodies are JSON, because the server reads no protobuf.
+func (s *server) config() *rest.Config {
+	return &rest.Config{
+		Host:          s.url,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+		// The default of 5 requests a second would make tests slow.
+		QPS: -1,
+	}
+}
+
+func (s *server) client() kubernetes.Interface {
+	s.t.Helper()
+	client, err := kubernetes.NewForConfig(s.config())
+	must(s.t, err)
+	return client
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,280 @@
+"""The official Python client against the server: lists, pages, watches, their ends, and 410."""
+
+import logging
+import os
+import queue
+import unittest
+
+import urllib3
+from kubernetes import client, config, dynamic, informer, watch
+
+from commanded_server import PATIENCE, CommandedServer
+
+
+# The informer logs every end of a watch, with its trace.
+logging.disable(logging.CRITICAL)
+
+
+def pod(name, **labels):
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+
+
+def line(event):
+    metadata = event["raw_object"]["metadata"]
+    return f"{event['type']} {metadata.get('name', '')} {metadata['resourceVersion']}"
+
+
+class Scene(unittest.TestCase):
+    """A server with pod `a`, at revision 2."""
+
+    def setUp(self):
+        self.server = CommandedServer()
+        self.addCleanup(lambda: self.assertEqual(self.server.close(), 0))
+        self.api = client.CoreV1Api(self.server.api_client())
+        self.addCleanup(self.api.api_client.close)
+        self.create("a")
+
+    def create(self, *names):
+        for name in names:
+            self.api.create_namespaced_pod("default", pod(name))
+
+    def delete(self, name):
+        self.api.delete_namespaced_pod(name, "default")
+
+    def other(self, name):
+        """One revision that no watch of pods hears of."""
+        self.api.create_node({"metadata": {"name": name}})
+
+    def events(self, watching=None, **options):
+        """The events of a watch that has no deadline of its own."""
+        watching = watching or watch.Watch()
+        # A read that takes too long ends the test with an error.
+        options.setdefault("_request_timeout", PATIENCE)
+        return watching.stream(self.api.list_namespaced_pod, "default", **options)
+
+    def expect(self, events, *lines):
+        self.assertEqual([line(next(events)) for _ in lines], list(lines))
+
+
+class Lists(Scene):
+    def test_pages_show_one_moment(self):
+        self.create("b", "c", "d", "e")
+        page = self.api.list_namespaced_pod("default", limit=2)
+        self.assertEqual(page.metadata.remaining_item_count, 3)
+        names = [item.metadata.name for item in page.items]
+        self.create("aa")
+        self.delete("e")
+        while page.metadata._continue:
+            page = self.api.list_namespaced_pod(
+                "default", limit=2, _continue=page.metadata._continue
+            )
+            self.assertEqual(page.metadata.resource_version, "6")
+            names += [item.metadata.name for item in page.items]
+        self.assertEqual(names, ["a", "b", "c", "d", "e"])
+
+    def test_an_expired_page_is_gone(self):
+        self.create("b")
+        page = self.api.list_namespaced_pod("default", limit=1)
+        self.create("c")
+        self.server.do("expire-history")
+        with self.assertRaises(client.ApiException) as raised:
+            self.api.list_namespaced_pod(
+                "default", limit=1, _continue=page.metadata._continue
+            )
+        self.assertEqual(raised.exception.status, 410)
+        self.assertIn('"reason":"Expired"', raised.exception.body)
+
+    def test_a_server_that_names_a_time_is_asked_again_then(self):
+        self.server.requests()
+        self.server.do("answer list pods 429 2 1")
+        self.assertEqual(len(self.api.list_namespaced_pod("default").items), 1)
+        self.assertEqual(self.server.requests(), ["list -> 429", "list -> 429", "list"])
+
+    def test_a_refusal_without_a_time_is_an_error(self):
+        self.server.do("answer list pods 429 1 0")
+        with self.assertRaises(client.ApiException) as raised:
+            self.api.list_namespaced_pod("default")
+        self.assertEqual(raised.exception.status, 429)
+
+
+class Watches(Scene):
+    def test_a_watch_from_a_list_tells_every_change_once(self):
+        listed = self.api.list_namespaced_pod("default")
+        self.create("b")
+        events = self.events(resource_version=listed.metadata.resource_version)
+        self.expect(events, "ADDED b 3")
+        self.api.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"x": "y"}}})
+        self.delete("b")
+        self.expect(events, "MODIFIED a 4", "DELETED b 5")
+        self.assertEqual(self.server.requests(), ["list", "watch from 2"])
+
+    def test_a_watch_without_a_revision_begins_with_what_is_there(self):
+        self.create("b")
+        events = self.events()
+        self.expect(events, "ADDED a 2", "ADDED b 3")
+        self.create("c")
+        self.expect(events, "ADDED c 4")
+
+    def test_a_cut_is_not_noticed(self):
+        self.server.requests()
+        events = self.events(resource_version="2")
+        self.create("b")
+        self.expect(events, "ADDED b 3")
+        self.server.do("freeze-watches")
+        self.create("c")
+        self.server.do("cut-watches", "thaw-watches")
+        self.delete("a")
+        self.expect(events, "ADDED c 4", "DELETED a 5")
+        self.assertEqual(self.server.requests(), ["watch from 2", "watch from 3"])
+
+    def test_a_broken_connection_is_an_error_and_the_revision_is_kept(self):
+        watching = watch.Watch()
+        events = self.events(watching, resource_version="2")
+        self.create("b")
+        self.expect(events, "ADDED b 3")
+        self.server.do("freeze-watches")
+        self.create("c")
+        self.server.do("break-watches", "thaw-watches")
+        with self.assertRaises(urllib3.exceptions.ProtocolError):
+            next(events)
+        events = self.events(watching, resource_version=watching.resource_version)
+        self.expect(events, "ADDED c 4")
+
+    def test_a_revision_that_is_too_old_is_tried_once_more_and_is_then_an_error(self):
+        self.server.requests()
+        events = self.events(resource_version="2")
+        self.create("b")
+        self.expect(events, "ADDED b 3")
+        self.server.do("freeze-watches")
+        self.create("c")
+        self.server.do("expire-history", "cut-watches", "thaw-watches")
+        with self.assertRaises(client.ApiException) as raised:
+            next(events)
+        self.assertEqual(raised.exception.status, 410)
+        self.assertEqual(
+            raised.exception.reason, "Expired: too old resource version: 3 (4)"
+        )
+        self.assertEqual(
+            self.server.requests(), ["watch from 2", "watch from 3", "watch from 3"]
+        )
+        events = self.events()
+        self.expect(events, "ADDED a 2", "ADDED b 3", "ADDED c 4")
+
+    def test_the_deadline_ends_a_watch(self):
+        events = self.events(resource_version="1", timeout_seconds=1)
+        self.assertEqual([line(event) for event in events], ["ADDED a 2"])
+
+    def test_a_streamed_list_ends_with_its_bookmark(self):
+        self.create("b")
+        events = self.events(
+            send_initial_events=True,
+            resource_version_match="NotOlderThan",
+            allow_watch_bookmarks=True,
+        )
+        self.expect(events, "ADDED a 2", "ADDED b 3")
+        bookmark = next(events)
+        self.assertEqual(line(bookmark), "BOOKMARK  3")
+        annotations = bookmark["raw_object"]["metadata"]["annotations"]
+        self.assertEqual(annotations, {"k8s.io/initial-events-end": "true"})
+        self.create("c")
+        self.expect(events, "ADDED c 4")
+
+    def test_bookmarks_are_where_the_next_watch_begins(self):
+        self.server.requests()
+        watching = watch.Watch()
+        events = self.events(watching, resource_version="2", allow_watch_bookmarks=True)
+        self.create("b")
+        self.expect(events, "ADDED b 3")
+        self.other("n")
+        self.server.do("send-bookmarks")
+        self.expect(events, "BOOKMARK  4")
+        self.server.do("expire-history", "cut-watches")
+        self.create("c")
+        self.expect(events, "ADDED c 5")
+        self.assertEqual(self.server.requests(), ["watch from 2", "watch from 4"])
+
+    def test_selections_are_entered_and_left(self):
+        events = self.events(resource_version="2", label_selector="app=web")
+        self.api.create_namespaced_pod("default", pod("b", app="web"))
+        self.api.patch_namespaced_pod("b", "default", {"metadata": {"labels": {"app": "db"}}})
+        self.api.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"app": "web"}}})
+        self.expect(events, "ADDED b 3", "DELETED b 4", "ADDED a 5")
+
+
+class Informers(Scene):
+    def setUp(self):
+        super().setUp()
+        self.told = queue.Queue()
+        self.informer = informer.SharedInformer(
+            self.api.list_namespaced_pod, namespace="default"
+        )
+        for event_type in (informer.ADDED, informer.MODIFIED, informer.DELETED):
+            self.informer.add_event_handler(event_type, self.tell(event_type))
+        self.informer.start()
+        self.addCleanup(self.informer.stop)
+        self.expect_told("ADDED a 2")
+
+    def tell(self, event_type):
+        def handler(it):
+            metadata = it.metadata
+            self.told.put(f"{event_type} {metadata.name} {metadata.resource_version}")
+
+        return handler
+
+    def expect_told(self, *lines):
+        self.assertEqual([self.told.get(timeout=PATIENCE) for _ in lines], list(lines))
+
+    def test_it_follows_through_a_cut(self):
+        self.create("b")
+        self.expect_told("ADDED b 3")
+        self.server.do("freeze-watches")
+        self.create("c")
+        self.server.do("cut-watches", "thaw-watches")
+        self.delete("a")
+        self.expect_told("ADDED c 4", "DELETED a 5")
+        self.assertEqual(self.informer.cache.list_keys(), ["default/b", "default/c"])
+        self.assertEqual(self.server.requests()[:2], ["list", "watch from 2"])
+
+    def test_it_lists_again_when_its_revision_is_too_old(self):
+        self.create("b")
+        self.expect_told("ADDED b 3")
+        self.server.do("freeze-watches")
+        self.create("c")
+        self.delete("a")
+        self.server.do("expire-history", "cut-watches", "thaw-watches")
+        self.expect_told("DELETED a 2", "MODIFIED b 3", "ADDED c 4")
+        self.create("d")
+        self.expect_told("ADDED d 6")
+
+
+class Others(Scene):
+    def test_the_dynamic_client_finds_and_follows_a_custom_kind(self):
+        found = dynamic.DynamicClient(self.api.api_client)
+        widgets = found.resources.get(api_version="example.com/v1", kind="Widget")
+        body = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w"},
+            "spec": {"size": 7},
+        }
+        widgets.create(body=body, namespace="default")
+        listed = widgets.get(namespace="default")
+        self.assertEqual([item.spec.size for item in listed.items], [7])
+        events = widgets.watch(namespace="default", resource_version=2, timeout=1)
+        self.assertEqual([line(event) for event in events], ["ADDED w 3"])
+
+    def test_a_served_kubeconfig_leads_to_a_server(self):
+        path = os.environ["SERVE_KUBECONFIG"]
+        with config.new_client_from_config(path) as api_client:
+            version = client.VersionApi(api_client).get_code()
+            self.assertTrue(version.git_version.startswith("v1.36."), version)
+            namespaces = client.CoreV1Api(api_client).list_namespace()
+            names = [item.metadata.name for item in namespaces.items]
+            self.assertIn("default", names)
+
+
+if __name__ == "__main__":
+    unittest.main()

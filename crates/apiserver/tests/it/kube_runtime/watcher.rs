@@ -152,6 +152,23 @@ async fn a_bookmark_saves_a_quiet_watch_from_expired_history() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quiet_kind_is_listed_at_the_revision_of_the_server() {
+    for (config, start) in both_strategies().into_iter().zip([
+        "list limit 500\nwatch from 2\n",
+        "watch from 0 with initial events\n",
+    ]) {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+        let server = builder().seed([pod("a"), node]).build();
+        let mut told = Told::by(all_pods(&server), config);
+        assert_eq!(told.trace().await, "init\ninitial a 1\ndone\n");
+        server.faults().expire_history();
+        server.faults().cut_watches();
+        assert_eq!(told.trace().await, "", "nothing is too old");
+        assert_eq!(asked(&server), format!("{start}watch from 2\n"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn too_many_requests_are_told_and_asked_again() {
     let refusal = "429 TooManyRequests: Too many requests, please try again later.";
     let server = pods(&["a"]);

@@ -507,6 +507,7 @@ fn a_snapshot_does_not_change_while_the_store_does() {
         [list(3, [object("a/x@1 red"), object("a/y@2 red")])],
     ));
     let before = indexer.snapshot();
+    assert!(!indexer.is_empty());
     writer.apply(batch(
         0,
         [
@@ -530,7 +531,8 @@ fn a_snapshot_does_not_change_while_the_store_does() {
     assert_eq!(format!("{after:?}"), "[a/x@4, b/w@7 (broken), b/z@6]");
     assert_eq!(index(&after, "colour"), "blue: [a/x], red: [b/z]");
     assert_eq!(index(&after, "late"), "blue: [a/x], red: [b/z]");
-    assert!(indexer.is_empty());
+    assert!(indexer.is_empty() && indexer.snapshot().is_empty());
+    assert!(!before.is_empty());
 }
 
 #[test]

@@ -211,4 +211,17 @@ mod tests {
         assert_eq!(schedule.next_tick(), None);
         assert_eq!(due(&mut schedule, now, 1000), [0; 0]);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_removed_is_due_no_more() {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(secs(1));
+        schedule.add(1, None, now);
+        schedule.add(2, None, now);
+        schedule.start(now);
+        schedule.remove(1);
+        assert_eq!(due(&mut schedule, now, 1), [2]);
+        schedule.remove(2);
+        assert_eq!(due(&mut schedule, now, 2), [0; 0]);
+    }
 }

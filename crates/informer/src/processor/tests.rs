@@ -259,6 +259,7 @@ async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
     world.list(&[("a", 1)], true);
     world.apply(DeltaKind::Updated(object("a", 2)), false);
     assert_eq!(world.processor.room(), 0, "the fullest buffer decides");
+    assert!(world.processor.room_made().now_or_never().is_none());
     world.processor.remove(id);
     world.processor.remove(id);
     assert_eq!(world.processor.room(), usize::MAX);

@@ -6,7 +6,11 @@ use expect_test::expect;
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tracing::{
     Dispatch,
     subscriber::{DefaultGuard, NoSubscriber, set_default},
@@ -15,7 +19,7 @@ use tracing::{
 use super::{added, buffer};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{EndGuard, ListenerBuffer, listen},
+    processor::{EndGuard, ListenerBuffer, Schedule, listen},
 };
 
 /// What this thread logs while the guards live.
@@ -130,4 +134,34 @@ async fn a_panic_is_logged_with_its_message() {
         ERROR a handler panicked handler=test object="value" reason="no message"
     "#]]
     .assert_eq(&told(&["text", "formatted", "value"]).await);
+}
+
+#[test]
+fn a_resync_period_that_is_not_as_asked_for_is_logged_and_no_other_one() {
+    let (log, _guard) = Log::begin();
+    let logged = |informer: u64, started: bool, asked_for: u64| {
+        let now = Instant::now();
+        let mut schedule = Schedule::new(Duration::from_millis(informer));
+        if started {
+            schedule.start(now);
+        }
+        schedule.add(0, Some(Duration::from_millis(asked_for)), now);
+        log.take().trim().to_owned()
+    };
+    expect!["WARN a resync period under 1 s is raised to 1 s asked_for=999ms"]
+        .assert_eq(&logged(10_000, false, 999));
+    expect!["WARN the informer has started; a shorter resync period is raised to its check period asked_for=9s check_period=10s"].assert_eq(&logged(10_000, true, 9_000));
+    expect!["WARN the informer has no resync, so no handler of it has one asked_for=5s"]
+        .assert_eq(&logged(0, false, 5_000));
+    for (informer, started, asked_for) in [
+        (10_000, false, 1_000),
+        (10_000, false, 9_000),
+        (10_000, true, 10_000),
+        (10_000, true, 11_000),
+        (10_000, true, 0),
+        (0, false, 0),
+    ] {
+        let text = logged(informer, started, asked_for);
+        assert_eq!(text, "", "{asked_for} ms of an informer with {informer} ms");
+    }
 }

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     indexer::{self, Indexers},
     reflector::{Delta, Reflector, ReflectorStore, StoreError},
+    status::Activity,
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
 };
 use tokio::{sync::Notify, time::sleep};
@@ -115,6 +116,43 @@ async fn an_event_without_a_revision_is_an_event() {
         let source = &status.get().sources[0];
         assert_eq!(source.since_last_event(), Some(MINUTE / 2));
         assert_eq!(source.revision, 5.into());
+    };
+    reflector.run(looked_at).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_is_heard_of_as_one_and_an_object_is_not() {
+    let script = Script::new([
+        body(list(5, "", &[])),
+        Answer::Body(event("BOOKMARK", &pod("", 6)), Then::EndsAfter(MINUTE)),
+        hangs(event("ADDED", &pod("a", 7))),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    let looked_at = async {
+        sleep(MINUTE + MINUTE / 2).await;
+        let source = &status.get().sources[0];
+        assert_eq!(source.since_last_bookmark(), Some(MINUTE + MINUTE / 2));
+        assert_eq!(source.since_last_event(), Some(MINUTE / 2));
+    };
+    reflector.run(looked_at).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_says_how_far_a_list_has_come() {
+    let script = Script::new([
+        body(list(5, "more", &[pod("a", 1), pod("b", 2)])),
+        Answer::Never,
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    let looked_at = async {
+        sleep(MINUTE / 2).await;
+        let (page, objects) = (2, 2);
+        let activity = status.get().activity();
+        assert_eq!(activity, Activity::Listing { page, objects });
     };
     reflector.run(looked_at).await;
 }

@@ -23,6 +23,7 @@
 //! - Between a list and a watch from its revision no event is lost or told twice.
 //! - The same seed and the same calls give the same bytes; all waiting is done by tokio's clock, so paused time works in process.
 //! - In process it needs no task and no socket: it runs when it is polled.
+//! - A million objects of 1 KB take 1.5 GB of memory (`examples/stored_objects.rs`).
 //!
 //! # What it leaves out
 //!

@@ -7,6 +7,7 @@
 
 pub(crate) mod field;
 pub(crate) mod label;
+mod texts;
 
 use crate::kinds::Kind;
 use crate::status::ApiError;

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+use super::texts::Texts;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 use crate::storage::Entry;
@@ -23,7 +24,7 @@ pub(crate) struct Field {
 pub(crate) type FieldTable = &'static [Field];
 
 /// The values of a kind's [`FieldTable`] in one object, in the table's order.
-pub(crate) type Fields = Box<[Box<str>]>;
+pub(crate) type Fields = Texts;
 
 /// A conjunction of comparisons; the empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,10 +163,7 @@ pub(crate) fn table_of(kind: &Kind) -> FieldTable {
 
 /// The values of a table's fields in an object.
 pub(crate) fn values_of(table: FieldTable, object: &serde_json::Map<String, Value>) -> Fields {
-    table
-        .iter()
-        .map(|field| field.value_in(object).into())
-        .collect()
+    table.iter().map(|field| field.value_in(object)).collect()
 }
 
 impl Field {
@@ -193,7 +191,7 @@ impl FieldSelector {
             let value = match term.source {
                 Source::Name => entry.name(),
                 Source::Namespace => entry.namespace().unwrap_or_default(),
-                Source::Own(at) => entry.fields.get(at).map_or("", |value| value),
+                Source::Own(at) => entry.fields.get(at).unwrap_or_default(),
             };
             (value == term.value) == term.equal
         })

@@ -2,11 +2,15 @@
 //!
 //! Guarantees: set-based and equality-based requirements read as apimachinery's `labels.Parse` reads them; an absent label satisfies `!=` and `notin`.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
-/// An object's labels, ordered by key.
+use super::texts::Texts;
+
+/// An object's labels: key, value, key, value, …, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Labels(Box<[(Box<str>, Box<str>)]>);
+pub(crate) struct Labels(Texts);
 
 /// A conjunction of requirements; the empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,20 +57,25 @@ impl Labels {
         let Some(Value::Object(labels)) = metadata.get("labels") else {
             return Labels::default();
         };
-        let mut pairs: Vec<(Box<str>, Box<str>)> = labels
+        let mut pairs: Vec<(&str, &str)> = labels
             .iter()
-            .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+            .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
             .collect();
         pairs.sort_unstable();
-        Labels(pairs.into())
+        Labels(pairs.into_iter().flat_map(<[&str; 2]>::from).collect())
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        let at = self
-            .0
-            .binary_search_by(|(known, _)| (**known).cmp(key))
-            .ok()?;
-        Some(&self.0[at].1)
+        let (mut from, mut to) = (0, self.0.len() / 2);
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match self.0.get(2 * middle)?.cmp(key) {
+                Ordering::Less => from = middle + 1,
+                Ordering::Greater => to = middle,
+                Ordering::Equal => return self.0.get(2 * middle + 1),
+            }
+        }
+        None
     }
 }
 

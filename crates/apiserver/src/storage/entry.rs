@@ -1,14 +1,13 @@
 //! One stored object: its JSON as it goes over the wire, and what selectors ask about it.
 //!
 //! Guarantees:
-//! - immutable and shared; the JSON is made once, when the object is stored;
+//! - immutable and shared; the JSON is made once, when the object is stored, and no byte of memory is kept beside it that the object does not fill;
 //! - `apiVersion` and `kind` are not part of the stored bytes, so one entry serves every version and list;
 //! - the same object gives the same bytes: members are ordered by name.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::resource::Resource;
@@ -25,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) labels: Labels,
     pub(crate) fields: Fields,
     /// The object's members after `apiVersion` and `kind`, without the braces around them.
-    members: Bytes,
+    members: Box<[u8]>,
     /// Where the value of `metadata` is in `members`.
     metadata: Range<usize>,
 }

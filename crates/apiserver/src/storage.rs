@@ -22,13 +22,16 @@ use tokio::time::Instant;
 use crate::resource::CollectionId;
 
 pub(crate) use entry::Entry;
-pub(crate) use event::{Event, EventType, Shape, write_frame};
+pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
 
 /// Events kept per collection at most: the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in `watch_cache_history.go`), so that no watch cache reaches further back than storage.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
 /// Age at which events may be forgotten: the API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
+
+/// The newest events of a collection whose frames are kept: as many as may wait for a live watcher, unless a builder says otherwise.
+const FRAMES_KEPT: usize = 1_000;
 
 /// Objects by key.
 type Objects = OrdMap<Arc<str>, Arc<Entry>>;
@@ -179,6 +182,10 @@ impl Collection {
     fn record(&mut self, event: Arc<Event>) {
         let now = event.at;
         self.log.push_back(event);
+        let aged = self.log.len().checked_sub(FRAMES_KEPT + 1);
+        if let Some(event) = aged.and_then(|at| self.log.get(at)) {
+            event.forget_frames();
+        }
         while let Some(oldest) = self.log.front() {
             let fresh = now.saturating_duration_since(oldest.at) <= LOG_AGE;
             if fresh && self.log.len() <= LOG_EVENTS_MAX {

@@ -4,6 +4,7 @@
 
 mod cell;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -47,18 +48,40 @@ impl Table {
             .collect()
     }
 
-    /// Appends one row.
+    /// The cells of an object that has nothing: what the row of a bookmark shows.
+    pub(crate) fn empty_cells(&self) -> Value {
+        let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
+        self.cells(&Object::stored(members), self.now())
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Value {
+        let cells = self.columns.iter();
+        cells.map(|column| (column.cell)(object, now)).collect()
+    }
+
+    /// The second up to which a row's ages are counted.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Appends one row as it is now.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
+        self.write_row_at(self.now(), entry, include, out);
+    }
+
+    /// Appends one row with ages up to this second.
+    pub(crate) fn write_row_at(
+        &self,
+        now: Timestamp,
+        entry: &Entry,
+        include: IncludeObject,
+        out: &mut Vec<u8>,
+    ) {
         let mut whole = Vec::new();
         entry.write_as(&self.type_meta, &mut whole);
         let members = serde_json::from_slice(&whole).expect("an entry was written as JSON");
         let object = Object::stored(members);
-        let now = self.clock.now();
-        let cells: Value = self
-            .columns
-            .iter()
-            .map(|column| (column.cell)(&object, now))
-            .collect();
+        let cells = self.cells(&object, now);
         out.extend_from_slice(format!("{{\"cells\":{cells}").as_bytes());
         match include {
             IncludeObject::None => {}

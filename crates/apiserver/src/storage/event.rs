@@ -1,14 +1,18 @@
 //! One change of one object, and the bytes that watchers are sent for it.
 //!
-//! Guarantees: the frame of an event is made once per type, shape and version, and its bytes are shared by all watchers.
+//! Guarantees:
+//! - the frame of an event is made once per type, shape and version, and its bytes are shared by all watchers; that of a table, whose ages pass, once per second;
+//! - frames are kept as long as live watchers can be behind ([`FRAMES_KEPT`] in storage), and made anew for whoever asks for an older event.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Entry;
+use crate::negotiate::IncludeObject;
 use crate::resource::Resource;
 
 /// What a watcher is told of an event; selectors can turn one into another.
@@ -24,6 +28,17 @@ pub(crate) enum EventType {
 pub(crate) enum Shape {
     Object,
     Metadata,
+    Table(TableShape),
+}
+
+/// What the frame of a table depends on besides the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableShape {
+    pub(crate) include: IncludeObject,
+    /// Whether the columns are described: in a watch's first event.
+    pub(crate) introduces: bool,
+    /// The second up to which ages are counted.
+    pub(crate) now: Timestamp,
 }
 
 /// What one encoded frame depends on.
@@ -99,41 +114,54 @@ impl Event {
         }
     }
 
-    /// The line that tells a watcher of this event.
-    pub(crate) fn frame(&self, event_type: EventType, shape: Shape, resource: &Resource) -> Bytes {
+    /// The line that tells a watcher of this event; `write` makes it if nobody has asked for it yet.
+    pub(crate) fn frame(
+        &self,
+        event_type: EventType,
+        shape: Shape,
+        resource: &Resource,
+        write: impl FnOnce(&Entry, &mut Vec<u8>),
+    ) -> Bytes {
         let key = FrameKey {
             event_type,
             shape,
             version: resource.ordinal,
         };
+        // Held while the frame is made, so that watchers on other threads wait for it and don't make it too.
         let mut frames = self.frames.lock();
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == key) {
             return frame.clone();
         }
+        if let Shape::Table(table) = shape {
+            frames.retain(|(known, _)| match known.shape {
+                Shape::Table(past) => past.now == table.now,
+                _ => true,
+            });
+        }
         let mut line = Vec::new();
         if let Some(entry) = self.shown(event_type) {
-            write_frame(event_type, entry, shape, resource, &mut line);
+            write(entry, &mut line);
         }
-        let frame = Bytes::from(line);
+        let frame = Bytes::from(line.into_boxed_slice());
         frames.push((key, frame.clone()));
         frame
     }
+
+    /// Lets go of the frames: what watchers were sent stays theirs.
+    pub(crate) fn forget_frames(&self) {
+        *self.frames.lock() = Vec::new();
+    }
 }
 
-/// Appends `{"type":…,"object":…}` and a line feed.
+/// Appends `{"type":…,"object":…}` and a line feed around an object.
 pub(crate) fn write_frame(
     event_type: EventType,
-    entry: &Entry,
-    shape: Shape,
-    resource: &Resource,
+    write_object: impl FnOnce(&mut Vec<u8>),
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(event_type.as_str().as_bytes());
     out.extend_from_slice(b"\",\"object\":");
-    match shape {
-        Shape::Object => entry.write_object(resource, out),
-        Shape::Metadata => entry.write_metadata(out),
-    }
+    write_object(out);
     out.extend_from_slice(b"}\n");
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Entry, EventType, LOG_AGE, Shape, Storage};
+use super::{Entry, EventType, FRAMES_KEPT, LOG_AGE, Shape, Storage, TableShape};
 use crate::kinds::Kinds;
+use crate::negotiate::IncludeObject;
 use crate::resource::{CollectionId, Registry, Resource};
 
 const COLLECTION: CollectionId = CollectionId(0);
@@ -167,17 +168,56 @@ fn another_revision_changes_nothing_but_the_revision() {
 }
 
 #[test]
-fn a_frame_is_made_once_and_shared() {
+fn a_frame_is_made_once_and_shared_until_it_is_old() {
     let resource = pods();
     let mut storage = Storage::new(1);
+    let made = std::cell::Cell::new(0);
     let event = storage.commit(COLLECTION, &"a".into(), Some(entry(&resource, "a", 1)));
-    let first = event.frame(EventType::Added, Shape::Object, &resource);
-    let again = event.frame(EventType::Added, Shape::Object, &resource);
-    assert_eq!(first.as_ptr(), again.as_ptr());
-    let other = event.frame(EventType::Modified, Shape::Metadata, &resource);
-    let line: Value = serde_json::from_slice(&other).unwrap();
+    let frame = |event_type, shape| {
+        event.frame(event_type, shape, &resource, |entry, out| {
+            made.set(made.get() + 1);
+            out.extend(entry.key.bytes());
+        })
+    };
+    let first = frame(EventType::Added, Shape::Object);
+    let again = frame(EventType::Added, Shape::Object);
+    assert_eq!((first.as_ptr(), made.get()), (again.as_ptr(), 1));
+    frame(EventType::Modified, Shape::Object);
+    frame(EventType::Added, Shape::Metadata);
+    assert_eq!(made.get(), 3, "another type or shape is another frame");
+
+    for _ in 1..FRAMES_KEPT {
+        put(&mut storage, &resource, "b");
+    }
+    frame(EventType::Added, Shape::Object);
+    assert_eq!(made.get(), 3);
+    put(&mut storage, &resource, "b");
+    frame(EventType::Added, Shape::Object);
+    assert_eq!((made.get(), &first[..]), (4, &b"a"[..]));
+}
+
+#[test]
+fn a_table_is_shared_within_its_second() {
+    let resource = pods();
+    let mut storage = Storage::new(1);
+    let made = std::cell::Cell::new(0);
+    let event = storage.commit(COLLECTION, &"a".into(), Some(entry(&resource, "a", 1)));
+    let frame = |introduces, second| {
+        let shape = Shape::Table(TableShape {
+            include: IncludeObject::Metadata,
+            introduces,
+            now: jiff::Timestamp::from_second(second).unwrap(),
+        });
+        event.frame(EventType::Added, shape, &resource, |_, _| {
+            made.set(made.get() + 1);
+        });
+        made.get()
+    };
+    assert_eq!([frame(true, 1), frame(true, 1)], [1, 1]);
+    assert_eq!([frame(false, 1), frame(true, 1)], [2, 2], "both are kept");
     assert_eq!(
-        (&line["type"], &line["object"]["kind"]),
-        (&json!("MODIFIED"), &json!("PartialObjectMetadata"))
+        [frame(false, 2), frame(false, 1)],
+        [3, 4],
+        "only one second is"
     );
 }

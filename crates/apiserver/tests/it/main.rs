@@ -21,6 +21,7 @@ mod list;
 mod paging;
 mod representation;
 mod request_log;
+mod shared_bytes;
 mod strategic;
 mod watch;
 mod watch_start;

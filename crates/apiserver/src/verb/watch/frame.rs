@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::negotiate::{IncludeObject, Representation};
 use crate::resource::Resource;
 use crate::status::ApiError;
-use crate::storage::{Entry, Event, EventType, Shape, write_frame};
+use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
 /// Says that the initial events are complete (`InitialEventsAnnotationKey` in `meta/v1/types.go`).
@@ -40,31 +40,22 @@ impl Framer {
         }
     }
 
-    /// The line of a live or replayed event; its bytes are shared unless it is a table.
+    /// The line of a live or replayed event; its bytes are shared with the other watchers that see it so.
     pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Bytes {
-        match self.shape() {
-            Ok(shape) => event.frame(event_type, shape, &self.resource),
-            Err(include) => {
-                let mut line = Vec::new();
-                if let Some(entry) = event.shown(event_type) {
-                    self.write_table(event_type, entry, include, &mut line);
-                }
-                line.into()
-            }
-        }
+        let shape = self.next_shape();
+        event.frame(event_type, shape, &self.resource, |entry, out| {
+            self.write(event_type, entry, shape, out);
+        })
     }
 
     /// Appends the line of an object that was there before the watch.
     pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) {
-        match self.shape() {
-            Ok(shape) => write_frame(EventType::Added, entry, shape, &self.resource, out),
-            Err(include) => self.write_table(EventType::Added, entry, include, out),
-        }
+        let shape = self.next_shape();
+        self.write(EventType::Added, entry, shape, out);
     }
 
     pub(crate) fn bookmark(&mut self, revision: u64, ends_initial_events: bool) -> Bytes {
-        let mut metadata =
-            json!({"creationTimestamp": null, "resourceVersion": revision.to_string()});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if ends_initial_events {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
@@ -81,8 +72,7 @@ impl Framer {
             }),
             Representation::Metadata => partial,
             Representation::Table(include) => {
-                let cells: Vec<Value> = self.columns().iter().map(|_| json!("")).collect();
-                let mut row = json!({"cells": cells});
+                let mut row = json!({"cells": self.table.empty_cells()});
                 if include != IncludeObject::None || ends_initial_events {
                     row["object"] = partial;
                 }
@@ -98,35 +88,45 @@ impl Framer {
         line("BOOKMARK", &object)
     }
 
-    /// The shape of an object's line, or what a table's rows include.
-    fn shape(&self) -> Result<Shape, IncludeObject> {
+    /// The shape of the next line; the first one introduces a table's columns.
+    fn next_shape(&mut self) -> Shape {
         match self.representation {
-            Representation::Object => Ok(Shape::Object),
-            Representation::Metadata => Ok(Shape::Metadata),
-            Representation::Table(include) => Err(include),
+            Representation::Object => Shape::Object,
+            Representation::Metadata => Shape::Metadata,
+            Representation::Table(include) => Shape::Table(TableShape {
+                include,
+                introduces: !std::mem::replace(&mut self.introduced, true),
+                now: self.table.now(),
+            }),
         }
     }
 
-    fn write_table(
-        &mut self,
-        event_type: EventType,
-        entry: &Entry,
-        include: IncludeObject,
-        out: &mut Vec<u8>,
-    ) {
-        let columns = self.introduction();
+    fn write(&self, event_type: EventType, entry: &Entry, shape: Shape, out: &mut Vec<u8>) {
+        write_frame(
+            event_type,
+            |out| match shape {
+                Shape::Object => entry.write_object(&self.resource, out),
+                Shape::Metadata => entry.write_metadata(out),
+                Shape::Table(shape) => self.write_table(entry, shape, out),
+            },
+            out,
+        );
+    }
+
+    fn write_table(&self, entry: &Entry, shape: TableShape, out: &mut Vec<u8>) {
+        let columns = if shape.introduces {
+            self.table.columns()
+        } else {
+            Value::Null
+        };
         let start = format!(
-            "{{\"type\":\"{}\",\"object\":{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"columnDefinitions\":{columns},\"rows\":[",
-            event_type.as_str(),
+            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"columnDefinitions\":{columns},\"rows\":[",
             entry.revision,
         );
         out.extend_from_slice(start.as_bytes());
-        self.table.write_row(entry, include, out);
-        out.extend_from_slice(b"]}}\n");
-    }
-
-    fn columns(&self) -> Vec<Value> {
-        self.table.columns().as_array().cloned().unwrap_or_default()
+        self.table
+            .write_row_at(shape.now, entry, shape.include, out);
+        out.extend_from_slice(b"]}");
     }
 
     /// The columns, the first time.

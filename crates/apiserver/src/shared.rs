@@ -14,7 +14,7 @@ use crate::access::Gate;
 use crate::clock::Clock;
 use crate::fault::Switchboard;
 use crate::request_log::Recorder;
-use crate::resource::{Registry, Resource};
+use crate::resource::{CollectionId, Registry, Resource};
 use crate::status::ApiError;
 use crate::storage::{Compacted, Entry, Event, Storage};
 use crate::watch_cache::{Cache, WatcherId};
@@ -115,10 +115,22 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits, for a while, until the store has reached a revision.
-    pub(crate) async fn reach(&self, revision: u64) -> Result<(), ApiError> {
-        if self.lock().storage.revision() >= revision {
+    /// Waits, for a while, until the store has reached a revision; without a watch cache there is nothing that could be behind, and no waiting.
+    pub(crate) async fn reach(
+        &self,
+        collection: CollectionId,
+        revision: u64,
+    ) -> Result<(), ApiError> {
+        let (current, cached) = {
+            let state = self.lock();
+            let cached = !state.caches[collection.0].is_off();
+            (state.storage.revision(), cached)
+        };
+        if current >= revision {
             return Ok(());
+        }
+        if !cached {
+            return Err(ApiError::revision_too_large(revision, current));
         }
         let mut reached = self.revision.subscribe();
         let waiting = reached.wait_for(|current| *current >= revision);

@@ -34,9 +34,13 @@ pub enum WatchCache {
     /// As many as happened in the last 75 seconds, between 100 and 102,400, as in Kubernetes.
     #[default]
     Adaptive,
-    /// The last so many; `Size(0)` is [`WatchCache::Off`].
+    /// The last so many, as far as storage remembers them (five minutes, and 102,400); `Size(0)` is [`WatchCache::Off`].
+    ///
+    /// A Kubernetes API server has not done so since 1.19: there any size but 0 means [`WatchCache::Adaptive`].
     Size(usize),
-    /// No watch cache: lists and watches are served by storage, so a list at `"0"` honours `limit`, and a watch may start as far back as storage remembers.
+    /// No watch cache, as with `--watch-cache=false`, or `#0` among `--watch-cache-sizes`: lists and watches are served by storage.
+    ///
+    /// A list at `"0"` honours `limit`, a watch may start as far back as storage remembers, a revision in the future is refused without waiting for it, and the only bookmark is the one that closes the initial events.
     Off,
 }
 

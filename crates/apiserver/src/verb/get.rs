@@ -1,6 +1,6 @@
 //! GET of one object.
 //!
-//! Guarantees: without a revision the most recent state; at a revision, a state not older than that, waited for at most as long as a list waits.
+//! Guarantees: without a revision the most recent state; at a revision, a state not older than that, waited for as a list waits.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) async fn get(
     options: &ListOptions,
 ) -> Result<Arc<Entry>, ApiError> {
     if let Revision::At(revision) = options.revision_or_fault()? {
-        shared.reach(revision).await?;
+        shared.reach(subject.resource.collection, revision).await?;
     }
     let state = shared.lock();
     let entry = state

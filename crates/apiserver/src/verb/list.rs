@@ -111,17 +111,13 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
             Ok(whole(shared.lock().storage.snapshot(collection), limit))
         }
         Revision::At(revision) if exact => {
-            let current = shared.lock().storage.revision();
-            if !cached && revision > current {
-                return Err(ApiError::revision_too_large(revision, current));
-            }
-            shared.reach(revision).await?;
+            shared.reach(collection, revision).await?;
             let rewind = shared.lock().storage.rewind(collection, revision);
             let rewind = rewind.map_err(|Compacted| ApiError::list_too_old())?;
             Ok(whole(rewind.snapshot(), limit))
         }
         Revision::At(revision) => {
-            shared.reach(revision).await?;
+            shared.reach(collection, revision).await?;
             Ok(whole(shared.lock().storage.snapshot(collection), limit))
         }
     }

@@ -32,6 +32,9 @@ use stream::{Backlog, Registration, Timers, WatchStream};
 /// Seconds that a watch lasts that names no time-out: a random number from this to its double (`--min-request-timeout`).
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
+/// When to try again, where a watch without a cache asks for a revision that is not there yet (`startWatching` in `etcd3/watcher.go`).
+const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
+
 /// What is to be followed.
 pub(crate) struct WatchCall<'a> {
     pub(crate) resource: &'a Arc<Resource>,
@@ -63,6 +66,8 @@ struct Opened {
     /// What happened since the start.
     events: Vec<Arc<Event>>,
     revision: u64,
+    /// Whether the collection has a watch cache.
+    cached: bool,
     timeout: Duration,
 }
 
@@ -85,8 +90,12 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
         },
     };
     if let (Start::Objects, Revision::At(revision)) = (&start, options.revision_or_fault()?)
-        && let Err(error) = shared.reach(revision).await
+        && let Err(error) = shared.reach(call.resource.collection, revision).await
     {
+        let error = match error.status().retry_after() {
+            Some(_) => error,
+            None => error.retry_in(shared.lock().rng.u32(RETRY_SECONDS)),
+        };
         return Ok(Body::full(frame::error(&error)));
     }
     open(shared, &call, &filter, &start)
@@ -138,6 +147,8 @@ fn open(
         Err(too_old) => return Ok(Body::full(frame::error(&too_old))),
     };
     let bookmarks = call.options.allow_watch_bookmarks;
+    // Storage closes the initial events with a bookmark, and sends no other.
+    let timed_bookmarks = bookmarks && opened.cached;
     let backlog = match opened.snapshot {
         Some(snapshot) => {
             let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry);
@@ -156,7 +167,7 @@ fn open(
         call.representation,
         shared.settings.clock.clone(),
     );
-    let timers = Timers::new(opened.timeout, bookmarks);
+    let timers = Timers::new(opened.timeout, timed_bookmarks);
     let stream = WatchStream::new(opened.registration, opened.receiver);
     let body = Body::stream(stream.run(backlog, framer, timers));
     Ok(opened.held.disturbed(body))
@@ -200,6 +211,7 @@ fn register(
         snapshot: matches!(start, Start::Objects).then(|| state.storage.snapshot(collection)),
         events,
         revision: state.storage.revision(),
+        cached: !state.caches[collection.0].is_off(),
         timeout: Duration::from_secs(seconds),
     }))
 }

@@ -24,6 +24,7 @@ mod request_log;
 mod shared_bytes;
 mod strategic;
 mod watch;
+mod watch_cache;
 mod watch_start;
 mod wire;
 mod wire_gzip;

@@ -2,6 +2,7 @@
 //!
 //! Guarantees: plain settings in any order, and one [`Builder::build`]; seeds get the revisions 1, 2, … in their order.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -12,8 +13,12 @@ use crate::clock::Clock;
 use crate::fault::{self, Plan, PlanError};
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
+#[cfg(feature = "persistence")]
+use crate::restart::Kept;
 use crate::server::Server;
 use crate::shared::{Settings, Shared};
+#[cfg(feature = "persistence")]
+use crate::storage::{Disk, OpenError, Opener, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
 /// Events that may wait for one watcher: the most a Kubernetes API server lets wait (`watch_cache_history.go`).
@@ -166,7 +171,66 @@ impl Builder {
     /// # Panics
     ///
     /// If a seed can't be stored, a resource named in [`Builder::watch_cache_for`] is not served, or a fault plan restarts the server at a revision that it never had: all are mistakes of the program, and the message names them.
-    pub fn build(self) -> Server {
+    pub fn build(mut self) -> Server {
+        let (seeds, plans) = (mem::take(&mut self.seeds), mem::take(&mut self.fault_plans));
+        let server = self.empty(0);
+        fill(&server, seeds);
+        carry_out(&server, &plans);
+        server
+    }
+
+    /// Makes a server that keeps its objects in a directory: what it has answered is there after any end, also a kill.
+    ///
+    /// - A new directory, which is made if need be, starts with the seeds; one that was used before starts with what it holds, and the seeds are left out.
+    /// - Revisions go on and objects are as they were. History does not survive: a watch from an older revision, and a list at one, is too old (410).
+    /// - A write is answered, and seen by anybody, when the disk has it; writes that arrive meanwhile go to the disk together. Direct calls such as [`Server::create`] block as long as that takes.
+    /// - A write that the disk refuses is answered with a 500 and seen by nobody; reads go on, and so do writes when the disk takes them again.
+    /// - Objects of custom kinds that this server is not told of stay in the directory, unseen.
+    ///
+    /// With [`Builder::rng_seed`], what is random follows from the seed and the revision at which the server starts.
+    ///
+    /// # Errors
+    ///
+    /// If the directory can't be written to, is in use, or holds something else than a sound store; nothing stored in it is lost then.
+    ///
+    /// # Panics
+    ///
+    /// As [`Builder::build`].
+    #[cfg(feature = "persistence")]
+    pub fn open(self, data_dir: impl AsRef<std::path::Path>) -> Result<Server, OpenError> {
+        self.open_with(data_dir.as_ref(), Box::new(open_file))
+    }
+
+    #[cfg(feature = "persistence")]
+    pub(crate) fn open_with(
+        mut self,
+        data_dir: &std::path::Path,
+        opener: Opener,
+    ) -> Result<Server, OpenError> {
+        let (seeds, plans) = (mem::take(&mut self.seeds), mem::take(&mut self.fault_plans));
+        let registry = Registry::new(&self.kinds);
+        let mut disk = Disk::open(data_dir, registry.collection_names(), opener)?;
+        let server = if disk.is_new() {
+            let server = self.empty(0);
+            fill(&server, seeds);
+            let (writes, revision) = server.shared().everything();
+            disk.found(&writes, revision)?;
+            server
+        } else {
+            let mut kept = Kept::new(&registry);
+            let revision = disk.load(|stored| kept.take(stored))?;
+            let entries = kept.into_entries();
+            let server = self.empty(revision);
+            server.shared().recover(entries, revision);
+            server
+        };
+        server.shared().keep_on(disk);
+        carry_out(&server, &plans);
+        Ok(server)
+    }
+
+    /// A server without objects, whose random numbers follow from the seed and this revision.
+    fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
         for (resource, policy) in self.watch_caches {
@@ -176,16 +240,21 @@ impl Builder {
             policies[collection.0] = policy;
         }
         let caches = policies.into_iter().map(Cache::new).collect();
+        // A restarted server must not hand out the uids of its first start again.
         let seed = self.rng.unwrap_or_else(|| fastrand::u64(..));
+        let seed = seed.wrapping_add(revision);
         let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, seed)));
         server.shared().gate.install(self.access);
-        fill(&server, self.seeds);
-        for plan in self.fault_plans {
-            if let Err(error) = server.faults().carry_out(&plan) {
-                panic!("the server can't start with its faults: {error}");
-            }
-        }
         server
+    }
+}
+
+/// Puts fault plans into force.
+fn carry_out(server: &Server, plans: &[Plan]) {
+    for plan in plans {
+        if let Err(error) = server.faults().carry_out(plan) {
+            panic!("the server can't start with its faults: {error}");
+        }
     }
 }
 

@@ -264,11 +264,12 @@ impl Faults {
     ///
     /// If the revision is in the future (504), or older than the events that the store still knows (410); then nothing has happened.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
-        let mut state = self.shared.lock();
-        self.shared.restore(&mut state, revision)?;
-        self.end_in(&mut state, &Match::watches(), Ending::Cut);
-        forget(&mut state);
-        Ok(())
+        self.shared.go_back(revision, |state| {
+            self.shared.restore(state, revision)?;
+            self.end_in(state, &Match::watches(), Ending::Cut);
+            forget(state);
+            Ok(())
+        })
     }
 
     /// Answers the next matching request, or the next `n` with [`Answer::times`], with this HTTP status and the `Status` body that Kubernetes sends with it.

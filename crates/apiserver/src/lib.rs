@@ -24,6 +24,7 @@
 //! - The same seed and the same calls give the same bytes; all waiting is done by tokio's clock, so paused time works in process.
 //! - In process it needs no task and no socket: it runs when it is polled.
 //! - A million objects of 1 KB take 1.5 GB of memory (`examples/stored_objects.rs`).
+//! - With feature `persistence`, a server that was opened on a data directory (`Builder::open`) has everything it acknowledged after any restart.
 //!
 //! # What it leaves out
 //!
@@ -40,6 +41,9 @@ mod status;
 
 // What is kept: objects and their history, the caches before it, and what all requests share.
 mod clock;
+mod group_commit;
+#[cfg(feature = "persistence")]
+mod restart;
 mod shared;
 mod storage;
 mod watch_cache;
@@ -75,6 +79,8 @@ pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};
 pub use route::{ListOptions, Verb};
 pub use server::Server;
 pub use status::{ApiError, Status, StatusCause, StatusDetails};
+#[cfg(feature = "persistence")]
+pub use storage::OpenError;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificate, Tls, TlsError};
 pub use watch_cache::WatchCache;

@@ -14,7 +14,7 @@ use crate::selector::FieldTable;
 use crate::selector::field::table_of;
 
 /// The place of a (group, plural) in storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
 /// One kind in one version, with what requests need to know of it.
@@ -133,12 +133,27 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// The first resource, in any version, whose objects are stored in a collection.
+    /// The collection of a group and plural.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
+        self.resource_named(group_resource)
+            .map(|resource| resource.collection)
+    }
+
+    /// The first resource, in any version, of a group and plural such as `deployments.apps`.
+    pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
             .find(|resource| resource.kind.group_resource() == group_resource)
-            .map(|resource| resource.collection)
+    }
+
+    /// Group and plural of every collection, by its id.
+    #[cfg(feature = "persistence")]
+    pub(crate) fn collection_names(&self) -> Vec<String> {
+        let mut names = vec![String::new(); self.collections];
+        for resource in &self.resources {
+            names[resource.collection.0] = resource.kind.group_resource();
+        }
+        names
     }
 }
 

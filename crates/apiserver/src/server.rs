@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - cheap to clone; all clones are one server, which lives as long as one of them, a listener or an open watch;
-//! - direct calls are synchronous and go through the same logic as requests: validation, revision, events. They are not requests: no fault hits them, and the request log does not show them. Their author may also write `status` and the metadata that Kubernetes keeps from clients.
+//! - direct calls are synchronous and go through the same logic as requests: validation, revision, events. They are not requests: no fault hits them, and the request log does not show them. With a data directory they block until the disk has what they wrote. Their author may also write `status` and the metadata that Kubernetes keeps from clients.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Server {
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource, object)?;
-        let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
+        let entry = self.write(|shared| create(shared, &resource, None, object, How::DIRECT))?;
         Ok(show(&resource, &entry))
     }
 
@@ -96,7 +96,7 @@ impl Server {
             name: object.text("name"),
             part: Part::Whole,
         };
-        let entry = update(&self.shared, subject, &object, How::DIRECT)?;
+        let entry = self.write(|shared| update(shared, subject, &object, How::DIRECT))?;
         Ok(show(&resource, &entry))
     }
 
@@ -118,7 +118,8 @@ impl Server {
             .resource(api_version, plural)
             .ok_or_else(ApiError::no_such_path)?;
         let subject = subject(&resource, name);
-        let entry = patch(&self.shared, subject, &PatchBody::Merge(merge), How::DIRECT)?;
+        let merge = PatchBody::Merge(merge);
+        let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT))?;
         Ok(show(&resource, &entry))
     }
 
@@ -134,12 +135,8 @@ impl Server {
             .resource(api_version, plural)
             .ok_or_else(ApiError::no_such_path)?;
         let options = DeleteOptions::default();
-        let deleted = delete(
-            &self.shared,
-            subject(&resource, name),
-            &options,
-            How::DIRECT,
-        )?;
+        let subject = subject(&resource, name);
+        let deleted = self.write(|shared| delete(shared, subject, &options, How::DIRECT))?;
         let (Deleted::Removed(entry) | Deleted::Marked(entry)) = deleted;
         Ok(show(&resource, &entry))
     }
@@ -214,6 +211,14 @@ impl Server {
     /// A copy of the request log as it is now.
     pub fn requests(&self) -> RequestLog {
         Recorder::copy(&self.shared.requests)
+    }
+
+    /// Makes a write and waits for the disk, if there is one.
+    fn write<T>(&self, verb: impl FnOnce(&Shared) -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let before = self.shared.before_write();
+        let answer = verb(&self.shared);
+        self.shared.settle(before)?;
+        answer
     }
 
     fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {

@@ -4,7 +4,7 @@
 //! - one lock around store and caches, so an event reaches every watcher's channel in the same step that stores it;
 //! - the lock is never held across an `.await`, nor while a list is written.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use crate::fault::Switchboard;
 use crate::request_log::Recorder;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::status::ApiError;
-use crate::storage::{Compacted, Entry, Event, Storage};
+use crate::storage::{Compacted, Disk, Entry, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
 /// How long a request waits for a revision that is not there yet (`blockTimeout` in `watch_cache.go`).
@@ -40,13 +40,18 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
+    /// Where writes are kept, if they are; locked before the state, by whoever writes to it.
+    pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
 }
 
 /// What the lock guards.
 pub(crate) struct State {
+    /// What is stored: what readers see.
     pub(crate) storage: Storage,
+    /// What writers have to look at before it.
+    pub(crate) pending: Pending,
     /// One per collection, in the order of their ids.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
@@ -69,8 +74,10 @@ impl Shared {
             gate: Gate::new(),
             faults: Switchboard::new(seed),
             requests: Arc::default(),
+            disk: OnceLock::new(),
             state: Mutex::new(State {
                 storage,
+                pending: Pending::default(),
                 caches,
                 rng: fastrand::Rng::with_seed(seed),
                 last_watcher: 0,
@@ -83,24 +90,43 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Stores an object at the next revision, or removes it, and tells the watchers.
+    /// Stores an object at the next revision, or removes it, and tells the watchers; with a data directory both when it is on the disk.
     pub(crate) fn commit(
         &self,
         state: &mut State,
         resource: &Resource,
         key: &Arc<str>,
         new: Option<Arc<Entry>>,
-    ) -> Arc<Event> {
+    ) {
+        let collection = resource.collection;
+        if self.disk.get().is_none() {
+            return self.publish(state, collection, key, new);
+        }
+        let write = Write {
+            revision: state.next_revision(),
+            collection,
+            key: Arc::clone(key),
+            new,
+        };
+        state.pending.stage(write);
+    }
+
+    /// Makes a write visible to readers and watchers.
+    pub(crate) fn publish(
+        &self,
+        state: &mut State,
+        collection: CollectionId,
+        key: &Arc<str>,
+        new: Option<Arc<Entry>>,
+    ) {
         let State {
             storage, caches, ..
         } = state;
-        let collection = resource.collection;
         let event = storage.commit(collection, key, new);
         let cache = &mut caches[collection.0];
         cache.dispatch(&event);
         cache.advance(storage.log(collection), storage.horizon(collection));
         self.revision.send_replace(event.revision);
-        event
     }
 
     /// Puts the store back to an older revision, of which the caches know nothing but the present.
@@ -152,7 +178,15 @@ impl State {
 
     /// The revision of the next commit.
     pub(crate) fn next_revision(&self) -> u64 {
-        self.storage.revision() + 1
+        self.storage.revision().max(self.pending.revision()) + 1
+    }
+
+    /// An object as the next write finds it: what was accepted last, durable or not.
+    pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
+        match self.pending.get(collection, key) {
+            Some(accepted) => accepted.entry.as_ref(),
+            None => self.storage.get(collection, key),
+        }
     }
 
     pub(crate) fn watches(&self) -> usize {

@@ -137,6 +137,17 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
+    /// A write that the disk did not take.
+    pub(crate) fn not_stored(cause: &str) -> ApiError {
+        let cause = format!("the write could not be stored: {cause}");
+        ApiError::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {cause}"),
+        )
+        .caused_by("", &cause, "")
+    }
+
     /// Adds what the failure is about: one object of a resource, or the resource itself if `name` is empty.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();

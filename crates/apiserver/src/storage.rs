@@ -8,8 +8,13 @@
 //!
 //! Nothing here waits or knows HTTP; whoever owns the store holds the lock around it.
 
+#[cfg(feature = "persistence")]
+mod disk;
 mod entry;
 mod event;
+#[cfg(not(feature = "persistence"))]
+mod no_disk;
+mod pending;
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -21,8 +26,15 @@ use tokio::time::Instant;
 
 use crate::resource::CollectionId;
 
+#[cfg(feature = "persistence")]
+pub use disk::OpenError;
+#[cfg(feature = "persistence")]
+pub(crate) use disk::{Disk, Opener, Stored, open_file};
 pub(crate) use entry::Entry;
 pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
+#[cfg(not(feature = "persistence"))]
+pub(crate) use no_disk::Disk;
+pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
 /// Events kept per collection at most: the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in `watch_cache_history.go`), so that no watch cache reaches further back than storage.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
@@ -165,6 +177,23 @@ impl Storage {
         self.revision = revision;
         self.compact();
         Ok(())
+    }
+
+    /// The objects that were written above a revision, as far as the logs reach.
+    pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
+        let collections = (0..self.collections.len()).map(CollectionId);
+        let keys = |collection| {
+            let events = self.events_after(collection, revision).into_iter();
+            events.map(move |event| (collection, event.key().into()))
+        };
+        collections.flat_map(keys).collect()
+    }
+
+    /// Takes back an object that was stored before this server started: no event, no revision.
+    #[cfg(feature = "persistence")]
+    pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
+        let objects = &mut self.collections[collection.0].objects;
+        objects.insert(Arc::clone(&entry.key), Arc::new(entry));
     }
 
     /// Forgets all events.

@@ -143,9 +143,16 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write happens within one poll: dropped before, nothing has changed, and there is no after.
+    /// A write is accepted within one poll: dropped before, nothing has changed; dropped while it waits for the disk, it is stored all the same.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
+            Destination::Resource(target) if self.verb.is_write() => {
+                let before = self.shared.before_write();
+                let answer = self.answer_resource(target).await;
+                // A refusal too may follow from a write that is not durable yet.
+                self.shared.settled(before).await?;
+                answer
+            }
             Destination::Resource(target) => self.answer_resource(target).await,
             _ => self.answer_discovery(),
         }

@@ -74,6 +74,36 @@ impl Entry {
         }
     }
 
+    /// Where the metadata is in the members, and the members: what [`Entry::restored`] takes back.
+    #[cfg(feature = "persistence")]
+    pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
+        (self.metadata.clone(), &self.members)
+    }
+
+    /// The entry of which these are the parts; the error says what contradicts it.
+    #[cfg(feature = "persistence")]
+    pub(crate) fn restored(
+        resource: &Resource,
+        key: &str,
+        members: &[u8],
+        metadata: Range<usize>,
+    ) -> Result<Entry, String> {
+        let at = members.get(metadata.clone()).ok_or("it has no metadata")?;
+        let meta: Value = serde_json::from_slice(at).map_err(|error| error.to_string())?;
+        let revision = meta["resourceVersion"].as_str();
+        let revision = revision.and_then(|revision| revision.parse().ok());
+        let whole = [b"{", members, b"}"].concat();
+        let object = serde_json::from_slice(&whole).map_err(|error| error.to_string())?;
+        Ok(Entry {
+            key: key.into(),
+            revision: revision.ok_or("it has no revision")?,
+            labels: Labels::of(&meta),
+            fields: values_of(resource.fields, &object),
+            members: members.into(),
+            metadata,
+        })
+    }
+
     /// The same object, saying another revision.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())

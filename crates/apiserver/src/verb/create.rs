@@ -183,7 +183,7 @@ fn check_namespace(
     let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
         return Ok(());
     };
-    let Some(entry) = state.storage.get(namespaces.collection, namespace) else {
+    let Some(entry) = state.newest(namespaces.collection, namespace) else {
         if shared.settings.enforce_namespaces {
             return Err(ApiError::not_found(&namespaces.kind, namespace));
         }
@@ -209,7 +209,7 @@ fn settle_name(
     namespace: Option<&str>,
     object: &mut Object,
 ) -> Result<String, ApiError> {
-    let taken = |state: &State, key: &str| state.storage.get(resource.collection, key).is_some();
+    let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
     let name = object.text("name").to_owned();
     if !name.is_empty() {
         check_name(resource, &name)?;

@@ -216,7 +216,7 @@ pub(crate) fn delete(
         ));
     }
     loop {
-        let (entry, object) = subject.read(shared)?;
+        let (entry, object) = subject.newest(shared)?;
         options.check(subject, &object, &entry)?;
         let finalizers = options.finalizers(&object);
         let grace = options.grace(subject, &object);
@@ -227,7 +227,7 @@ pub(crate) fn delete(
         };
         let unchanged = next.as_ref() == Some(&object);
         let mut state = shared.lock();
-        let still = state.storage.get(resource.collection, &entry.key);
+        let still = state.newest(resource.collection, &entry.key);
         if still.is_none_or(|current| current.revision != entry.revision) {
             continue;
         }

@@ -67,7 +67,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// The stored object and its entry.
+    /// The stored object and its entry, as readers see it.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state
@@ -75,6 +75,18 @@ impl Subject<'_> {
             .get(self.resource.collection, &self.key())
             .cloned();
         drop(state);
+        self.parsed(entry)
+    }
+
+    /// The object to be changed and its entry, as the next write finds it.
+    pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
+        let state = shared.lock();
+        let entry = state.newest(self.resource.collection, &self.key()).cloned();
+        drop(state);
+        self.parsed(entry)
+    }
+
+    fn parsed(&self, entry: Option<Arc<Entry>>) -> Result<(Arc<Entry>, Object), ApiError> {
         let entry = entry.ok_or_else(|| self.not_found())?;
         let object = Object::stored(entry.object(self.resource));
         Ok((entry, object))
@@ -102,7 +114,7 @@ pub(crate) fn change(
 ) -> Result<Arc<Entry>, ApiError> {
     let resource = subject.resource;
     loop {
-        let (entry, old) = subject.read(shared)?;
+        let (entry, old) = subject.newest(shared)?;
         let sent = compute(&old)?;
         check_identity(subject, &old, &sent)?;
         check_revision(subject, &entry, &sent)?;
@@ -118,7 +130,7 @@ pub(crate) fn change(
             return Ok(if how.dry_run { Arc::new(shown) } else { entry });
         }
         let mut state = shared.lock();
-        let still = state.storage.get(resource.collection, &entry.key);
+        let still = state.newest(resource.collection, &entry.key);
         if still.is_none_or(|current| current.revision != entry.revision) {
             continue;
         }

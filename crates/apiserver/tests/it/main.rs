@@ -19,6 +19,8 @@ mod fault_wire;
 mod kube_runtime;
 mod list;
 mod paging;
+#[cfg(feature = "persistence")]
+mod persistence;
 mod representation;
 mod request_log;
 mod shared_bytes;

@@ -1,0 +1,331 @@
+//! Writes before, on and after their way to a disk that can be held up, counted, and made to fail.
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+use serde_json::{Value, json};
+use tower_service::Service;
+
+use crate::server::Server;
+use crate::storage::Opener;
+
+/// What a disk does, call by call.
+#[derive(Debug, Default)]
+struct Medium {
+    calls: AtomicU64,
+    /// The call that fails, and all behind it; `u64::MAX` for none.
+    fails_from: AtomicU64,
+    syncs: AtomicU64,
+    /// Whether opening the file again ends the failures.
+    heals_when_opened: AtomicBool,
+    /// Held by a test, it holds up every call.
+    gate: Mutex<()>,
+}
+
+impl Medium {
+    fn sound() -> Arc<Medium> {
+        let medium = Medium::default();
+        medium.fails_from.store(u64::MAX, Ordering::Relaxed);
+        Arc::new(medium)
+    }
+
+    /// Fails from the nth call on, counted from now.
+    fn fail_after(&self, calls: u64) {
+        let now = self.calls.load(Ordering::Relaxed);
+        self.fails_from.store(now + calls, Ordering::Relaxed);
+    }
+
+    fn heal(&self) {
+        self.fails_from.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    fn call(&self) -> io::Result<()> {
+        let nth = self.calls.fetch_add(1, Ordering::Relaxed);
+        drop(self.gate.lock());
+        if nth >= self.fails_from.load(Ordering::Relaxed) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        Ok(())
+    }
+
+    fn opener(self: &Arc<Medium>) -> Opener {
+        let medium = Arc::clone(self);
+        Box::new(move |file: &Path, create: bool| {
+            if medium.heals_when_opened.load(Ordering::Relaxed) {
+                medium.heal();
+            }
+            let mut options = std::fs::OpenOptions::new();
+            let file = options.read(true).write(true).create(create).open(file)?;
+            let backend = Faulty {
+                file: FileBackend::new(file)?,
+                medium: Arc::clone(&medium),
+            };
+            Ok(redb::Database::builder().create_with_backend(backend)?)
+        })
+    }
+}
+
+/// A file on such a disk.
+#[derive(Debug)]
+struct Faulty {
+    file: FileBackend,
+    medium: Arc<Medium>,
+}
+
+impl StorageBackend for Faulty {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.medium.call()?;
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.medium.call()?;
+        self.medium.syncs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.medium.call()?;
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.file.close()
+    }
+}
+
+/// A directory of this test alone, empty at its start and gone at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let process = std::process::id();
+        let path = std::env::temp_dir().join(format!("kube-informer-{process}-{name}"));
+        drop(std::fs::remove_dir_all(&path));
+        Scratch(path)
+    }
+
+    fn open(&self, medium: &Arc<Medium>) -> Server {
+        let builder = Server::builder().rng_seed(1);
+        builder.open_with(&self.0, medium.opener()).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn config_map(name: &str, value: u64) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": {"value": value.to_string()},
+    })
+}
+
+async fn ask(server: Server, method: Method, name: &str, body: Value) -> (u16, Value) {
+    let path = "/api/v1/namespaces/default/configmaps";
+    let uri = match name {
+        "" => path.to_owned(),
+        name => format!("{path}/{name}"),
+    };
+    let body = Full::<Bytes>::from(body.to_string());
+    let request = Request::builder().method(method).uri(uri).body(body);
+    let mut server = server;
+    let response = server.call(request.unwrap()).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap())
+}
+
+fn create(server: &Server, name: &str) -> impl Future<Output = (u16, Value)> {
+    ask(server.clone(), Method::POST, "", config_map(name, 0))
+}
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The names and values of what is stored.
+fn stored(server: &Server) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let objects = server.list("v1", "configmaps");
+    let shown = |object: &Value| {
+        (
+            text(&object["metadata"]["name"]),
+            text(&object["data"]["value"]),
+        )
+    };
+    objects.iter().map(shown).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_sees_a_write_before_the_disk_has_it() {
+    let scratch = Scratch::new("unseen");
+    let server = scratch.open(&Medium::sound());
+    let before = server.revision();
+    let held = server.shared().disk.get().unwrap().lock();
+    let mut first = pin!(create(&server, "a"));
+    assert!(poll(first.as_mut()).is_pending(), "not answered");
+    assert_eq!(server.get("v1", "configmaps", "default/a"), None);
+    assert_eq!(server.revision(), before);
+    let mut second = pin!(create(&server, "a"));
+    assert!(
+        poll(second.as_mut()).is_pending(),
+        "not even refused for a write that may fail"
+    );
+    drop(held);
+    assert_eq!(first.await.0, 201);
+    assert_eq!(second.await.0, 409);
+    assert_eq!(server.revision(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_wait_for_the_disk_go_to_it_together() {
+    let scratch = Scratch::new("together");
+    let medium = Medium::sound();
+    let server = scratch.open(&medium);
+    let alone = {
+        let syncs = medium.syncs.load(Ordering::Relaxed);
+        assert_eq!(create(&server, "alone").await.0, 201);
+        medium.syncs.load(Ordering::Relaxed) - syncs
+    };
+    let held = server.shared().disk.get().unwrap().lock();
+    let names: Vec<String> = (0..100).map(|nth| format!("n{nth:02}")).collect();
+    let mut writes: Vec<_> = names
+        .iter()
+        .map(|name| Box::pin(create(&server, name)))
+        .collect();
+    for write in &mut writes {
+        assert!(poll(write.as_mut()).is_pending());
+    }
+    let syncs = medium.syncs.load(Ordering::Relaxed);
+    drop(held);
+    for write in writes {
+        assert_eq!(write.await.0, 201);
+    }
+    let together = medium.syncs.load(Ordering::Relaxed) - syncs;
+    assert_eq!(together, alone, "a hundred writes cost what one costs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_caller_has_gone_is_stored() {
+    let scratch = Scratch::new("gone");
+    let server = scratch.open(&Medium::sound());
+    {
+        let mut write = Box::pin(create(&server, "a"));
+        let _ = poll(write.as_mut());
+    }
+    // The next write waits for the disk behind it.
+    assert_eq!(create(&server, "b").await.0, 201);
+    assert_eq!(stored(&server).len(), 2);
+}
+
+#[test]
+fn a_direct_call_needs_no_runtime() {
+    let scratch = Scratch::new("direct");
+    let server = scratch.open(&Medium::sound());
+    server.create(config_map("a", 1)).unwrap();
+    server.delete("v1", "configmaps", "default/a").unwrap();
+    server.create(config_map("a", 2)).unwrap();
+    drop(server);
+    let server = scratch.open(&Medium::sound());
+    assert_eq!(stored(&server), [("a".to_owned(), "2".to_owned())]);
+}
+
+/// The disk is full from the nth call on, for every n that a write gets to: each time the write is refused, nothing of it is seen, and what follows is as if it had never been.
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_refuses_writes_and_loses_none() {
+    let scratch = Scratch::new("full");
+    let medium = Medium::sound();
+    let server = scratch.open(&medium);
+    server.create(config_map("kept", 0)).unwrap();
+    server.create(config_map("doomed", 0)).unwrap();
+    let mut value = 0;
+    for calls in 0.. {
+        let revision = server.revision();
+        medium.fail_after(calls);
+        let change = config_map("kept", value + 1);
+        let (code, answer) = ask(server.clone(), Method::PUT, "kept", change).await;
+        if code == 200 {
+            assert!(calls > 2, "a write is several calls of the disk");
+            value += 1;
+            break;
+        }
+        assert_eq!((code, &answer["reason"]), (500, &json!("InternalError")));
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.starts_with("Internal error occurred: the write could not be stored: "));
+        let deleted = ask(server.clone(), Method::DELETE, "doomed", json!({})).await;
+        assert_eq!(deleted.0, 500, "still full");
+        assert_eq!(server.revision(), revision);
+        assert_eq!(server.list("v1", "configmaps").len(), 2);
+        medium.heal();
+        // A write of something else, so that the refused one has to be set right by it.
+        server
+            .patch(
+                "v1",
+                "namespaces",
+                "default",
+                json!({"metadata": {"labels": {"n": calls.to_string()}}}),
+            )
+            .unwrap();
+        let copied = Scratch::new("full-copy");
+        std::fs::create_dir(&copied.0).unwrap();
+        std::fs::copy(
+            scratch.0.join("objects.redb"),
+            copied.0.join("objects.redb"),
+        )
+        .unwrap();
+        let restarted = copied.open(&Medium::sound());
+        assert_eq!(stored(&restarted), stored(&server));
+        assert_eq!(restarted.revision(), server.revision());
+    }
+    medium.heal();
+    assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_accepted_behind_a_failing_batch_fails_with_it() {
+    let scratch = Scratch::new("behind");
+    let medium = Medium::sound();
+    let server = scratch.open(&medium);
+    medium.fail_after(0);
+    medium.heals_when_opened.store(true, Ordering::Relaxed);
+    let calls = medium.calls.load(Ordering::Relaxed);
+    let gate = medium.gate.lock();
+    let mut first = pin!(create(&server, "a"));
+    assert!(poll(first.as_mut()).is_pending());
+    while medium.calls.load(Ordering::Relaxed) == calls {
+        std::thread::yield_now();
+    }
+    // The first write is on its way to the disk; the second builds on it.
+    let change = ask(server.clone(), Method::PUT, "a", config_map("a", 1));
+    let mut change = pin!(change);
+    assert!(poll(change.as_mut()).is_pending());
+    drop(gate);
+    assert_eq!(first.await.0, 500);
+    assert_eq!(change.await.0, 500);
+    assert_eq!(create(&server, "a").await.0, 201, "there never was one");
+}

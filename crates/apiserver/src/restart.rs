@@ -1,0 +1,90 @@
+//! From a data directory to a server, and from a new server to a data directory.
+//!
+//! Guarantees:
+//! - a restarted server holds the objects byte for byte, at their revisions, and goes on counting where it stopped;
+//! - it remembers no event: every window starts at the revision of the restart.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::resource::{CollectionId, Registry, Resource};
+use crate::shared::Shared;
+use crate::storage::{Disk, Entry, Stored, Write};
+
+/// Stored objects on their way into a server.
+pub(crate) struct Kept<'a> {
+    registry: &'a Registry,
+    /// The collection that was told last: they come one after the other.
+    current: Option<(String, Option<Arc<Resource>>)>,
+    entries: Vec<(CollectionId, Entry)>,
+}
+
+impl<'a> Kept<'a> {
+    pub(crate) fn new(registry: &'a Registry) -> Kept<'a> {
+        Kept {
+            registry,
+            current: None,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Takes one object; one of a kind that is not served is passed over, and says why it can't be taken otherwise.
+    pub(crate) fn take(&mut self, stored: Stored<'_>) -> Result<(), String> {
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|(name, _)| name != stored.collection)
+        {
+            let resource = self.registry.resource_named(stored.collection).cloned();
+            self.current = Some((stored.collection.to_owned(), resource));
+        }
+        if let Some((_, Some(resource))) = &self.current {
+            let entry = Entry::restored(resource, stored.key, stored.members, stored.metadata)?;
+            self.entries.push((resource.collection, entry));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_entries(self) -> Vec<(CollectionId, Entry)> {
+        self.entries
+    }
+}
+
+impl Shared {
+    /// Every stored object as a write, and the revision.
+    pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
+        let state = self.lock();
+        let collections = (0..self.registry.collections()).map(CollectionId);
+        let writes = collections.flat_map(|collection| {
+            let snapshot = state.storage.snapshot(collection);
+            let write = |entry: &Arc<Entry>| Write {
+                revision: entry.revision,
+                collection,
+                key: Arc::clone(&entry.key),
+                new: Some(Arc::clone(entry)),
+            };
+            snapshot.range("", "").map(write).collect::<Vec<_>>()
+        });
+        (writes.collect(), state.storage.revision())
+    }
+
+    /// Takes the objects of an earlier start; before the first request only.
+    pub(crate) fn recover(&self, entries: Vec<(CollectionId, Entry)>, revision: u64) {
+        let mut state = self.lock();
+        for (collection, entry) in entries {
+            state.storage.recover(collection, entry);
+        }
+        state.storage.start_at(revision);
+        state.storage.compact();
+        for cache in &mut state.caches {
+            cache.forget(revision);
+        }
+    }
+
+    /// From now on writes are durable before they are seen; before the first request only.
+    pub(crate) fn keep_on(&self, disk: Disk) {
+        let fresh = self.disk.set(Mutex::new(disk)).is_ok();
+        debug_assert!(fresh, "a server is opened on one directory");
+    }
+}

@@ -1,0 +1,370 @@
+//! A data directory: the objects and the revision, in one file of an embedded database.
+//!
+//! Guarantees:
+//! - one transaction per batch, synced before [`Disk::write`] returns: after a crash at any moment the file holds every batch that was written, and none in part;
+//! - one process at a time, by a lock on a file of its own;
+//! - what can't be read is refused with its reason; a file comes into being under another name and is renamed when it is whole;
+//! - objects of kinds that this server does not serve stay where they are.
+//!
+//! Only the present is kept, not its history: freed pages are used again, and [`Disk::open`] gives back what has become mostly empty.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::{Entry, Write};
+
+/// By group and plural (`deployments.apps`) and key: where the value of `metadata` starts and ends, and the members, as [`Entry`] has them.
+const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
+    TableDefinition::new("objects");
+
+/// Numbers about the whole: [`FORMAT_KEY`] and [`REVISION_KEY`].
+const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
+const FORMAT_KEY: &str = "format";
+const REVISION_KEY: &str = "revision";
+
+/// Raised when the tables above change.
+const FORMAT: u64 = 1;
+
+/// The database's own cache: objects are in memory already, so it is for the inner pages of the tree.
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A file is compacted when it is larger than this, and than four times what it holds: rewriting it then costs less than reading it.
+const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
+
+const LOCK: &str = "lock";
+const FILE: &str = "objects.redb";
+const UNFINISHED: &str = "objects.redb.new";
+
+/// Why a data directory could not be opened; nothing that is stored in it is lost by the attempt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another server, of this or another process, has it open.
+    #[error("the data directory {} is in use by another server", directory.display())]
+    InUse {
+        /// The data directory.
+        directory: PathBuf,
+    },
+    /// The file under the store's name is something else, or of a version that this one can't read.
+    #[error("{} is not a store that this server can read: {detail}", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+        /// What was found instead.
+        detail: String,
+    },
+    /// The store was written by this server and has been changed or cut since.
+    #[error("{} is damaged: {detail}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The file system refuses: not a directory, read-only, full.
+    #[error("the data directory {} can't be read and written", directory.display())]
+    Io {
+        /// The data directory.
+        directory: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Opens the database in a file, which is made only if the flag says so.
+pub(crate) type Opener = Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
+
+/// One stored object, as the file has it.
+pub(crate) struct Stored<'a> {
+    /// Group and plural.
+    pub(crate) collection: &'a str,
+    pub(crate) key: &'a str,
+    pub(crate) members: &'a [u8],
+    pub(crate) metadata: std::ops::Range<usize>,
+}
+
+/// An open data directory.
+pub(crate) struct Disk {
+    directory: PathBuf,
+    /// `None` before [`Disk::found`], and after a failure until the file could be opened again.
+    database: Option<Database>,
+    opener: Opener,
+    /// Group and plural of every collection, by its id.
+    collections: Vec<String>,
+    /// Keeps other servers out.
+    _lock: File,
+}
+
+impl Disk {
+    /// Takes a directory, which is made if there is none.
+    pub(crate) fn open(
+        directory: &Path,
+        collections: Vec<String>,
+        opener: Opener,
+    ) -> Result<Disk, OpenError> {
+        let lock = take(directory)?;
+        let mut disk = Disk {
+            directory: directory.to_owned(),
+            database: None,
+            opener,
+            collections,
+            _lock: lock,
+        };
+        let file = disk.file();
+        if file.try_exists().map_err(|error| disk.io(error))? {
+            let database = guarded(|| {
+                let mut database = (disk.opener)(&file, false)?;
+                // A torn file is repaired as it is opened; bytes that have changed are found only by looking at all of them.
+                match database.check_integrity() {
+                    Ok(_) => Ok(database),
+                    Err(error) => Err(error.into()),
+                }
+            });
+            disk.database = Some(database.map_err(|error| disk.refuse(error))?);
+        }
+        Ok(disk)
+    }
+
+    /// Whether nothing has ever been stored here.
+    pub(crate) fn is_new(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// Stores what a new directory starts with.
+    pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
+        let unfinished = self.directory.join(UNFINISHED);
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io(error)),
+            _ => {}
+        }
+        let founded = guarded(|| {
+            let database = (self.opener)(&unfinished, true)?;
+            Ok(self.store(&database, writes, revision)?)
+        });
+        founded.map_err(|error| self.refuse(error))?;
+        fs::rename(&unfinished, self.file()).map_err(|error| self.io(error))?;
+        sync_directory(&self.directory).map_err(|error| self.io(error))?;
+        let file = self.file();
+        let database = guarded(|| Ok((self.opener)(&file, false)?));
+        self.database = Some(database.map_err(|error| self.refuse(error))?);
+        Ok(())
+    }
+
+    /// Tells every stored object, collection by collection, and returns the last revision.
+    pub(crate) fn load(
+        &mut self,
+        mut each: impl FnMut(Stored<'_>) -> Result<(), String>,
+    ) -> Result<u64, OpenError> {
+        let Some(database) = self.database.as_mut() else {
+            return Ok(0);
+        };
+        let loaded = guarded(|| {
+            let (revision, held_bytes) = read(database, &mut each)?;
+            let file_bytes = fs::metadata(self.directory.join(FILE))?.len();
+            if file_bytes > COMPACT_BYTES_MIN && file_bytes / 4 > held_bytes {
+                database.compact()?;
+            }
+            Ok(revision)
+        });
+        loaded.map_err(|error| self.refuse(error))
+    }
+
+    /// Stores a batch durably, whole or not at all; the error says why not.
+    ///
+    /// After an error the batch may be in the file all the same: the caller says in its next one what is to be there.
+    pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
+        let database = self.database.take();
+        let file = self.file();
+        let written = guarded(|| {
+            let database = match database {
+                Some(database) => database,
+                None => (self.opener)(&file, false)?,
+            };
+            self.store(&database, writes, revision)?;
+            Ok(database)
+        });
+        // The database refuses everything after a failure; the next call opens it anew.
+        self.database = Some(written.map_err(|failure| failure.to_string())?);
+        Ok(())
+    }
+
+    fn store(
+        &self,
+        database: &Database,
+        writes: &[Write],
+        revision: u64,
+    ) -> Result<(), redb::Error> {
+        let transaction = database.begin_write()?;
+        {
+            let mut objects = transaction.open_table(OBJECTS)?;
+            for write in writes {
+                let key = (self.collections[write.collection.0].as_str(), &*write.key);
+                match write.new.as_deref().map(Entry::stored) {
+                    Some((metadata, members)) => {
+                        let (start, end) = (short(metadata.start), short(metadata.end));
+                        objects.insert(key, (start, end, members))?;
+                    }
+                    None => drop(objects.remove(key)?),
+                }
+            }
+            let mut about = transaction.open_table(ABOUT)?;
+            about.insert(FORMAT_KEY, FORMAT)?;
+            about.insert(REVISION_KEY, revision)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    fn io(&self, source: io::Error) -> OpenError {
+        OpenError::Io {
+            directory: self.directory.clone(),
+            source,
+        }
+    }
+
+    fn refuse(&self, failure: Failure) -> OpenError {
+        let file = self.file();
+        let foreign = |detail: &str| OpenError::Foreign {
+            file: file.clone(),
+            detail: detail.to_owned(),
+        };
+        match failure {
+            Failure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse {
+                directory: self.directory.clone(),
+            },
+            // What redb says of a file that does not start as its own.
+            Failure::Database(redb::Error::Io(error))
+                if error.kind() == io::ErrorKind::InvalidData =>
+            {
+                foreign("it is no database")
+            }
+            Failure::Database(redb::Error::Io(error)) => self.io(error),
+            Failure::Database(
+                error @ (redb::Error::UpgradeRequired(_)
+                | redb::Error::TableDoesNotExist(_)
+                | redb::Error::TableTypeMismatch { .. }
+                | redb::Error::TableIsMultimap(_)),
+            ) => foreign(&error.to_string()),
+            Failure::Format(found) => foreign(&format!(
+                "its format is {found}, and this server's {FORMAT}"
+            )),
+            Failure::Database(error) => OpenError::Damaged {
+                file,
+                detail: error.to_string(),
+            },
+            Failure::Damaged(detail) => OpenError::Damaged { file, detail },
+        }
+    }
+}
+
+/// What went wrong with the database.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Database(redb::Error),
+    #[error("format {0}")]
+    Format(u64),
+    #[error("{0}")]
+    Damaged(String),
+}
+
+impl<E: Into<redb::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Database(error.into())
+    }
+}
+
+/// Calls into the database, which panics on some files that were cut or overwritten.
+fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    // What the call changed is given up with the failure, so nothing half done is seen.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result,
+        Err(_) => Err(Failure::Damaged(
+            "its parts contradict each other".to_owned(),
+        )),
+    }
+}
+
+fn read(
+    database: &Database,
+    each: &mut impl FnMut(Stored<'_>) -> Result<(), String>,
+) -> Result<(u64, u64), Failure> {
+    let transaction = database.begin_read()?;
+    let about = transaction.open_table(ABOUT)?;
+    let number = |key| Ok::<_, Failure>(about.get(key)?.map_or(0, |value| value.value()));
+    match number(FORMAT_KEY)? {
+        FORMAT => {}
+        found => return Err(Failure::Format(found)),
+    }
+    let mut held_bytes = 0;
+    for object in transaction.open_table(OBJECTS)?.iter()? {
+        let (key, value) = object?;
+        let ((collection, key), (start, end, members)) = (key.value(), value.value());
+        held_bytes += (collection.len() + key.len() + members.len()) as u64;
+        let metadata = start as usize..end as usize;
+        let stored = Stored {
+            collection,
+            key,
+            members,
+            metadata,
+        };
+        each(stored).map_err(|why| Failure::Damaged(format!("{collection} {key}: {why}")))?;
+    }
+    Ok((number(REVISION_KEY)?, held_bytes))
+}
+
+/// Makes the directory and locks it.
+fn take(directory: &Path) -> Result<File, OpenError> {
+    let io = |source| OpenError::Io {
+        directory: directory.to_owned(),
+        source,
+    };
+    fs::create_dir_all(directory).map_err(io)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let lock = options.open(directory.join(LOCK)).map_err(io)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
+            directory: directory.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+/// Opens the file with redb's own backend.
+pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    let opened = if create {
+        builder.create(file)
+    } else {
+        builder.open(file)
+    };
+    Ok(opened?)
+}
+
+/// Makes a rename durable, where directories can be synced.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+/// A request's body is at most 3 MiB, so offsets in an object fit.
+fn short(offset: usize) -> u32 {
+    u32::try_from(offset).expect("an object is smaller than 4 GiB")
+}
+
+#[cfg(test)]
+mod tests;

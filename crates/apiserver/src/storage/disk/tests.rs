@@ -1,0 +1,136 @@
+//! The file itself: how it comes into being, and how large it stays.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{COMPACT_BYTES_MIN, Disk, FILE, UNFINISHED, open_file};
+use crate::kinds::Kinds;
+use crate::resource::{CollectionId, Registry};
+use crate::storage::{Entry, Write};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let process = std::process::id();
+        let path = std::env::temp_dir().join(format!("kube-informer-disk-{process}-{name}"));
+        drop(fs::remove_dir_all(&path));
+        Scratch(path)
+    }
+
+    fn open(&self) -> Disk {
+        let names = vec!["pods".to_owned()];
+        Disk::open(&self.0, names, Box::new(open_file)).unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn write(key: &str, revision: u64, bytes: usize) -> Write {
+    let registry = Registry::new(&Kinds::builtin());
+    let resource = registry.resource_named("pods").unwrap();
+    let object = json!({"metadata": {"name": key}, "padding": "x".repeat(bytes)});
+    let members = object.as_object().unwrap();
+    Write {
+        revision,
+        collection: CollectionId(0),
+        key: key.into(),
+        new: Some(Arc::new(Entry::new(
+            resource,
+            key.into(),
+            members,
+            revision,
+        ))),
+    }
+}
+
+fn removal(key: &str, revision: u64) -> Write {
+    Write {
+        new: None,
+        ..write(key, revision, 0)
+    }
+}
+
+/// What a fresh look at the directory finds: its keys and its revision.
+fn found(scratch: &Scratch) -> (Vec<String>, u64) {
+    let mut keys = Vec::new();
+    let revision = scratch.open().load(|stored| {
+        keys.push(format!("{} {}", stored.collection, stored.key));
+        Ok(())
+    });
+    (keys, revision.unwrap())
+}
+
+#[test]
+fn a_directory_whose_first_start_was_cut_short_is_new() {
+    let scratch = Scratch::new("unfinished");
+    fs::create_dir_all(&scratch.0).unwrap();
+    fs::write(scratch.0.join(UNFINISHED), "half a file").unwrap();
+    let mut disk = scratch.open();
+    assert!(disk.is_new());
+    disk.found(&[write("ns/a", 7, 1)], 7).unwrap();
+    assert!(!disk.is_new() && !scratch.0.join(UNFINISHED).exists());
+    drop(disk);
+    assert_eq!(found(&scratch), (vec!["pods ns/a".to_owned()], 7));
+}
+
+#[test]
+fn a_batch_is_the_last_state_of_each_object() {
+    let scratch = Scratch::new("batch");
+    let mut disk = scratch.open();
+    disk.found(&[], 1).unwrap();
+    let batch = [
+        write("ns/a", 2, 1),
+        write("ns/b", 3, 1),
+        removal("ns/a", 4),
+        removal("ns/never", 5),
+    ];
+    disk.write(&batch, 5).unwrap();
+    drop(disk);
+    assert_eq!(found(&scratch), (vec!["pods ns/b".to_owned()], 5));
+}
+
+#[test]
+fn a_file_that_has_become_mostly_empty_shrinks_when_it_is_opened() {
+    let scratch = Scratch::new("empty");
+    let mut disk = scratch.open();
+    disk.found(&[], 1).unwrap();
+    let size = || fs::metadata(scratch.0.join(FILE)).unwrap().len();
+    let large = write("ns/0", 2, 2_000_000);
+    let keys: Vec<String> = (0..10).map(|nth| format!("ns/{nth:02}")).collect();
+    let written = |key: &String| Write {
+        key: key.as_str().into(),
+        ..large.clone()
+    };
+    for key in &keys {
+        disk.write(&[written(key)], 2).unwrap();
+    }
+    // The last one keeps the end of the file in use.
+    let removals: Vec<Write> = keys[..9].iter().map(|key| removal(key, 3)).collect();
+    disk.write(&removals, 3).unwrap();
+    drop(disk);
+    assert!(size() > COMPACT_BYTES_MIN, "{}", size());
+    assert_eq!(found(&scratch), (vec!["pods ns/09".to_owned()], 3));
+    assert!(size() < COMPACT_BYTES_MIN, "{}", size());
+    assert_eq!(found(&scratch).0.len(), 1, "and can be read again");
+}
+
+#[test]
+fn an_object_that_contradicts_itself_is_named() {
+    let scratch = Scratch::new("contradiction");
+    let mut disk = scratch.open();
+    disk.found(&[write("ns/a", 1, 1)], 1).unwrap();
+    let error = disk.load(|_| Err("it has no metadata".to_owned()));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.ends_with("is damaged: pods ns/a: it has no metadata"),
+        "{error}"
+    );
+}

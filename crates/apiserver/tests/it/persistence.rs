@@ -1,0 +1,387 @@
+//! Data directories: what survives a restart and a kill, and which directories are refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use expect_test::expect;
+use kube_informer_apiserver::{Kind, OpenError, Scope, Server};
+use serde_json::{Value, json};
+
+use crate::ask::{Watch, builder, get, pod, with};
+
+/// An empty place for one test, under the build's own folder.
+fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    drop(fs::remove_dir_all(&path));
+    path
+}
+
+fn open(directory: &Path) -> Server {
+    builder().open(directory).unwrap()
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
+    let directory = scratch("restart");
+    let server = open(&directory);
+    assert_eq!(
+        server.revision(),
+        1,
+        "as an empty server without a directory"
+    );
+    let made = with(&server, "POST", PODS, &pod("a")).await;
+    assert_eq!((made.code, made.revision()), (201, "2"));
+    with(&server, "POST", PODS, &pod("b")).await;
+    let (a, b) = (format!("{PODS}/a"), format!("{PODS}/b"));
+    let changed = with(&server, "PATCH", &a, &json!({"spec": {"x": 0.1}})).await;
+    assert_eq!(crate::ask::delete(&server, &b).await.code, 200);
+    let before = get(&server, &a).await;
+    assert_eq!(before.json, changed.json);
+    drop(server);
+
+    let server = open(&directory);
+    assert_eq!(server.revision(), 5);
+    assert_eq!(get(&server, &a).await.text, before.text, "byte for byte");
+    assert_eq!(get(&server, &b).await.code, 404);
+    let old = get(
+        &server,
+        &format!("{PODS}?resourceVersion=4&resourceVersionMatch=Exact"),
+    )
+    .await;
+    assert_eq!(
+        old.refusal(),
+        "410 Expired: The resourceVersion for the provided list is too old."
+    );
+    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
+    expect![[r"
+        ERROR 410 Expired: too old resource version: 4 (5)
+        end
+    "]]
+    .assert_eq(&watch.trace().await);
+
+    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=5")).await;
+    let next = with(&server, "POST", PODS, &pod("c")).await;
+    assert_eq!(next.revision(), "6");
+    assert_eq!(watch.trace().await, "ADDED c 6\n");
+    let uids = [&before, &next].map(|reply| reply.json["metadata"]["uid"].clone());
+    assert_ne!(uids[0], uids[1], "a restart does not repeat random numbers");
+}
+
+#[test]
+fn a_store_that_was_put_back_to_an_older_revision_is_so_after_a_restart() {
+    let directory = scratch("put-back");
+    let server = open(&directory);
+    server.create(pod("kept")).unwrap();
+    server.create(pod("deleted")).unwrap();
+    let revision = server.revision();
+    server.create(pod("undone")).unwrap();
+    server.delete("v1", "pods", "default/deleted").unwrap();
+    server.faults().restart_at(revision).unwrap();
+    let stored = server.list("v1", "pods");
+    assert_eq!(stored.len(), 2);
+    drop(server);
+    let server = open(&directory);
+    assert_eq!(
+        (server.list("v1", "pods"), server.revision()),
+        (stored, revision)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_work_on_what_was_restored() {
+    let directory = scratch("selectors");
+    let server = open(&directory);
+    for (name, node) in [("a", "n1"), ("b", "n2")] {
+        let mut pod = pod(name);
+        pod["metadata"]["labels"] = json!({"on": node});
+        pod["spec"]["nodeName"] = json!(node);
+        server.create(pod).unwrap();
+    }
+    drop(server);
+    let server = open(&directory);
+    let by_label = get(&server, &format!("{PODS}?labelSelector=on=n1")).await;
+    assert_eq!(by_label.names(), ["a"]);
+    let by_field = get(&server, &format!("{PODS}?fieldSelector=spec.nodeName=n2")).await;
+    assert_eq!(by_field.names(), ["b"]);
+}
+
+#[test]
+fn seeds_fill_a_new_directory_only() {
+    let directory = scratch("seeds");
+    let seeded = || builder().seed([pod("a"), pod("b")]).open(&directory);
+    let server = seeded().unwrap();
+    assert_eq!(server.revision(), 2);
+    server.delete("v1", "pods", "default/a").unwrap();
+    drop(server);
+    let server = seeded().unwrap();
+    assert_eq!((server.revision(), server.list("v1", "pods").len()), (3, 1));
+}
+
+#[test]
+fn objects_of_a_kind_that_is_not_served_wait_until_it_is() {
+    let directory = scratch("unserved");
+    let widget = || Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = builder().kind(widget()).open(&directory).unwrap();
+    let object =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    server.create(object).unwrap();
+    drop(server);
+    let without = open(&directory);
+    without.create(pod("a")).unwrap();
+    drop(without);
+    let server = builder().kind(widget()).open(&directory).unwrap();
+    assert!(
+        server
+            .get("example.com/v1", "widgets", "default/w")
+            .is_some()
+    );
+}
+
+/// The refusal's sentences, outermost first, without the place.
+fn refusal(directory: &Path) -> String {
+    let error = match builder().open(directory) {
+        Ok(server) => panic!("{server:?} was opened"),
+        Err(error) => error,
+    };
+    let mut said = error.to_string();
+    if let Some(source) = std::error::Error::source(&error) {
+        said = format!("{said}: {source}");
+    }
+    said.replace(&directory.display().to_string(), "DIR")
+}
+
+#[test]
+fn a_directory_has_one_server_at_a_time() {
+    let directory = scratch("one");
+    let server = open(&directory);
+    expect!["the data directory DIR is in use by another server"].assert_eq(&refusal(&directory));
+    server.create(pod("a")).unwrap();
+    drop(server);
+    assert_eq!(open(&directory).list("v1", "pods").len(), 1);
+}
+
+#[test]
+fn something_else_than_a_store_is_refused_and_kept() {
+    let directory = scratch("foreign");
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("objects.redb");
+    fs::write(&file, "a shopping list").unwrap();
+    expect!["DIR/objects.redb is not a store that this server can read: it is no database"]
+        .assert_eq(&refusal(&directory));
+    assert_eq!(fs::read(&file).unwrap(), b"a shopping list");
+
+    fs::remove_file(&file).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    fs::write(&directory, "a file").unwrap();
+    assert!(matches!(
+        builder().open(&directory),
+        Err(OpenError::Io { .. })
+    ));
+    fs::remove_file(&directory).unwrap();
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused() {
+    let directory = scratch("read-only");
+    drop(open(&directory));
+    let mut permissions = fs::metadata(directory.join("lock")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(directory.join("lock"), permissions).unwrap();
+    if fs::File::options()
+        .write(true)
+        .open(directory.join("lock"))
+        .is_ok()
+    {
+        // Permissions don't bind the superuser; a folder in the file's place binds everybody.
+        fs::remove_file(directory.join("lock")).unwrap();
+        fs::create_dir(directory.join("lock")).unwrap();
+    }
+    let said = refusal(&directory);
+    assert!(
+        said.starts_with("the data directory DIR can't be read and written: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_store_that_was_cut_or_overwritten_is_refused() {
+    let directory = scratch("damaged");
+    let server = open(&directory);
+    for nth in 0..200 {
+        server.create(pod(&format!("p{nth}"))).unwrap();
+    }
+    drop(server);
+    let file = directory.join("objects.redb");
+    let sound = fs::read(&file).unwrap();
+    let mut refused = 0;
+    for nth in 0..40 {
+        let mut damaged = sound.clone();
+        let at = (sound.len() - 4096) * nth / 40;
+        if nth % 2 == 0 {
+            damaged.truncate(at);
+        } else {
+            damaged[at..at + 4096].fill(0xA5);
+        }
+        fs::write(&file, &damaged).unwrap();
+        match builder().open(&directory) {
+            Ok(server) => assert_eq!(server.list("v1", "pods").len(), 200, "at {at}"),
+            Err(OpenError::Damaged { .. } | OpenError::Foreign { .. }) => refused += 1,
+            Err(error) => panic!("at {at}: {error}"),
+        }
+    }
+    assert!(refused > 20, "{refused}");
+    fs::write(&file, &sound).unwrap();
+    assert_eq!(open(&directory).list("v1", "pods").len(), 200);
+}
+
+/// Writers in the child, each with objects of its own.
+const WRITERS: usize = 4;
+/// Kills in a row.
+const KILLS: u64 = 12;
+/// The child: this binary, running this test, with a seed and a directory on its standard input.
+const CHILD: &str = "persistence::write_until_killed";
+
+/// The part of the child in the test below: writes until it is killed, and says what it tries and what was acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "writes for ever; `whatever_was_acknowledged_survives_a_kill` runs it"]
+async fn write_until_killed() {
+    let mut told = String::new();
+    std::io::stdin().read_line(&mut told).unwrap();
+    let (seed, directory) = told.trim_end().split_once(' ').unwrap();
+    let server = open(Path::new(directory));
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..WRITERS {
+        let server = server.clone();
+        let seed = seed.parse::<u64>().unwrap() * 100 + writer as u64;
+        writers.spawn(async move { write(&server, writer, seed).await });
+    }
+    writers.join_all().await;
+}
+
+async fn write(server: &Server, writer: usize, seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let say = |line: String| writeln!(std::io::stdout().lock(), "\n{line}").unwrap();
+    for value in seed * 1_000_000.. {
+        let name = format!("w{writer}-{}", rng.usize(..5));
+        let uri = format!("{PODS}/{name}");
+        if rng.usize(..4) == 0 {
+            say(format!("try {name} -"));
+            let reply = crate::ask::delete(server, &uri).await;
+            assert!([200, 404].contains(&reply.code), "{reply:?}");
+            say(format!("done {name} - {}", server.revision()));
+            continue;
+        }
+        // Longer than a page of the store, so that half of it would be noticed.
+        let padding = value.to_string().repeat(rng.usize(1..1_000));
+        let mut pod = pod(&name);
+        pod["spec"]["value"] = json!(value);
+        pod["spec"]["padding"] = json!(padding);
+        say(format!("try {name} {value}"));
+        let mut reply = with(server, "PUT", &uri, &pod).await;
+        if reply.code == 404 {
+            reply = with(server, "POST", PODS, &pod).await;
+        }
+        assert!([200, 201].contains(&reply.code), "{reply:?}");
+        say(format!("done {name} {value} {}", reply.revision()));
+    }
+}
+
+/// What an object can be after a kill, `None` being gone: its acknowledged state first, then what an unanswered write would make of it.
+type Known = Vec<Option<u64>>;
+
+#[test]
+fn whatever_was_acknowledged_survives_a_kill() {
+    let seed = 1;
+    let directory = scratch("killed");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut known: BTreeMap<String, Known> = BTreeMap::new();
+    let mut revision = 0;
+    for round in 0..KILLS {
+        let stop_after = rng.usize(..60);
+        revision = kill_in_the_middle(&directory, round, stop_after, &mut known).max(revision);
+        let server = open(&directory);
+        assert!(
+            server.revision() >= revision,
+            "round {round} of seed {seed}"
+        );
+        let stored = values(&server);
+        for (name, known) in &mut known {
+            let value = stored.get(name).copied();
+            assert!(
+                known.contains(&value),
+                "round {round} of seed {seed}: {name} is {value:?}, known: {known:?}"
+            );
+            *known = vec![value];
+        }
+        assert!(stored.keys().all(|name| known.contains_key(name)));
+        revision = server.revision();
+    }
+    assert!(revision > 100, "the child got to write: {revision}");
+}
+
+/// Runs the child until it has acknowledged so many writes, kills it, and notes what it said; returns the last revision it told.
+fn kill_in_the_middle(
+    directory: &Path,
+    round: u64,
+    stop_after: usize,
+    known: &mut BTreeMap<String, Known>,
+) -> u64 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", CHILD, "--ignored", "--nocapture"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(
+        child.stdin.take().unwrap(),
+        "{round} {}",
+        directory.display()
+    )
+    .unwrap();
+    let mut revision = 0;
+    let mut acknowledged = 0;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["try", name, value] => {
+                let known = known.entry(name.to_owned()).or_insert_with(|| vec![None]);
+                known.push(value.parse().ok());
+            }
+            ["done", name, value, at] => {
+                known.insert(name.to_owned(), vec![value.parse().ok()]);
+                revision = revision.max(at.parse().unwrap());
+                acknowledged += 1;
+                if acknowledged == stop_after {
+                    child.kill().unwrap();
+                }
+            }
+            _ => {}
+        }
+        if stop_after == 0 && !words.is_empty() {
+            // At whatever it does first: opening, perhaps.
+            drop(child.kill());
+        }
+    }
+    child.wait().unwrap();
+    revision
+}
+
+/// The values of all pods, each of which must be whole.
+fn values(server: &Server) -> BTreeMap<String, u64> {
+    let whole = |pod: Value| {
+        let value = pod["spec"]["value"].as_u64().unwrap();
+        let padding = pod["spec"]["padding"].as_str().unwrap();
+        assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
+        assert!(
+            pod["metadata"]["uid"].is_string() && pod["metadata"]["creationTimestamp"].is_string()
+        );
+        (pod["metadata"]["name"].as_str().unwrap().to_owned(), value)
+    };
+    server.list("v1", "pods").into_iter().map(whole).collect()
+}

@@ -1,4 +1,4 @@
-//! The demo's control plane: independent loops that talk only through objects on an API server.
+//! A small control plane: independent loops that talk only through objects on an API server.
 //!
 //! Guarantees:
 //! - a loop reads from its informers' caches and writes with requests; none lists, polls, or calls another. The one read that is a request is a node agent's, before it writes a pod's end;
@@ -19,6 +19,7 @@ pub(crate) mod room;
 use std::{
     collections::BTreeMap,
     future::Future,
+    marker::PhantomData,
     pin::Pin,
     sync::{
         Arc,
@@ -61,7 +62,8 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
 /// Which objects the loops see.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    pub(crate) namespace: String,
+    /// All namespaces if `None`.
+    pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
 
@@ -90,6 +92,12 @@ pub(crate) struct Process {
     informers: BTreeMap<String, StatusReader>,
 }
 
+/// The door for writes of one kind, in whatever namespace an object is.
+struct Door<K> {
+    client: Client,
+    kind: PhantomData<fn() -> K>,
+}
+
 /// The last failure of each loop.
 type Troubles = Arc<Mutex<BTreeMap<Arc<str>, String>>>;
 
@@ -112,7 +120,7 @@ impl ControlPlane {
     /// A process of its own; to be given back with [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
-            .namespaces([self.scope.namespace.as_str()])
+            .namespaces(self.scope.namespace.as_deref())
             .build();
         Process {
             user_agent: Arc::from(user_agent),
@@ -228,7 +236,7 @@ impl Process {
         Arc::clone(&self.user_agent)
     }
 
-    /// The informer of a kind over the demo's objects; one per process, whoever of its loops asks.
+    /// The informer of a kind over what is in scope; one per process, whoever of its loops asks.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -250,12 +258,28 @@ impl Process {
         Cache::new(informer, self.reads.clone())
     }
 
-    /// The door for writes in the demo's namespace.
-    fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.client.clone(), &self.scope.namespace)
+    fn door<K>(&self) -> Door<K> {
+        Door {
+            client: self.client.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+// === impl Door ===
+
+impl<K> Door<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    /// The door to the namespace of an object.
+    fn beside(&self, object: &impl Resource) -> Api<K> {
+        self.to(object.meta().namespace.as_deref())
+    }
+
+    /// The door to a namespace, which every object of a namespaced kind has.
+    fn to(&self, namespace: Option<&str>) -> Api<K> {
+        Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }
 }
 

@@ -11,10 +11,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
-use kube_client::{
-    Api,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
-};
+use kube_client::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube_core::Resource;
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
@@ -24,7 +21,7 @@ use kube_informer::{
 use serde_json::json;
 
 use super::{
-    ControlPlane, Process, Reconciler,
+    ControlPlane, Door, Process, Reconciler,
     cache::Cache,
     controller_name, controller_uid, is_leaving,
     step::{Kind, Loop, Teller},
@@ -44,8 +41,8 @@ struct Controller {
     replica_sets: Cache<ReplicaSet>,
     /// replica sets by their Deployment's uid.
     owned: IndexToken,
-    write_deployments: Api<Deployment>,
-    write_replica_sets: Api<ReplicaSet>,
+    write_deployments: Door<Deployment>,
+    write_replica_sets: Door<ReplicaSet>,
 }
 
 /// Hears of Deployments.
@@ -92,8 +89,8 @@ pub(crate) async fn open(
         deployments: process.cache(&deployments),
         replica_sets: process.cache(&replica_sets),
         owned,
-        write_deployments: process.api(),
-        write_replica_sets: process.api(),
+        write_deployments: process.door(),
+        write_replica_sets: process.door(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -207,6 +204,7 @@ impl Reconciler for Controller {
         }
         let Some(current) = current else {
             self.write_replica_sets
+                .beside(&*deployment)
                 .create(&PostParams::default(), &replica_set)
                 .await?;
             return Ok(());
@@ -224,6 +222,7 @@ impl Controller {
         let name = set.metadata.name.as_deref().unwrap_or_default();
         let patch = json!({"metadata": {"uid": set.metadata.uid}, "spec": {"replicas": wanted}});
         self.write_replica_sets
+            .beside(set)
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
@@ -267,6 +266,7 @@ impl Controller {
         }});
         let name = deployment.metadata.name.as_deref().unwrap_or_default();
         self.write_deployments
+            .beside(deployment)
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
@@ -377,7 +377,7 @@ mod tests {
         let server = Server::builder().seed([described("a:1")]).build();
         let (tell, _) = mpsc::channel(STEPS_MAX);
         let scope = Scope {
-            namespace: "default".to_owned(),
+            namespace: Some("default".to_owned()),
             selector: kube_informer::Selector::everything(),
         };
         let mut plane = ControlPlane::new(scope, tell);

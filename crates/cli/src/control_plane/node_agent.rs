@@ -16,10 +16,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
-};
+use kube_client::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
     workqueue::{RateLimitingQueue, rate_limiter},
@@ -29,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    ControlPlane, Process, Reconciler,
+    ControlPlane, Door, Process, Reconciler,
     cache::Cache,
     is_gone, is_leaving,
     step::{Kind, Loop, Teller},
@@ -53,7 +50,7 @@ struct Agent {
     fates: Fates,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    write_pods: Api<Pod>,
+    write_pods: Door<Pod>,
 }
 
 /// A pod's container on this node.
@@ -99,7 +96,7 @@ pub(crate) fn open(
         fates: fates.clone(),
         queue: queue.clone(),
         teller,
-        write_pods: process.api(),
+        write_pods: process.door(),
     };
     plane.staff(&who, queue, agent, WORKERS);
     Ok(())
@@ -253,7 +250,7 @@ impl Agent {
 
     /// Tells the server that a container has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
-        let pod = match self.write_pods.get(name.name()).await {
+        let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
             // The cache will hear of it, and the container is forgotten then.
             Err(error) if is_gone(&error) => return Ok(()),
@@ -277,6 +274,7 @@ impl Agent {
         let patch = json!({"metadata": {"uid": container.pod_uid}, "status": status});
         let patched = self
             .write_pods
+            .to(name.namespace())
             .patch_status(name.name(), &PatchParams::default(), &Patch::Merge(patch))
             .await;
         match patched {
@@ -295,7 +293,7 @@ impl Agent {
         let at_once = DeleteParams::default()
             .grace_period(0)
             .preconditions(this_one);
-        match self.write_pods.delete(name, &at_once).await {
+        match self.write_pods.beside(pod).delete(name, &at_once).await {
             Err(error) if !is_gone(&error) => Err(error.into()),
             _ => Ok(()),
         }

@@ -13,10 +13,7 @@ use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},
     core::v1::Pod,
 };
-use kube_client::{
-    Api,
-    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
-};
+use kube_client::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube_core::Resource;
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
@@ -27,7 +24,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
-    ControlPlane, Process, Reconciler,
+    ControlPlane, Door, Process, Reconciler,
     cache::Cache,
     controller_name, controller_uid,
     deployment::pods,
@@ -53,8 +50,8 @@ struct Controller {
     teller: Teller,
     /// How many pods were ready when each replica set was last found to lack nothing.
     content: Mutex<BTreeMap<ObjectName, i32>>,
-    write_replica_sets: Api<ReplicaSet>,
-    write_pods: Api<Pod>,
+    write_replica_sets: Door<ReplicaSet>,
+    write_pods: Door<Pod>,
 }
 
 /// Hears of replica sets.
@@ -107,8 +104,8 @@ pub(crate) async fn open(
         queue: queue.clone(),
         teller,
         content: Mutex::default(),
-        write_replica_sets: process.api(),
-        write_pods: process.api(),
+        write_replica_sets: process.door(),
+        write_pods: process.door(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -277,7 +274,11 @@ impl Controller {
         for _ in 0..missing {
             if outcome.is_ok() {
                 let pod = pod_of(set);
-                let created = self.write_pods.create(&PostParams::default(), &pod).await;
+                let created = self
+                    .write_pods
+                    .beside(set)
+                    .create(&PostParams::default(), &pod)
+                    .await;
                 outcome = created.map(drop);
             }
             if outcome.is_err() {
@@ -295,7 +296,7 @@ impl Controller {
             ..Preconditions::default()
         };
         let params = DeleteParams::default().preconditions(this_one);
-        match self.write_pods.delete(name, &params).await {
+        match self.write_pods.beside(pod).delete(name, &params).await {
             Ok(_) => Ok(true),
             Err(error) if is_gone(&error) => Ok(false),
             Err(error) => Err(error),
@@ -331,6 +332,7 @@ impl Controller {
         }});
         let name = set.metadata.name.as_deref().unwrap_or_default();
         self.write_replica_sets
+            .beside(set)
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())

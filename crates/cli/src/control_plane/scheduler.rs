@@ -13,10 +13,7 @@ use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod},
     apimachinery::pkg::apis::meta::v1::Status,
 };
-use kube_client::{
-    Api,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
-};
+use kube_client::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
     indexer::IndexToken,
@@ -26,7 +23,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
-    ControlPlane, Process, Reconciler,
+    ControlPlane, Door, Process, Reconciler,
     cache::Cache,
     is_leaving,
     node_agent::{has_ended, node_of},
@@ -44,7 +41,7 @@ struct Controller {
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
-    write_pods: Api<Pod>,
+    write_pods: Door<Pod>,
 }
 
 /// What the scheduler knows beyond its caches.
@@ -144,7 +141,7 @@ pub(crate) async fn open(
         on_node,
         memory,
         teller,
-        write_pods: process.api(),
+        write_pods: process.door(),
     };
     plane.staff(who, queue, controller, WORKERS);
     Ok(())
@@ -311,6 +308,7 @@ impl Controller {
         self.memory.assumed.lock().insert(name.clone(), assumed);
         let answer: Result<Status, _> = self
             .write_pods
+            .to(name.namespace())
             .create_subresource("binding", name.name(), &PostParams::default(), &binding)
             .await;
         if let Err(error) = answer {
@@ -353,6 +351,7 @@ impl Controller {
             "status": {"conditions": conditions},
         });
         self.write_pods
+            .beside(pod)
             .patch_status(handle.name(), &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())

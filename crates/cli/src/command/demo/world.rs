@@ -181,7 +181,7 @@ impl World {
     pub(super) fn scope(&self) -> anyhow::Result<Scope> {
         let selector: Selector = self.selector().parse()?;
         Ok(Scope {
-            namespace: self.namespace.clone(),
+            namespace: Some(self.namespace.clone()),
             selector,
         })
     }

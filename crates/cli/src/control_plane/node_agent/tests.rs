@@ -1,5 +1,6 @@
 //! A node agent by itself, and against the in-process server, in paused time.
 
+use kube_client::Api;
 use kube_informer_apiserver::Server;
 use tokio::sync::mpsc;
 
@@ -22,7 +23,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
-        namespace: "default".to_owned(),
+        namespace: Some("default".to_owned()),
         selector: kube_informer::Selector::everything(),
     };
     let mut plane = ControlPlane::new(scope, tell);

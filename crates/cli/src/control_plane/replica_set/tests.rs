@@ -42,7 +42,7 @@ fn names(server: &Server) -> BTreeSet<String> {
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
-        namespace: "default".to_owned(),
+        namespace: Some("default".to_owned()),
         selector: kube_informer::Selector::everything(),
     };
     let mut plane = ControlPlane::new(scope, tell);

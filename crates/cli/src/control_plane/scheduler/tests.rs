@@ -47,7 +47,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
-        namespace: "default".to_owned(),
+        namespace: Some("default".to_owned()),
         selector: kube_informer::Selector::everything(),
     };
     let mut plane = ControlPlane::new(scope, tell);

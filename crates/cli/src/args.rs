@@ -2,7 +2,7 @@
 //!
 //! Guarantees: whatever is typed becomes a [`Wanted`] that makes sense, the text that was asked for, or one line that says what to type instead.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{
     ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, error::ErrorKind,
@@ -13,7 +13,7 @@ use crate::{
     command::{
         Command,
         demo::{self, Target},
-        serve,
+        serve::{self, FaultPlan, Rate, SeedObjects},
     },
     control_plane::{room, step::Loop},
 };
@@ -106,6 +106,18 @@ struct TypedServe {
     /// Where to write the kubeconfig; a file in the folder for temporary files if not given.
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
+    /// Store so many objects of about 1 KB before anybody asks, such as pods=100000; can be given for several resources.
+    #[arg(long, value_name = "RESOURCE=N")]
+    seed_objects: Vec<SeedObjects>,
+    /// Create, update and delete among the seeded objects, so often: 500/s or 30/m.
+    #[arg(long, value_name = "RATE", requires = "seed_objects")]
+    churn: Option<Rate>,
+    /// Fail as this plan says, such as 'watch pods: cut after 3 events', or as @FILE says; the plan can then be changed over HTTP, too.
+    #[arg(long, value_name = "PLAN|@FILE")]
+    fault: Option<FaultPlan>,
+    /// Run the demo's control loops, so that a Deployment becomes running pods.
+    #[arg(long)]
+    controllers: bool,
 }
 
 impl ValueEnum for Loop {
@@ -136,7 +148,7 @@ fn read_from<T: Into<std::ffi::OsString> + Clone>(typed: impl IntoIterator<Item 
     };
     let command = match typed.command {
         TypedCommand::Demo(demo) => demo.raise().map(Command::Demo),
-        TypedCommand::Serve(serve) => Ok(Command::Serve(serve.raise())),
+        TypedCommand::Serve(serve) => serve.raise().map(Command::Serve),
     };
     match command {
         Ok(command) => Asked::For(Wanted { verbosity, command }),
@@ -191,15 +203,28 @@ impl TypedDemo {
 }
 
 impl TypedServe {
-    fn raise(self) -> serve::Options {
+    fn raise(self) -> Result<serve::Options, String> {
+        let mut resources = BTreeSet::new();
+        for seeded in &self.seed_objects {
+            let resource = seeded.resource();
+            if !resources.insert(resource.clone()) {
+                return Err(format!(
+                    "--seed-objects names {resource} twice: give each resource one number"
+                ));
+            }
+        }
         let kubeconfig = self.kubeconfig_out.unwrap_or_else(|| {
             let name = format!("kubectl-informer-{}.kubeconfig", std::process::id());
             std::env::temp_dir().join(name)
         });
-        serve::Options {
+        Ok(serve::Options {
             listen: self.listen,
             kubeconfig,
-        }
+            seed_objects: self.seed_objects,
+            churn: self.churn,
+            faults: self.fault,
+            controllers: self.controllers,
+        })
     }
 }
 
@@ -294,6 +319,15 @@ mod tests {
             ("demo --cpu lots", "100m"),
             ("serve --listen 8080", "127.0.0.1:8001"),
             ("serve --port 8080", "--port"),
+            ("serve --seed-objects unicorns=3", "\"unicorns\""),
+            ("serve --seed-objects pods", "pods=1000"),
+            (
+                "serve --seed-objects po=1 --seed-objects pods=2",
+                "pods twice",
+            ),
+            ("serve --churn 500/s", "--seed-objects"),
+            ("serve --seed-objects pods=1 --churn fast", "500/s or 30/m"),
+            ("serve --fault nonsense", "line 1, column 1"),
             ("watch pods", "watch"),
         ];
         for (line, says) in rows {
@@ -301,6 +335,32 @@ mod tests {
             assert!(what.contains(says), "{line}: {what}");
             assert!(!what.contains('\n'), "{line}: {what}");
         }
+    }
+
+    #[test]
+    fn what_is_to_be_served_reads_as_it_is_typed() {
+        let line = "serve --seed-objects pods=10 --seed-objects cm=5 --churn 30/m --fault @a.plan --controllers";
+        let Asked::For(Wanted {
+            command: Command::Serve(options),
+            ..
+        }) = typed(line)
+        else {
+            panic!("{line}");
+        };
+        let seeded: Vec<_> = options
+            .seed_objects
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(seeded, ["10 pods", "5 configmaps"]);
+        assert_eq!(
+            options.churn.map(|rate| rate.to_string()).as_deref(),
+            Some("30/m")
+        );
+        assert!(
+            matches!(options.faults, Some(FaultPlan::File(path)) if path.as_os_str() == "a.plan")
+        );
+        assert!(options.controllers);
     }
 
     #[test]

@@ -2,9 +2,18 @@
 //!
 //! Guarantees:
 //! - the kubeconfig is readable by its owner alone, and no file of somebody else is written over: only one that an earlier `serve` wrote;
+//! - whoever reaches the server finds everything that was seeded, and the faults in force;
+//! - the same flags seed the same objects and make the same changes;
 //! - after the end the port is free and the kubeconfig, which would lead nowhere, is gone.
 
+mod churn;
+mod controllers;
+mod fault_plan;
+mod seeding;
+mod template;
+
 use std::{
+    convert::Infallible,
     fs::{self, OpenOptions},
     io::{self, Write},
     net::SocketAddr,
@@ -13,27 +22,70 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
+use fastrand::Rng;
 use kube_informer_apiserver::{Kubeconfig, Server};
+use tokio::time::Instant;
 
+use self::{churn::Churn, controllers::Controllers, seeding::Population};
 use super::Ending;
-use crate::{interrupt::Interrupt, output};
+use crate::{
+    control_plane::step::Loop,
+    interrupt::{Interrupt, Signal},
+    output,
+};
+
+pub(crate) use self::{churn::Rate, fault_plan::FaultPlan, seeding::SeedObjects};
 
 /// The first line of what we write, by which we know it again.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
+
+/// Seeds objects and their changes: any number does, but always the same.
+const RNG_SEED: u64 = 1;
 
 /// What `serve` is to do.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
+    pub(crate) seed_objects: Vec<SeedObjects>,
+    pub(crate) churn: Option<Rate>,
+    pub(crate) faults: Option<FaultPlan>,
+    pub(crate) controllers: bool,
+}
+
+/// What goes on beside the server until the end.
+struct Company {
+    churn: Option<(Churn, Rate)>,
+    controllers: Option<Controllers>,
 }
 
 /// Serves until a signal comes.
 ///
 /// # Errors
-/// The address can't be listened on, or the kubeconfig can't be written.
+/// The fault plan can't be read, the address can't be listened on, or the kubeconfig can't be written.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
-    let server = Server::builder().build();
+    let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
+    let server = Server::builder().fault_endpoint(plan.is_some()).build();
+    let prepared = interrupt.unless(Company::prepare(&server, options)).await;
+    let mut company = match prepared {
+        Ok(company) => company?,
+        Err(signal) => return Ok(Ending::Ended(signal)),
+    };
+    if let Some(plan) = &plan {
+        plan.inject(&server)?;
+    }
+    let signal = serve(options, &server, &mut company, interrupt).await;
+    company.end().await;
+    Ok(Ending::Ended(signal?))
+}
+
+/// Listens, says where, and ends with the port free and the kubeconfig gone.
+async fn serve(
+    options: &Options,
+    server: &Server,
+    company: &mut Company,
+    interrupt: &mut Interrupt,
+) -> anyhow::Result<Signal> {
     let listening = server
         .listen(options.listen)
         .await
@@ -44,18 +96,109 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     let shown = path.display();
     output::say(format_args!("API server:  http://{address}"));
     output::say(format_args!("kubeconfig:  {shown}"));
+    if options.faults.is_some() {
+        say_faults(server, address);
+    }
     output::say(format_args!("export KUBECONFIG={}", quoted(&path)));
     output::say("try:         kubectl get pods --all-namespaces --watch");
     output::say("The server lives in this process, in memory; Ctrl-C ends it.");
-    let signal = interrupt.next().await;
+    let signal = company.until(interrupt).await;
     listening.shutdown().await;
     let removed = fs::remove_file(&path);
+    if let Some((churn, _)) = &company.churn {
+        output::say(format_args!("Churn made {}.", churn.tally()));
+    }
     output::say("The server has ended.");
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{shown} leads nowhere now: remove it"))
         }
-        _ => Ok(Ending::Ended(signal)),
+        _ => Ok(signal),
+    }
+}
+
+// === impl Company ===
+
+impl Company {
+    /// Seeds the server and opens the controllers.
+    ///
+    /// # Errors
+    /// The server refuses an object.
+    async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
+        let mut rng = Rng::with_seed(RNG_SEED);
+        let populations = seed(server, &options.seed_objects, &mut rng).await?;
+        let churn = options.churn.map(|rate| {
+            output::say(format_args!(
+                "churn:       {rate}: creates, updates and deletes among what was seeded"
+            ));
+            (Churn::new(server.clone(), populations, rng), rate)
+        });
+        let controllers = if options.controllers {
+            let loops = Loop::ALL.map(Loop::as_str).join(", ");
+            let nodes = controllers::NODES.join(" and ");
+            output::say(format_args!("controllers: {loops}, for pods on {nodes}"));
+            Some(Controllers::open(server).await?)
+        } else {
+            None
+        };
+        Ok(Self { churn, controllers })
+    }
+
+    /// Keeps everything going until a signal comes.
+    async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
+        let churn = async {
+            match &mut self.churn {
+                Some((churn, rate)) => churn.run(*rate).await,
+                None => std::future::pending::<Infallible>().await,
+            }
+        };
+        let controllers = async {
+            match &mut self.controllers {
+                Some(controllers) => controllers.run().await,
+                None => std::future::pending::<Infallible>().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            signal = interrupt.next() => signal,
+            never = controllers => match never {},
+            never = churn => match never {},
+        }
+    }
+
+    async fn end(self) {
+        if let Some(controllers) = self.controllers {
+            controllers.shutdown().await;
+        }
+    }
+}
+
+/// Seeds what is wanted, and says what that was.
+async fn seed(
+    server: &Server,
+    wanted: &[SeedObjects],
+    rng: &mut Rng,
+) -> anyhow::Result<Vec<Population>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shown: Vec<_> = wanted.iter().map(SeedObjects::to_string).collect();
+    let shown = shown.join(", ");
+    output::say(format_args!("Seeding {shown} …"));
+    let began = Instant::now();
+    let populations = seeding::fill(server, wanted, rng).await?;
+    let seconds = began.elapsed().as_secs_f64();
+    output::say(format_args!("seeded:      {shown} in {seconds:.1} s"));
+    Ok(populations)
+}
+
+/// Says what is in force, with the seed of its chances, and where it can be changed.
+fn say_faults(server: &Server, address: SocketAddr) {
+    output::say(format_args!(
+        "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
+    ));
+    for line in server.faults().plan().lines() {
+        output::say(format_args!("               {line}"));
     }
 }
 

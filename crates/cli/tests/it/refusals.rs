@@ -81,6 +81,38 @@ async fn what_can_not_be_listened_on_is_refused() {
 }
 
 #[tokio::test]
+async fn what_can_not_be_seeded_or_changed_is_refused() {
+    for (flags, says) in [
+        (&["--seed-objects", "unicorns=3"][..], "\"unicorns\""),
+        (&["--seed-objects", "pods=0"], "from 1 to"),
+        (
+            &["--seed-objects", "pods=1", "--churn", "5/h"],
+            "500/s or 30/m",
+        ),
+        (&["--churn", "5/s"], "--seed-objects"),
+    ] {
+        let ended = run(&[&["serve"], flags].concat()).await.with_code(2);
+        one_line(&ended, &[says]);
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_in_a_fault_plan_has_its_place_named() {
+    let typed = ["serve", "--fault", "watch pods: cut after 3 lemons"];
+    let ended = run(&typed).await.with_code(2);
+    one_line(&ended, &["--fault", "line 1, column 25"]);
+    let plan = file("mistaken.plan");
+    std::fs::write(&plan, "seed 7\nlist pods: 42\n").unwrap();
+    let at_plan = format!("@{}", plan.to_str().unwrap());
+    let ended = run(&["serve", "--fault", &at_plan]).await.with_code(1);
+    one_line(&ended, &["mistaken.plan", "line 2, column 12"]);
+    let ended = run(&["serve", "--fault", "@no/such.plan"]).await;
+    one_line(&ended.with_code(1), &["no/such.plan", "--fault @FILE"]);
+    let ended = run(&["serve", "--fault", "restart at 900"]).await;
+    one_line(&ended.with_code(1), &["--fault", "line 1, column 1"]);
+}
+
+#[tokio::test]
 async fn a_file_of_somebody_else_is_not_written_over() {
     let path = file("precious.yaml");
     std::fs::write(&path, "mine").unwrap();

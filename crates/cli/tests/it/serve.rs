@@ -2,14 +2,41 @@
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
-use crate::binary::{Running, file, run};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Pod},
+};
+use kube_client::{
+    Api, Client, Config,
+    api::{ListParams, PostParams, WatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::binary::{LONG, Running, file, run};
 
 /// A server with a kubeconfig, up and running.
 async fn serving(name: &str) -> (Running, PathBuf) {
+    serving_with(name, &[]).await
+}
+
+/// The same with more flags.
+async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
-    let mut running = Running::start(&["serve", "--kubeconfig-out", path.to_str().unwrap()]);
+    let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
+    let mut running = Running::start(&[&serve, flags].concat());
     running.line_with("Ctrl-C").await;
     (running, path)
+}
+
+/// A client that finds the server by its kubeconfig, as kubectl does.
+async fn client(kubeconfig: &PathBuf) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    // It has no retries of its own, which would wait for a fault to end.
+    kube_informer::client::connect(config.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -130,4 +157,132 @@ async fn a_namespace_that_is_not_there_is_refused() {
     );
     assert_eq!(ended.err.lines().count(), 1);
     server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn what_was_seeded_is_there_and_changes() {
+    let flags = [
+        "--seed-objects",
+        "pods=300",
+        "--seed-objects",
+        "cm=20",
+        "--churn",
+        "200/s",
+    ];
+    let path = file("seeded.yaml");
+    let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
+    let mut server = Running::start(&[&serve[..], &flags].concat());
+    server.line_with("300 pods, 20 configmaps in ").await;
+    server.line_with("200/s").await;
+    server.line_with("Ctrl-C").await;
+    let client = client(&path).await;
+    let pods: Api<Pod> = Api::all(client.clone());
+    let list = pods.list(&ListParams::default()).await.unwrap();
+    assert!((300..=301).contains(&list.items.len()));
+    let maps: Api<ConfigMap> = Api::all(client);
+    let maps = maps.list(&ListParams::default()).await.unwrap();
+    assert!((20..=21).contains(&maps.items.len()));
+    let revision = |list: &str| list.parse::<u64>().unwrap();
+    let start = revision(list.metadata.resource_version.as_ref().unwrap());
+    let changed = async {
+        loop {
+            let list = pods.list(&ListParams::default()).await.unwrap();
+            if revision(list.metadata.resource_version.as_ref().unwrap()) > start {
+                break;
+            }
+        }
+    };
+    timeout(LONG, changed).await.unwrap();
+    let ended = server.end_by("-INT").await.with_code(130);
+    assert!(ended.out.contains("Churn made "), "{}", ended.out);
+}
+
+#[tokio::test]
+async fn with_controllers_a_deployment_becomes_running_pods() {
+    let (server, path) = serving_with("controllers.yaml", &["--controllers"]).await;
+    let client = client(&path).await;
+    let labels = json!({"app": "web"});
+    let deployment = json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "pause"}]},
+            },
+        },
+    });
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "shop");
+    let deployment = serde_json::from_value(deployment).unwrap();
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let ready = async {
+        loop {
+            let web = deployments.get("web").await.unwrap();
+            let status = web.status.unwrap_or_default();
+            if status.ready_replicas == Some(2) {
+                break;
+            }
+        }
+    };
+    timeout(LONG, ready).await.unwrap();
+    let pods: Api<Pod> = Api::namespaced(client, "shop");
+    let pods = pods.list(&ListParams::default()).await.unwrap();
+    assert_eq!(pods.items.len(), 2);
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn a_fault_plan_is_shown_with_its_seed_and_is_in_force() {
+    let plan = file("broken.plan");
+    std::fs::write(&plan, "seed 7\nwatch pods: 503 retry-after=1\n").unwrap();
+    let at_plan = format!("@{}", plan.to_str().unwrap());
+    let path = file("faults.yaml");
+    let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
+    let mut server = Running::start(&[&serve[..], &["--fault", &at_plan]].concat());
+    server.line_with("/faults reads (GET)").await;
+    server.line_with("seed 7").await;
+    server.line_with("watch pods: 503 retry-after=1").await;
+    server.line_with("Ctrl-C").await;
+    let client = client(&path).await;
+    let pods: Api<Pod> = Api::all(client.clone());
+    let refused = pods.watch(&WatchParams::default(), "0").await.err();
+    let refused = refused.expect("watches of pods are refused").to_string();
+    assert!(
+        refused.contains("503") || refused.contains("ServiceUnavailable"),
+        "{refused}"
+    );
+    let request = http::Request::delete("/faults").body(Vec::new()).unwrap();
+    client.request_text(request).await.unwrap();
+    let again = pods.watch(&WatchParams::default(), "0").await;
+    assert!(again.is_ok(), "the plan was cleared");
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn without_a_fault_plan_nobody_can_make_faults_over_http() {
+    let (server, path) = serving("no_faults.yaml").await;
+    let request = http::Request::get("/faults").body(Vec::new()).unwrap();
+    let answer = client(&path).await.request_text(request).await;
+    assert!(answer.is_err(), "{answer:?}");
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn control_c_ends_it_while_it_seeds() {
+    let path = file("interrupted_seeding.yaml");
+    let arguments = [
+        "serve",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+        "--seed-objects",
+        "pods=10000000",
+    ];
+    let mut server = Running::start(&arguments);
+    server.line_with("Seeding").await;
+    server.end_by("-INT").await.with_code(130);
+    assert!(!path.exists());
 }

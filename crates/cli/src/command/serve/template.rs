@@ -1,0 +1,305 @@
+//! What a seeded object looks like: small, plausible, and told by its number.
+//!
+//! Guarantees:
+//! - name and namespace follow from the number alone, so nobody has to remember them;
+//! - an object is about 1 KB of JSON, and carries [`SEEDED`] with its resource;
+//! - the same number and random generator give the same object.
+
+use fastrand::Rng;
+use kube_informer_apiserver::{Kind, Scope};
+use serde_json::{Value, json};
+
+/// The label of everything that is seeded; its value is the resource.
+pub(super) const SEEDED: &str = "kubectl-informer-seeded";
+
+/// Where seeded objects live; each exists once something is seeded into it.
+pub(super) const NAMESPACES: [&str; 10] = [
+    "billing", "catalog", "checkout", "identity", "ledger", "media", "orders", "search",
+    "shipping", "support",
+];
+
+/// What seeded objects belong to, by their label `app`.
+const APPS: [&str; 7] = [
+    "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
+];
+
+/// The values of the label `version`, which an update changes, so that objects enter and leave selectors.
+pub(super) const VERSIONS: u32 = 10;
+
+/// Pods on a node where no nodes are seeded, as on a usual machine.
+const PODS_ON_NODE: u32 = 30;
+
+/// Bytes of an object's JSON; the server adds some 80 of its own.
+const SIZE: usize = 940;
+
+/// Bytes of what a config map or a secret carries.
+const DATA: usize = 400;
+
+/// Makes the objects of one kind.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    kind: Kind,
+    /// The nodes that pods are on.
+    nodes: u32,
+}
+
+impl Template {
+    /// For so many objects of a kind, among so many seeded nodes.
+    pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
+        let nodes = if nodes > 0 {
+            nodes
+        } else {
+            count.div_ceil(PODS_ON_NODE)
+        };
+        Self {
+            kind: kind.clone(),
+            nodes,
+        }
+    }
+
+    pub(super) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// `namespace/name`, or `name` in cluster scope.
+    pub(super) fn key(&self, number: u32) -> String {
+        let name = self.name(number);
+        match self.namespace(number) {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name,
+        }
+    }
+
+    fn name(&self, number: u32) -> String {
+        match self.kind.scope {
+            Scope::Namespaced => format!("{}-{number:06}", app(number)),
+            Scope::Cluster => format!("seeded-{}-{number:06}", self.kind.singular),
+        }
+    }
+
+    fn namespace(&self, number: u32) -> Option<&'static str> {
+        let namespaced = self.kind.scope == Scope::Namespaced;
+        namespaced.then(|| pick(&NAMESPACES, number))
+    }
+
+    /// A new object, as a server that ran for a while would have it.
+    pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
+        let mut metadata = json!({
+            "name": self.name(number),
+            "uid": uid(rng),
+            "labels": {
+                "app": app(number),
+                "version": version(rng),
+                SEEDED: self.kind.plural,
+            },
+        });
+        if let Some(namespace) = self.namespace(number) {
+            metadata["namespace"] = json!(namespace);
+        }
+        let mut object = json!({
+            "apiVersion": self.kind.api_version(),
+            "kind": self.kind.kind,
+            "metadata": metadata,
+        });
+        let body = match &*self.kind.group_resource() {
+            "pods" => self.pod(number, rng),
+            "nodes" => node(number),
+            "configmaps" => json!({"data": {"log.level": "info", "settings": filler(rng, DATA)}}),
+            // As base64 it is what encodes 300 bytes.
+            "secrets" => json!({"type": "Opaque", "data": {"key": filler(rng, DATA)}}),
+            "services" => service(number),
+            "deployments.apps" | "replicasets.apps" => workload(number),
+            _ => Value::Null,
+        };
+        for (member, value) in body.as_object().into_iter().flatten() {
+            object[member] = value.clone();
+        }
+        let rest = SIZE.saturating_sub(object.to_string().len());
+        object["metadata"]["annotations"] = json!({"filler": filler(rng, rest)});
+        object
+    }
+
+    fn pod(&self, number: u32, rng: &mut Rng) -> Value {
+        let node = rng.u32(..self.nodes.max(1));
+        let [high, low] = [number >> 8 & 0xff, number & 0xff];
+        let image = image(number);
+        json!({
+            "spec": {
+                "nodeName": format!("seeded-node-{node:06}"),
+                "restartPolicy": "Always",
+                "containers": [{
+                    "name": "main",
+                    "image": image,
+                    "ports": [{"containerPort": 8080}],
+                    "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                }],
+            },
+            "status": {
+                "phase": "Running",
+                "podIP": format!("10.{}.{high}.{low}", number >> 16 & 0xff),
+                "conditions": [
+                    {"type": "Initialized", "status": "True"},
+                    {"type": "Ready", "status": "True"},
+                    {"type": "PodScheduled", "status": "True"},
+                ],
+                "containerStatuses": [{
+                    "name": "main",
+                    "image": image,
+                    "imageID": "",
+                    "ready": true,
+                    "started": true,
+                    "restartCount": rng.u32(..3),
+                    "state": {"running": {}},
+                }],
+            },
+        })
+    }
+}
+
+/// How an update changes an object; `change` makes it different from the one before.
+pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
+    json!({"metadata": {
+        "labels": {"version": version(rng)},
+        "annotations": {"kubectl-informer/change": change.to_string()},
+    }})
+}
+
+/// A namespace for what is seeded.
+pub(super) fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+    })
+}
+
+fn node(number: u32) -> Value {
+    let room = json!({"cpu": "32", "memory": "64Gi", "pods": "110", "ephemeral-storage": "200Gi"});
+    let [high, low] = [number >> 8 & 0xff, number & 0xff];
+    json!({
+        "spec": {"podCIDR": format!("10.{high}.{low}.0/24")},
+        "status": {
+            "capacity": room,
+            "allocatable": room,
+            "addresses": [{"type": "InternalIP", "address": format!("192.168.{high}.{low}")}],
+            "conditions": [
+                {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory"},
+                {"type": "DiskPressure", "status": "False", "reason": "KubeletHasNoDiskPressure"},
+                {"type": "Ready", "status": "True", "reason": "KubeletReady"},
+            ],
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": "v1.36.3",
+                "containerRuntimeVersion": "containerd://2.1.0",
+            },
+        },
+    })
+}
+
+fn service(number: u32) -> Value {
+    let [high, low] = [number >> 8 & 0xff, number & 0xff];
+    json!({"spec": {
+        "type": "ClusterIP",
+        "clusterIP": format!("10.96.{high}.{low}"),
+        "selector": {"app": app(number)},
+        "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}],
+    }})
+}
+
+/// A Deployment or a replica set of one small pod.
+fn workload(number: u32) -> Value {
+    let labels = json!({"app": app(number), "number": number.to_string()});
+    json!({"spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{
+                "name": "main",
+                "image": image(number),
+                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            }]},
+        },
+    }})
+}
+
+fn app(number: u32) -> &'static str {
+    pick(&APPS, number)
+}
+
+fn image(number: u32) -> String {
+    format!("registry.example/{}:1.4.2", app(number))
+}
+
+fn pick(names: &[&'static str], number: u32) -> &'static str {
+    let at = usize::try_from(number).unwrap_or_default() % names.len();
+    names[at]
+}
+
+fn version(rng: &mut Rng) -> String {
+    format!("v{}", rng.u32(..VERSIONS))
+}
+
+fn filler(rng: &mut Rng, bytes: usize) -> String {
+    (0..bytes).map(|_| rng.alphanumeric()).collect()
+}
+
+/// A version 4 UUID.
+fn uid(rng: &mut Rng) -> String {
+    let version = (rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
+    let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));
+    [0..8, 8..12, 12..16, 16..20, 20..32]
+        .map(|part| &digits[part])
+        .join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_informer_apiserver::{Kinds, Server};
+
+    use super::*;
+
+    #[test]
+    fn every_kind_that_can_be_stored_has_objects_of_about_1_kb_that_the_server_takes() {
+        let server = Server::builder().build();
+        let kinds = Kinds::builtin();
+        let mut seen = 0;
+        for kind in kinds
+            .iter()
+            .filter(|kind| super::super::seeding::is_stored(kind))
+        {
+            let template = Template::new(kind, 1, 0);
+            // Two kinds may be two versions of the same objects.
+            let stored = server.create(template.object(seen, &mut Rng::with_seed(1)));
+            let stored = stored.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+            let bytes = stored.to_string().len();
+            assert!((950..1_200).contains(&bytes), "{}: {bytes}", kind.plural);
+            let key = template.key(seen);
+            assert!(
+                server
+                    .get(&kind.api_version(), &kind.plural, &key)
+                    .is_some(),
+                "{key}"
+            );
+            seen += 1;
+        }
+        assert!(seen > 50, "{seen}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_object_again_and_a_number_its_own_name() {
+        let kinds = Kinds::builtin();
+        let pods = kinds.by_resource("", "v1", "pods").unwrap();
+        let template = Template::new(pods, 100, 0);
+        let object = |number, seed| template.object(number, &mut Rng::with_seed(seed));
+        assert_eq!(object(3, 1), object(3, 1));
+        assert_ne!(object(3, 1), object(3, 2));
+        assert_ne!(
+            template.key(3),
+            template.key(73),
+            "the same app and namespace"
+        );
+        assert_eq!(template.key(3), "identity/gateway-000003");
+    }
+}

@@ -67,6 +67,10 @@ use crate::{
 /// factory.shutdown().await;
 /// # Ok(()) }
 /// ```
+#[doc(alias = "NewSharedInformerFactory")]
+#[doc(alias = "NewSharedInformerFactoryWithOptions")]
+#[doc(alias = "NewFilteredSharedInformerFactory")]
+#[doc(alias = "DynamicSharedInformerFactory")]
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     inner: Arc<Inner>,
@@ -157,6 +161,7 @@ impl SharedInformerFactory {
     /// not list and watch it.
     #[track_caller]
     #[doc(alias = "ForResource")]
+    #[doc(alias = "GenericInformer")]
     pub fn for_resource(
         &self,
         kind: &(impl KindRef + ?Sized),
@@ -191,6 +196,7 @@ impl SharedInformerFactory {
     /// type, also from two threads; the second one waits. Namespaces, tweaks and transforms of the
     /// factory are its own business. If it asks this factory for the same type, it gets the usual
     /// informer, and that keeps the place.
+    #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
         &self,

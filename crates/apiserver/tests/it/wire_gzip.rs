@@ -155,3 +155,16 @@ async fn over_tcp_the_bytes_are_the_same() {
     assert!(answer == expected);
     listening.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn faults_hit_the_bytes_that_go_over_the_wire() {
+    let server = many_pods();
+    let (_, whole) = get(&server, "/api/v1/pods", "gzip").await;
+    server
+        .faults()
+        .inject("list pods: cut after 1000 bytes")
+        .unwrap();
+    let (headers, cut) = get(&server, "/api/v1/pods", "gzip").await;
+    assert_eq!(headers["content-encoding"], "gzip");
+    assert_eq!(cut, whole[..1000]);
+}

@@ -26,8 +26,8 @@ use crate::tls::Tls;
 use connection::{Alive, Security, converse};
 pub use kubeconfig::Kubeconfig;
 
-/// Connections at a time; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 10_000;
+/// Connections at a time: two for each node of a cluster of 10,000, one of them for watches; more wait in the system's queue.
+const CONNECTIONS_MAX: usize = 20_000;
 
 /// The pause after a failed accept or bind, so that running out of sockets is not a busy loop.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -2,12 +2,15 @@
 //!
 //! Guarantees:
 //! - a watch that starts at or above [`Cache::horizon`] misses nothing; a lower start is too old;
+//! - an event costs nothing for watchers whose field selector or namespace rules it out ([`watchers`]);
 //! - every watcher has a bounded channel; one that does not keep up is closed, without an error event, and holds back nobody;
 //! - events, bookmarks and injected bytes reach a watcher in the order in which they were sent.
 //!
 //! The events themselves are storage's; the cache decides how many of them watches may still ask for.
 
-use std::collections::{BTreeMap, VecDeque};
+mod watchers;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +20,8 @@ use tokio::sync::mpsc;
 use crate::request_log::LoggedRequest;
 use crate::selector::Selection;
 use crate::storage::{Event, EventType, LOG_EVENTS_MAX};
+
+use watchers::Watchers;
 
 /// Where an adaptive window starts and what it never falls below (`defaultLowerBoundCapacity` in `watch_cache_history.go`).
 const ADAPTIVE_EVENTS_MIN: usize = 100;
@@ -51,7 +56,7 @@ pub(crate) struct Cache {
     capacity: usize,
     /// Every event above it may be delivered.
     horizon: u64,
-    watchers: BTreeMap<WatcherId, Watcher>,
+    watchers: Watchers,
 }
 
 /// One watcher's number, unique in its server.
@@ -133,7 +138,7 @@ impl Cache {
             policy,
             capacity,
             horizon: 0,
-            watchers: BTreeMap::new(),
+            watchers: Watchers::default(),
         }
     }
 
@@ -188,11 +193,11 @@ impl Cache {
 
     /// Tells every watcher that an event concerns.
     pub(crate) fn dispatch(&mut self, event: &Arc<Event>) {
-        self.watchers
-            .retain(|_, watcher| match watcher.filter.event_type(event) {
-                None => true,
-                Some(event_type) => watcher.send(Delivery::Event(Arc::clone(event), event_type)),
-            });
+        self.watchers.retain_concerned(event, |watcher| {
+            watcher.filter.event_type(event).is_none_or(|event_type| {
+                watcher.send(Delivery::Event(Arc::clone(event), event_type))
+            })
+        });
     }
 
     /// Sends every watcher of the wanted requests something of the same kind; bookmarks only to those that asked for them.
@@ -202,18 +207,13 @@ impl Cache {
         make: impl Fn() -> Delivery,
     ) {
         self.watchers
-            .retain(|_, watcher| !wanted(&watcher.request) || watcher.send(make()));
+            .retain(|watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
     /// Sends one watcher a bookmark, if it is still there.
     pub(crate) fn bookmark(&mut self, id: WatcherId, revision: u64) {
-        let kept = self
-            .watchers
-            .get(&id)
-            .is_none_or(|watcher| watcher.send(Delivery::Bookmark(revision)));
-        if !kept {
-            self.watchers.remove(&id);
-        }
+        self.watchers
+            .retain_one(id, |watcher| watcher.send(Delivery::Bookmark(revision)));
     }
 
     pub(crate) fn open(&mut self, id: WatcherId, watcher: Watcher) {
@@ -222,11 +222,11 @@ impl Cache {
 
     /// Closes the watchers of the wanted requests, as one that is too slow is closed.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
-        self.watchers.retain(|_, watcher| !wanted(&watcher.request));
+        self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
     pub(crate) fn close(&mut self, id: WatcherId) {
-        self.watchers.remove(&id);
+        self.watchers.remove(id);
     }
 }
 

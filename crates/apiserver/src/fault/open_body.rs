@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use futures_util::stream;
-use http_body_util::BodyExt;
+use futures_core::Stream;
+use http_body::Body as _;
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::Sleep;
 
 use super::disturbance::{Disturbance, Laid, Step};
 use super::matching::Match;
@@ -37,7 +38,15 @@ struct Open {
 
 struct OpenBody {
     request: Arc<LoggedRequest>,
-    orders: watch::Sender<Orders>,
+    inbox: Arc<Mutex<Inbox>>,
+}
+
+/// Where a body finds its orders; it looks each time that it is polled, so looking is one lock that nobody else wants.
+#[derive(Default)]
+struct Inbox {
+    orders: Orders,
+    /// Who polled the body last.
+    reader: Option<Waker>,
 }
 
 /// What one body is told.
@@ -55,7 +64,7 @@ struct Orders {
 pub(crate) struct Held {
     shared: Arc<Shared>,
     request: Arc<LoggedRequest>,
-    orders: watch::Receiver<Orders>,
+    inbox: Arc<Mutex<Inbox>>,
 }
 
 /// A body with its faults.
@@ -64,7 +73,7 @@ struct Disturbed {
     held: Held,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
-    pause: Option<Instant>,
+    pause: Option<Pin<Box<Sleep>>>,
     /// How many thaws there had been when a fault froze it.
     frozen_at: Option<u64>,
     /// Whether the inner body has ended.
@@ -82,19 +91,17 @@ impl OpenBodies {
         if frozen {
             shared.requests.hit(request.sequence, "freeze");
         }
-        let (sender, orders) = watch::channel(Orders {
-            frozen,
-            ..Orders::default()
-        });
+        let inbox = Arc::new(Mutex::new(Inbox::default()));
+        inbox.lock().orders.frozen = frozen;
         let body = OpenBody {
             request: Arc::clone(request),
-            orders: sender,
+            inbox: Arc::clone(&inbox),
         };
         open.bodies.insert(request.sequence, body);
         Held {
             shared: Arc::clone(shared),
             request: Arc::clone(request),
-            orders,
+            inbox,
         }
     }
 
@@ -140,10 +147,30 @@ impl Open {
         let told = self.bodies.iter();
         let told = told.filter(|(_, body)| matches.matches(&body.request));
         told.map(|(sequence, body)| {
-            body.orders.send_modify(&order);
+            body.inbox.lock().tell(&order);
             *sequence
         })
         .collect()
+    }
+}
+
+// === impl Inbox ===
+
+impl Inbox {
+    fn tell(&mut self, order: impl Fn(&mut Orders)) {
+        order(&mut self.orders);
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// The orders as they are now; the reader is woken by the next one.
+    fn read(&mut self, cx: &Context<'_>) -> Orders {
+        match &mut self.reader {
+            Some(reader) => reader.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        self.orders
     }
 }
 
@@ -160,7 +187,7 @@ impl Held {
     pub(super) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
-        let disturbed = Disturbed {
+        Body::stream(Disturbed {
             inner,
             held: self,
             disturbance,
@@ -169,21 +196,7 @@ impl Held {
             frozen_at: None,
             drained: false,
             over: false,
-        };
-        Body::stream(stream::unfold(disturbed, |mut disturbed| async move {
-            let chunk = disturbed.next().await?;
-            Some((chunk, disturbed))
-        }))
-    }
-
-    fn read(&mut self) -> Orders {
-        *self.orders.borrow_and_update()
-    }
-
-    /// Waits for orders.
-    async fn changed(&mut self) {
-        // The sender lives among the open bodies until this is dropped.
-        let _ = self.orders.changed().await;
+        })
     }
 }
 
@@ -196,71 +209,87 @@ impl Drop for Held {
 
 // === impl Disturbed ===
 
-impl Disturbed {
-    /// The next chunk; `None` at a clean end.
-    async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
+impl Stream for Disturbed {
+    type Item = Result<Bytes, BoxError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let disturbed = self.get_mut();
         loop {
-            if self.over {
-                return None;
+            if disturbed.over {
+                return Poll::Ready(None);
             }
-            let orders = self.held.read();
+            let orders = disturbed.held.inbox.lock().read(cx);
             if let Some(ending) = orders.end {
-                return self.end(ending);
+                return Poll::Ready(disturbed.end(ending));
             }
-            if orders.released && !self.disturbance.is_idle() {
-                self.disturbance.release(&mut self.steps);
-                (self.pause, self.frozen_at) = (None, None);
+            if orders.released && !disturbed.disturbance.is_idle() {
+                disturbed.disturbance.release(&mut disturbed.steps);
+                (disturbed.pause, disturbed.frozen_at) = (None, None);
             }
-            if orders.frozen || self.frozen_at == Some(orders.thaws) {
-                self.held.changed().await;
-            } else if let Some(until) = self.pause {
-                tokio::select! {
-                    biased;
-                    () = self.held.changed() => {}
-                    () = tokio::time::sleep_until(until) => self.pause = None,
+            if orders.frozen || disturbed.frozen_at == Some(orders.thaws) {
+                return Poll::Pending;
+            }
+            if let Some(pause) = &mut disturbed.pause {
+                ready!(pause.as_mut().poll(cx));
+                disturbed.pause = None;
+            }
+            if let Some(step) = disturbed.steps.pop_front() {
+                if let Some(turn) = disturbed.take(step, orders, cx) {
+                    return turn;
                 }
-            } else if let Some(step) = self.steps.pop_front() {
-                match step {
-                    Step::Bytes(bytes) => return Some(Ok(bytes)),
-                    Step::Pause(period) => self.pause = Some(Instant::now() + period),
-                    Step::Flush => tokio::task::yield_now().await,
-                    Step::Hit(name) => self.hit(&name),
-                    Step::End(Ending::Freeze) => self.frozen_at = Some(orders.thaws),
-                    Step::End(ending) => return self.end(ending),
-                }
-            } else if self.drained {
-                return None;
-            } else if let Some(chunk) = self.advance().await {
-                return Some(chunk);
+            } else if disturbed.drained {
+                return Poll::Ready(None);
+            } else if let Some(chunk) = ready!(disturbed.poll_inner(cx)) {
+                return Poll::Ready(Some(chunk));
             }
         }
     }
+}
 
-    /// Reads on, until there is a chunk to pass at once, a step to take, or an order.
-    async fn advance(&mut self) -> Option<Result<Bytes, BoxError>> {
-        let frame = tokio::select! {
-            biased;
-            () = self.held.changed() => return None,
-            frame = self.inner.frame() => frame,
-        };
-        match frame {
+impl Disturbed {
+    /// Takes a step; what it gives ends this poll.
+    fn take(
+        &mut self,
+        step: Step,
+        orders: Orders,
+        cx: &Context<'_>,
+    ) -> Option<Poll<Option<Result<Bytes, BoxError>>>> {
+        match step {
+            Step::Bytes(bytes) => return Some(Poll::Ready(Some(Ok(bytes)))),
+            Step::Pause(period) => self.pause = Some(Box::pin(tokio::time::sleep(period))),
+            Step::Flush => {
+                // Whoever writes sends what it has when there is nothing to be read.
+                cx.waker().wake_by_ref();
+                return Some(Poll::Pending);
+            }
+            Step::Hit(name) => self.hit(&name),
+            Step::End(Ending::Freeze) => self.frozen_at = Some(orders.thaws),
+            Step::End(ending) => return Some(Poll::Ready(self.end(ending))),
+        }
+        None
+    }
+
+    /// Reads on: a chunk to pass at once, or nothing where there is a step to take.
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
+        Poll::Ready(match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
             Some(Ok(frame)) => {
-                let chunk = frame.into_data().ok()?;
+                let chunk = frame.into_data().unwrap_or_default();
                 if self.disturbance.is_idle() {
-                    return Some(Ok(chunk));
+                    return Poll::Ready(Some(Ok(chunk)));
                 }
                 self.disturbance.feed(chunk, &mut self.steps);
+                None
             }
             Some(Err(error)) => {
                 self.over = true;
-                return Some(Err(error));
+                Some(Err(error))
             }
             None => {
                 self.disturbance.finish(&mut self.steps);
                 self.drained = true;
+                None
             }
-        }
-        None
+        })
     }
 
     fn end(&mut self, ending: Ending) -> Option<Result<Bytes, BoxError>> {

@@ -5,6 +5,7 @@
 //! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or what hyper buffers of HTTP/1.1 (about 400 KiB), is answered with 431; one far over it ends the connection;
 //! - the streams of an HTTP/2 connection are tasks that end with it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,25 +114,20 @@ where
         peer: user.map(Peer),
         asked: Arc::clone(&asked),
     };
-    let connection = builder.serve_connection(TokioIo::new(io), requests);
-    tokio::select! {
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), requests));
+    // Until a peer's first bytes have told the protocol, no time-out of hyper runs.
+    let first_request = tokio::time::timeout(HEADER_TIMEOUT, asked.notified());
+    let ended = tokio::select! {
         biased;
-        ended = connection => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended");
-            }
+        ended = connection.as_mut() => ended,
+        asked = first_request => match asked {
+            // Nothing else is looked at any more when an event wakes this task.
+            Ok(()) => connection.await,
+            Err(_) => return tracing::debug!("a connection without a request was closed"),
         }
-        () = first_request_missed(&asked) => tracing::debug!("a connection without a request was closed"),
-    }
-}
-
-/// Waits until a first request is overdue; for ever once there was one.
-///
-/// Until a peer's first bytes have told the protocol, no time-out of hyper runs.
-async fn first_request_missed(asked: &Notify) {
-    let asked = tokio::time::timeout(HEADER_TIMEOUT, asked.notified());
-    if asked.await.is_ok() {
-        std::future::pending::<()>().await;
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
     }
 }
 

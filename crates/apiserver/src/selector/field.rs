@@ -39,12 +39,13 @@ struct Term {
     value: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Source {
+/// Where a selector finds a value in an object; the smaller, the fewer objects have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
     Name,
-    Namespace,
     /// An index into the kind's table.
     Own(usize),
+    Namespace,
 }
 
 const fn field(label: &'static str, path: &'static [&'static str]) -> Field {
@@ -179,6 +180,18 @@ impl Field {
     }
 }
 
+// === impl Source ===
+
+impl Source {
+    pub(crate) fn value_in(self, entry: &Entry) -> &str {
+        match self {
+            Source::Name => entry.name(),
+            Source::Own(at) => entry.fields.get(at).unwrap_or_default(),
+            Source::Namespace => entry.namespace().unwrap_or_default(),
+        }
+    }
+}
+
 // === impl FieldSelector ===
 
 impl FieldSelector {
@@ -187,22 +200,22 @@ impl FieldSelector {
     }
 
     pub(crate) fn matches(&self, entry: &Entry) -> bool {
-        self.terms.iter().all(|term| {
-            let value = match term.source {
-                Source::Name => entry.name(),
-                Source::Namespace => entry.namespace().unwrap_or_default(),
-                Source::Own(at) => entry.fields.get(at).unwrap_or_default(),
-            };
-            (value == term.value) == term.equal
-        })
+        self.terms
+            .iter()
+            .all(|term| (term.source.value_in(entry) == term.value) == term.equal)
+    }
+
+    /// The values that every selected object has.
+    pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
+        let demanded = self.terms.iter().filter(|term| term.equal);
+        demanded.map(|term| (term.source, term.value.as_str()))
     }
 
     /// The name that `metadata.name=` demands, if it does.
     pub(crate) fn required_name(&self) -> Option<&str> {
-        self.terms
-            .iter()
-            .find(|term| term.source == Source::Name && term.equal)
-            .map(|term| term.value.as_str())
+        self.demands()
+            .find(|(source, _)| *source == Source::Name)
+            .map(|(_, name)| name)
     }
 
     /// Demands a name, as a watch of a single object does.

@@ -8,6 +8,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -207,45 +208,36 @@ impl WatchStream {
         framer: Framer,
         timers: Timers,
     ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
-        let running = Running {
+        Running {
             watch: self,
             backlog,
             framer,
             timers,
-        };
-        futures_util::stream::unfold(running, |mut running| async move {
-            let chunk = running.next().await?;
-            Some((Ok(chunk), running))
-        })
+        }
+    }
+}
+
+impl Stream for Running {
+    type Item = Result<Bytes, BoxError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let running = self.get_mut();
+        if let Some(chunk) = running.backlog.next(&mut running.framer) {
+            return Poll::Ready(Some(Ok(chunk)));
+        }
+        while running.timers.sleep.as_mut().poll(cx).is_ready() {
+            match running.timers.due() {
+                Some(Due::Deadline) => return Poll::Ready(None),
+                Some(Due::Bookmark) => running.watch.registration.request_bookmark(),
+                None => {}
+            }
+        }
+        let delivery = ready!(running.watch.receiver.poll_recv(cx));
+        Poll::Ready(delivery.map(|delivery| Ok(running.encode(&delivery))))
     }
 }
 
 impl Running {
-    /// The next chunk; `None` at the end.
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(chunk) = self.backlog.next(&mut self.framer) {
-                return Some(chunk);
-            }
-            match self.timers.due() {
-                Some(Due::Deadline) => return None,
-                Some(Due::Bookmark) => self.watch.registration.request_bookmark(),
-                None => {}
-            }
-            if let Ok(delivery) = self.watch.receiver.try_recv() {
-                return Some(self.encode(&delivery));
-            }
-            tokio::select! {
-                biased;
-                () = self.timers.sleep.as_mut() => {}
-                delivery = self.watch.receiver.recv() => {
-                    let delivery = delivery?;
-                    return Some(self.encode(&delivery));
-                }
-            }
-        }
-    }
-
     fn encode(&mut self, delivery: &Delivery) -> Bytes {
         match delivery {
             Delivery::Event(event, event_type) => self.framer.event(event, *event_type),

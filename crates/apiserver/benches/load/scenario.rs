@@ -1,0 +1,260 @@
+//! The scenarios and their figures.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{Instant, interval_at};
+
+use crate::child::{Cpu, Subject};
+use crate::client::{Seen, Watcher, Writer};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What none may be behind.
+const LAG_MAX: Duration = Duration::from_secs(1);
+
+/// How long after the last write a delivery may take until it counts as lost.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a delivery may cost of the server's CPU, in microseconds.
+const DELIVERY_MAX: f64 = 9.0;
+
+/// The share of the rate that must be reached for a run to count.
+const RATE_MIN: f64 = 0.98;
+
+pub(crate) struct Options {
+    /// How long is written.
+    pub(crate) seconds: u32,
+}
+
+/// What a run of watchers and writes is.
+#[derive(Clone)]
+struct Load {
+    watchers: u32,
+    objects: u32,
+    rate: u32,
+    /// Whether each watcher selects a node.
+    by_node: bool,
+}
+
+/// What a run has cost.
+struct Figures {
+    writes: u32,
+    deliveries: usize,
+    cpu: Cpu,
+    took: Duration,
+    /// Microseconds of CPU per delivery, of each whole second; sorted.
+    each_second: Vec<f64>,
+    /// Sorted, in microseconds.
+    lags: Vec<u32>,
+    peak_kib: u64,
+}
+
+/// 1,000 watchers of all pods at 100 writes/s.
+pub(crate) async fn everything(options: &Options) -> anyhow::Result<()> {
+    let load = Load {
+        watchers: 1_000,
+        objects: 100,
+        rate: 100,
+        by_node: false,
+    };
+    let figures = load.run(options.seconds).await?;
+    figures.print("everything", &load);
+    let bare = load.run_bare(options.seconds).await?;
+    let seconds = &figures.each_second;
+    let median = seconds.get(seconds.len() / 2).copied().unwrap_or_default();
+    println!(
+        "everything: {median:.1} µs of the server's CPU per delivery in the median second ({DELIVERY_MAX} at most), {:.1} to {:.1} in the others; a bare loop of writes: {bare:.1}",
+        seconds.first().copied().unwrap_or_default(),
+        seconds.last().copied().unwrap_or_default(),
+    );
+    ensure!(median <= DELIVERY_MAX, "a delivery costs too much");
+    figures.check(&load)
+}
+
+/// 10,000 watchers of one node's pods each at 500 writes/s; beside it, the same writes without watchers.
+pub(crate) async fn by_node(options: &Options) -> anyhow::Result<()> {
+    let load = Load {
+        watchers: 10_000,
+        objects: 10_000,
+        rate: 500,
+        by_node: true,
+    };
+    let figures = load.run(options.seconds).await?;
+    figures.print("by-node", &load);
+    let alone = Load {
+        watchers: 0,
+        ..load.clone()
+    };
+    let alone_figures = alone.run(options.seconds).await?;
+    alone_figures.print("by-node, nobody watching", &alone);
+    alone_figures.check(&alone)?;
+    println!(
+        "by-node: {:.0} µs of the server's CPU per write and its delivery; {:.0} where nobody watches",
+        micros_each(figures.cpu, figures.writes as usize),
+        micros_each(alone_figures.cpu, alone_figures.writes as usize),
+    );
+    figures.check(&load)
+}
+
+/// 1,000,000 objects.
+pub(crate) fn stored() -> anyhow::Result<()> {
+    const OBJECTS: u32 = 1_000_000;
+    const MIB_MAX: u64 = 3_000_000_000 / 1024 / 1024;
+    let began = Instant::now();
+    let subject = Subject::start(OBJECTS)?;
+    let took = began.elapsed();
+    let mib = subject.peak_kib()? / 1024;
+    println!(
+        "stored: {OBJECTS} pods of 1 KB, {mib} MiB at the peak (under {MIB_MAX}), created in {:.1} s",
+        took.as_secs_f64()
+    );
+    ensure!(mib < MIB_MAX, "they take too much memory");
+    Ok(())
+}
+
+impl Load {
+    async fn run(&self, seconds: u32) -> anyhow::Result<Figures> {
+        LocalSet::new().run_until(self.follow(seconds)).await
+    }
+
+    /// Microseconds of CPU per delivery, where it is a write and nothing else.
+    async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
+        LocalSet::new().run_until(self.follow_bare(seconds)).await
+    }
+
+    async fn follow_bare(&self, seconds: u32) -> anyhow::Result<f64> {
+        let events = self.rate * seconds;
+        let subject = Subject::start_bare(self.watchers, events, self.rate)?;
+        let seen = Seen::new();
+        let mut following = JoinSet::new();
+        for _ in 0..self.watchers {
+            let watcher = Watcher::open(subject.address, "").await?;
+            following.spawn_local(watcher.follow(Rc::clone(&seen), events.into()));
+        }
+        let cpu = subject.cpu()?;
+        for watcher in following.join_all().await {
+            watcher?;
+        }
+        let deliveries = seen.lags.borrow().len();
+        Ok(micros_each(subject.cpu()?.since(cpu), deliveries))
+    }
+
+    async fn follow(&self, seconds: u32) -> anyhow::Result<Figures> {
+        let subject = Subject::start(self.objects)?;
+        let writes = self.rate * seconds;
+        let seen = Seen::new();
+        let mut following = JoinSet::new();
+        for number in 0..self.watchers {
+            let selector = if self.by_node {
+                format!("&fieldSelector=spec.nodeName%3Dnode-{number:07}")
+            } else {
+                String::new()
+            };
+            let watcher = Watcher::open(subject.address, &selector).await?;
+            let events = if self.by_node {
+                (writes + self.objects - 1 - number) / self.objects
+            } else {
+                writes
+            };
+            following.spawn_local(watcher.follow(Rc::clone(&seen), events.into()));
+        }
+        let (began, cpu) = (Instant::now(), subject.cpu()?);
+        let load = Writer {
+            address: subject.address,
+            began: seen.began,
+            objects: self.objects,
+            rate: self.rate,
+        };
+        let mut writing = tokio::task::spawn_blocking(move || load.write(writes));
+        let mut each_second = Vec::new();
+        let mut ticks = interval_at(Instant::now() + SECOND, SECOND);
+        let mut last = (cpu, 0);
+        loop {
+            tokio::select! {
+                biased;
+                written = &mut writing => break written??,
+                _ = ticks.tick() => {
+                    let now = (subject.cpu()?, seen.lags.borrow().len());
+                    if now.1 > last.1 {
+                        each_second.push(micros_each(now.0.since(last.0), now.1 - last.1));
+                    }
+                    last = now;
+                }
+            }
+        }
+        each_second.sort_unstable_by(f64::total_cmp);
+        let all_told = tokio::time::timeout(PATIENCE, following.join_all());
+        let all_told = all_told.await.context("not all events were delivered")?;
+        let (took, cpu) = (began.elapsed(), subject.cpu()?.since(cpu));
+        for watcher in all_told {
+            ensure!(
+                watcher?.is_silent(),
+                "a watch was told too much, or has ended"
+            );
+        }
+        let mut lags = seen.lags.take();
+        lags.sort_unstable();
+        Ok(Figures {
+            writes,
+            deliveries: lags.len(),
+            cpu,
+            took,
+            each_second,
+            lags,
+            peak_kib: subject.peak_kib()?,
+        })
+    }
+}
+
+/// Microseconds of CPU for each of so many.
+fn micros_each(cpu: Cpu, count: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let count = count as f64;
+    cpu.all().as_secs_f64() * 1e6 / count
+}
+
+impl Figures {
+    fn lag_ms(&self, per_mille: usize) -> f64 {
+        let at = (self.lags.len() * per_mille / 1000).min(self.lags.len().saturating_sub(1));
+        self.lags
+            .get(at)
+            .map_or(0.0, |lag| f64::from(*lag) / 1000.0)
+    }
+
+    fn print(&self, name: &str, load: &Load) {
+        let seconds = self.took.as_secs_f64();
+        let percent = |cpu: Duration| cpu.as_secs_f64() / seconds * 100.0;
+        println!(
+            "{name}: {} watchers, {:.0} writes/s for {seconds:.1} s, {} deliveries; server: {:.0} % of a core ({:.0} user, {:.0} system), {} MiB at the peak; lag p50 {:.1} ms, p99 {:.1}, max {:.1}",
+            load.watchers,
+            self.rate(),
+            self.deliveries,
+            percent(self.cpu.all()),
+            percent(self.cpu.user),
+            percent(self.cpu.system),
+            self.peak_kib / 1024,
+            self.lag_ms(500),
+            self.lag_ms(990),
+            self.lag_ms(1000),
+        );
+    }
+
+    fn rate(&self) -> f64 {
+        f64::from(self.writes) / self.took.as_secs_f64()
+    }
+
+    fn check(&self, load: &Load) -> anyhow::Result<()> {
+        let latest = Duration::from_micros(self.lags.last().copied().unwrap_or_default().into());
+        ensure!(latest <= LAG_MAX, "a delivery came {latest:?} late");
+        ensure!(
+            self.rate() >= f64::from(load.rate) * RATE_MIN,
+            "{:.0} instead of {} writes/s were done",
+            self.rate(),
+            load.rate
+        );
+        Ok(())
+    }
+}

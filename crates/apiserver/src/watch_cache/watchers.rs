@@ -1,0 +1,138 @@
+//! The open watches of one collection, found by what they watch.
+//!
+//! Guarantees:
+//! - an event is compared with the watchers that could be told of it: those whose selector or namespace demands one value that the object has or had, and those that demand none; the others cost nothing;
+//! - a watcher is in one place at a time, and nothing is left of one that was removed.
+//!
+//! A Kubernetes API server has such an index for `spec.nodeName` of pods and the names of some kinds; here it is every field, so a watch of one object or one namespace is cheap for every kind.
+
+use std::collections::BTreeMap;
+
+use super::{Filter, Watcher, WatcherId};
+use crate::selector::field::Source;
+use crate::storage::Event;
+
+/// Watchers of one value, or of everything.
+type Group = BTreeMap<WatcherId, Watcher>;
+
+/// All watchers, each in one group.
+#[derive(Default)]
+pub(super) struct Watchers {
+    /// Where each one is.
+    places: BTreeMap<WatcherId, Place>,
+    /// Those that demand no value.
+    everything: Group,
+    by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
+}
+
+/// What a watcher demands of every object that it is told of.
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    Everything,
+    Value(Source, Box<str>),
+}
+
+// === impl Watchers ===
+
+impl Watchers {
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn insert(&mut self, id: WatcherId, watcher: Watcher) {
+        let place = Place::of(&watcher.filter);
+        let group = match &place {
+            Place::Everything => &mut self.everything,
+            Place::Value(source, value) => {
+                let by_value = self.by_value.entry(*source).or_default();
+                by_value.entry(value.clone()).or_default()
+            }
+        };
+        group.insert(id, watcher);
+        self.places.insert(id, place);
+    }
+
+    pub(super) fn remove(&mut self, id: WatcherId) {
+        let Some(place) = self.places.remove(&id) else {
+            return;
+        };
+        let Place::Value(source, value) = place else {
+            self.everything.remove(&id);
+            return;
+        };
+        let Some(by_value) = self.by_value.get_mut(&source) else {
+            return;
+        };
+        if let Some(group) = by_value.get_mut(&value) {
+            group.remove(&id);
+            if group.is_empty() {
+                by_value.remove(&value);
+            }
+        }
+        if by_value.is_empty() {
+            self.by_value.remove(&source);
+        }
+    }
+
+    /// Asks one, if it is still there, and removes it if it answers no.
+    pub(super) fn retain_one(&mut self, id: WatcherId, keep: impl FnOnce(&Watcher) -> bool) {
+        if self.get(id).is_some_and(|watcher| !keep(watcher)) {
+            self.remove(id);
+        }
+    }
+
+    /// Asks all, in the order in which they came, and removes those that answer no.
+    pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
+        let ids: Vec<WatcherId> = self.places.keys().copied().collect();
+        for id in ids {
+            self.retain_one(id, &keep);
+        }
+    }
+
+    /// Asks those that an event could concern, and removes those that answer no.
+    pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
+        let mut gone = Vec::new();
+        let mut ask = |group: &Group| {
+            let answers = group.iter().filter(|(_, watcher)| !keep(watcher));
+            gone.extend(answers.map(|(id, _)| *id));
+        };
+        ask(&self.everything);
+        for (source, by_value) in &self.by_value {
+            let value = |entry| source.value_in(entry);
+            let old = event.old.as_deref().map(value);
+            let new = event.new.as_deref().map(value);
+            let other = old.filter(|old| new != Some(*old));
+            for value in [new, other].into_iter().flatten() {
+                by_value.get(value).into_iter().for_each(&mut ask);
+            }
+        }
+        for id in gone {
+            self.remove(id);
+        }
+    }
+
+    fn get(&self, id: WatcherId) -> Option<&Watcher> {
+        match self.places.get(&id)? {
+            Place::Everything => self.everything.get(&id),
+            Place::Value(source, value) => self.by_value.get(source)?.get(value)?.get(&id),
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// The most selective demand of a watch.
+    fn of(filter: &Filter) -> Place {
+        let demands = filter.selection.fields.demands();
+        let namespace = filter.prefix.strip_suffix('/');
+        let namespace = namespace.map(|namespace| (Source::Namespace, namespace));
+        match demands.chain(namespace).min_by_key(|(source, _)| *source) {
+            Some((source, value)) => Place::Value(source, value.into()),
+            None => Place::Everything,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

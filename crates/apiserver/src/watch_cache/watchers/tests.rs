@@ -1,0 +1,192 @@
+//! The index against the plain comparison of every watcher with every event.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::super::{Filter, Watcher, WatcherId};
+use super::Watchers;
+use crate::kinds::Kinds;
+use crate::request_log::LoggedRequest;
+use crate::resource::{Registry, Resource};
+use crate::route::{ListOptions, Verb};
+use crate::selector::Selection;
+use crate::storage::{Entry, Event, EventType};
+
+/// Selectors with demands of each kind, with several, and without.
+const FIELDS: [&str; 9] = [
+    "",
+    "metadata.name=a",
+    "metadata.name!=a",
+    "metadata.namespace=x",
+    "spec.nodeName=n1",
+    "spec.nodeName=",
+    "spec.nodeName=n1,spec.nodeName=n2",
+    "spec.nodeName=n2,status.phase=Running,metadata.name=b",
+    "status.phase!=Running",
+];
+const NAMESPACES: [&str; 3] = ["", "x/", "y/"];
+const LABELS: [&str; 2] = ["", "app=web"];
+
+fn pods() -> Arc<Resource> {
+    let registry = Registry::new(&Kinds::builtin());
+    let pods = registry.by_path("", "v1", "pods");
+    Arc::clone(pods.expect("pods are built in"))
+}
+
+/// What faults would know a watch by.
+fn request() -> LoggedRequest {
+    LoggedRequest {
+        sequence: 0,
+        user_agent: String::new(),
+        verb: Verb::Watch,
+        path: String::new(),
+        resource: "pods".to_owned(),
+        namespace: None,
+        name: None,
+        subresource: None,
+        options: ListOptions::default(),
+        status: None,
+        revision: None,
+        faults: Vec::new(),
+    }
+}
+
+fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher {
+    let filter = Filter {
+        prefix: prefix.to_owned(),
+        selection: Selection::parse(&pods.kind, pods.fields, labels, fields).unwrap(),
+        after: 0,
+    };
+    Watcher {
+        filter,
+        bookmarks: false,
+        request: Arc::new(request()),
+        sender: mpsc::channel(1).0,
+    }
+}
+
+/// A pod of `namespace/name` in one of eight states; `None` is that it is not there.
+fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
+    let state = state?;
+    let node = ["", "n1", "n2"][usize::from(state) % 3];
+    let phase = ["Pending", "Running"][usize::from(state / 3) % 2];
+    let app = ["web", "db"][usize::from(state / 6) % 2];
+    let object = json!({
+        "metadata": {"labels": {"app": app}},
+        "spec": {"nodeName": node},
+        "status": {"phase": phase},
+    });
+    let object = object.as_object().expect("it is written as an object");
+    Some(Arc::new(Entry::new(pods, key.into(), object, 1)))
+}
+
+fn event(old: Option<Arc<Entry>>, new: Option<Arc<Entry>>) -> Event {
+    Event::new(1, tokio::time::Instant::now(), old, new)
+}
+
+proptest! {
+    #[test]
+    fn whoever_an_event_is_for_is_asked_once_and_in_the_end_nothing_is_left(
+        watches in prop::collection::vec((0..FIELDS.len(), 0..NAMESPACES.len(), 0..LABELS.len()), 1..40),
+        events in prop::collection::vec((0..4_usize, prop::option::of(0..12_u8), prop::option::of(0..12_u8)), 1..20),
+    ) {
+        let pods = pods();
+        let make = |(fields, prefix, labels): (usize, usize, usize)| {
+            watcher(&pods, FIELDS[fields], NAMESPACES[prefix], LABELS[labels])
+        };
+        let mut index = Watchers::default();
+        for (number, watch) in watches.iter().enumerate() {
+            index.insert(WatcherId(number as u64), make(*watch));
+        }
+        for (key, old, new) in events {
+            let key = ["x/a", "x/b", "y/a", "y/b"][key];
+            let (old, new) = (state(&pods, key, old), state(&pods, key, new));
+            if old.is_none() && new.is_none() {
+                continue;
+            }
+            let event = event(old, new);
+            let told = RefCell::new(Vec::new());
+            index.retain_concerned(&event, |watcher| {
+                let event_type = watcher.filter.event_type(&event);
+                told.borrow_mut().extend(event_type.map(EventType::as_str));
+                true
+            });
+            let plain = watches.iter().map(|watch| make(*watch).filter.event_type(&event));
+            let mut plain: Vec<_> = plain.flatten().map(EventType::as_str).collect();
+            let mut told = told.into_inner();
+            plain.sort_unstable();
+            told.sort_unstable();
+            prop_assert_eq!(told, plain);
+        }
+        for number in 0..watches.len() {
+            index.remove(WatcherId(number as u64));
+        }
+        prop_assert_eq!(index.len(), 0);
+        prop_assert!(index.everything.is_empty() && index.by_value.is_empty());
+    }
+}
+
+/// Which of three watchers are asked about an event: of a node, of a namespace, of everything.
+fn asked(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
+    let pods = pods();
+    let mut index = Watchers::default();
+    let watches = [
+        ("spec.nodeName=n1", ""),
+        ("spec.nodeName=n2", ""),
+        ("", "y/"),
+        ("", ""),
+    ];
+    for (id, (fields, prefix)) in (0..).zip(watches) {
+        index.insert(WatcherId(id), watcher(&pods, fields, prefix, ""));
+    }
+    let event = event(state(&pods, "x/a", old), state(&pods, "x/a", new));
+    let asked = RefCell::new(BTreeSet::new());
+    index.retain_concerned(&event, |watcher| {
+        let fields = &watcher.filter.selection.fields;
+        let demands = fields.demands().map(|(_, value)| value).next();
+        asked.borrow_mut().insert(match demands {
+            Some("n1") => "node n1",
+            Some(_) => "node n2",
+            None if watcher.filter.prefix.is_empty() => "all",
+            None => "namespace y",
+        });
+        true
+    });
+    asked.into_inner()
+}
+
+#[test]
+fn who_demands_another_value_is_not_even_asked() {
+    let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+    assert_eq!(asked(None, Some(0)), set(&["all"]), "no node yet");
+    assert_eq!(asked(Some(0), Some(1)), set(&["all", "node n1"]));
+    assert_eq!(
+        asked(Some(1), Some(2)),
+        set(&["all", "node n1", "node n2"]),
+        "it moves"
+    );
+    assert_eq!(asked(Some(2), None), set(&["all", "node n2"]));
+}
+
+#[test]
+fn who_answers_no_is_removed_wherever_it_is() {
+    let pods = pods();
+    let mut index = Watchers::default();
+    for (id, fields) in (0..).zip(FIELDS) {
+        index.insert(WatcherId(id), watcher(&pods, fields, "x/", ""));
+    }
+    assert_eq!(index.len(), FIELDS.len());
+    index.retain_one(WatcherId(1), |_| true);
+    index.retain_one(WatcherId(1), |_| false);
+    index.retain_one(WatcherId(1), |_| panic!("it is gone"));
+    index.retain(|watcher| watcher.filter.selection.is_everything());
+    assert_eq!(index.len(), 1);
+    index.retain_concerned(&event(None, state(&pods, "x/a", Some(0))), |_| false);
+    assert_eq!(index.len(), 0);
+    assert!(index.everything.is_empty() && index.by_value.is_empty());
+}

@@ -1,11 +1,13 @@
-//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds and of their fields.
+//! `cargo xtask kinds`: writes the embedded server's tables of built-in kinds, of their fields and of their protobuf messages.
 //!
-//! The tables are a function of one pinned Go module and nothing else, so they say the same on every machine.
+//! The tables are a function of the pinned Go modules of one release and nothing else, so they say the same on every machine.
 //! They hold what a Kubernetes API server serves without any `--runtime-config`: every stable version, and no beta or alpha one
 //! (`DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` of that module).
 
+mod corpus;
 mod discovery;
 mod schema;
+mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,11 +20,20 @@ use discovery::{GroupList, Resource, ResourceList};
 /// The module whose discovery documents are read; the server behaves as this version.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
+/// The version of the modules with its types, which are released together with it.
+const TYPES_VERSION: &str = "v0.36.3";
+
 /// Where the table of kinds stands, from the workspace root.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 
 /// Where the table of fields stands, from the workspace root.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
+
+/// Where the table of messages stands, from the workspace root.
+const WIRE: &str = "crates/apiserver/src/kinds/wire_v1_36.tsv";
+
+/// Where the pairs for tests stand, from the workspace root.
+const CORPUS: &str = "crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz";
 
 /// What `*` in the column of verbs stands for: most kinds serve exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
@@ -40,25 +51,39 @@ pub(crate) enum Mode {
 ///
 /// # Errors
 ///
-/// Go is missing, the module can't be had, a document has an unknown form, or (with [`Mode::Check`]) a file differs.
+/// Go is missing, a module can't be had, a document has an unknown form, or (with [`Mode::Check`]) a file differs.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
-    let module = download()?;
+    let module = download(MODULE)?;
     let folder = module.join("api/discovery");
     let table = table(&Documents { folder })?;
     let swagger = module.join("api/openapi-spec/swagger.json");
     let swagger = std::fs::read_to_string(&swagger)
         .with_context(|| format!("can't read {}", swagger.display()))?;
     let schema = schema::table(MODULE, &swagger, &kinds_of(&table))?;
+    let mut modules = Vec::new();
+    for name in wire::MODULES {
+        modules.push((name, download(&format!("{name}@{TYPES_VERSION}"))?));
+    }
+    let sources = wire::Sources { modules };
+    let wire = wire::table(TYPES_VERSION, &sources, &schema)?;
+    let pairs = corpus::lines(&sources, &schema)?;
     mode.apply(root, TABLE, &table)?;
     mode.apply(root, SCHEMA, &schema)?;
+    mode.apply(root, WIRE, &wire)?;
+    match mode {
+        Mode::Write => corpus::write(&root.join(CORPUS), &pairs)?,
+        Mode::Check => corpus::check(&root.join(CORPUS), &pairs)?,
+    }
     let kinds = rows(&table).count();
-    let definitions = rows(&schema).filter(|row| !row.starts_with('\t')).count();
+    let heads = |table| rows(table).filter(|row| !row.starts_with('\t')).count();
+    let (definitions, messages) = (heads(&schema), heads(&wire));
     let relation = match mode {
         Mode::Write => "of",
         Mode::Check => "as in",
     };
     Ok(format!(
-        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}"
+        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
+        pairs.lines().count()
     ))
 }
 
@@ -120,10 +145,10 @@ impl Source for Documents {
     }
 }
 
-/// Has Go fetch the module (once; it keeps a verified copy) and tells its folder.
-fn download() -> Result<PathBuf> {
+/// Has Go fetch a module (once; it keeps a verified copy) and tells its folder.
+fn download(module: &str) -> Result<PathBuf> {
     let output = Command::new("go")
-        .args(["mod", "download", "-json", MODULE])
+        .args(["mod", "download", "-json", module])
         .current_dir(std::env::temp_dir())
         .output()
         .context("can't run `go`; the table of kinds comes from a Go module, so install Go")?;
@@ -132,9 +157,9 @@ fn download() -> Result<PathBuf> {
     match report {
         discovery::Download {
             error: Some(error), ..
-        } => bail!("can't download {MODULE}: {error}"),
+        } => bail!("can't download {module}: {error}"),
         discovery::Download { dir: Some(dir), .. } => Ok(dir),
-        discovery::Download { .. } => bail!("`go mod download -json` named no folder for {MODULE}"),
+        discovery::Download { .. } => bail!("`go mod download -json` named no folder for {module}"),
     }
 }
 

@@ -1,0 +1,120 @@
+//! What `cargo xtask kinds` keeps for the tests of the embedded server: one object of each served kind with every field set, in protobuf and in JSON.
+//!
+//! Kubernetes keeps such pairs itself, to see that no version breaks another (`testdata/HEAD` of the modules with the types).
+//!
+//! Guarantees: every kind of the table of fields is in it, but for [`WITHOUT`].
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use super::wire::Sources;
+
+/// Where the pairs stand, from a module's folder.
+const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
+
+/// Kinds of which there is no pair.
+const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
+
+/// The kinds that are no resource's and no subresource's.
+const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
+
+/// One line for each kind, tabs between the columns: `apiVersion/Kind`, the protobuf body in hexadecimal, the JSON body.
+pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
+    let kinds = super::rows(schema)
+        .filter(|row| !row.starts_with('\t'))
+        .flat_map(|row| row.split('\t').skip(1));
+    let mut lines = String::new();
+    for kind in kinds.chain(BESIDES).filter(|kind| !WITHOUT.contains(kind)) {
+        let (protobuf, json) = pair(sources, kind)?;
+        write!(lines, "{kind}\t").expect("writing to a String does not fail");
+        for byte in protobuf {
+            write!(lines, "{byte:02x}").expect("writing to a String does not fail");
+        }
+        let json: serde_json::Value =
+            serde_json::from_slice(&json).with_context(|| format!("the JSON of {kind}"))?;
+        writeln!(lines, "\t{json}").expect("writing to a String does not fail");
+    }
+    Ok(lines)
+}
+
+/// The files of a kind.
+fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
+    let name = file_name(kind);
+    let folder = sources
+        .modules
+        .iter()
+        .flat_map(|(_, module)| FOLDERS.map(|folder| module.join(folder)))
+        .find(|folder| folder.join(format!("{name}.pb")).exists())
+        .with_context(|| format!("no module has a pair of {kind}"))?;
+    let read = |end: &str| {
+        let path = folder.join(format!("{name}.{end}"));
+        std::fs::read(&path).with_context(|| format!("can't read {}", path.display()))
+    };
+    Ok((read("pb")?, read("json")?))
+}
+
+/// `apps/v1/Deployment` is in `apps.v1.Deployment`, and the core group has a name there.
+fn file_name(kind: &str) -> String {
+    let dotted = kind.replace('/', ".");
+    if kind.matches('/').count() == 1 {
+        format!("core.{dotted}")
+    } else {
+        dotted
+    }
+}
+
+/// Compresses the lines into a file.
+pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
+    let mut file = GzEncoder::new(Vec::new(), Compression::best());
+    file.write_all(lines.as_bytes())?;
+    std::fs::write(path, file.finish()?).with_context(|| format!("can't write {}", path.display()))
+}
+
+/// Fails unless a file has these lines; compressors may differ in how they say the same.
+pub(super) fn check(path: &Path, lines: &str) -> Result<()> {
+    let file = std::fs::File::open(path)
+        .with_context(|| format!("can't read {}; run `cargo xtask kinds`", path.display()))?;
+    let mut present = String::new();
+    GzDecoder::new(file).read_to_string(&mut present)?;
+    ensure!(
+        present == lines,
+        "{} is out of date; run `cargo xtask kinds`",
+        path.display()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_by_group_version_and_kind() {
+        assert_eq!(file_name("v1/Pod"), "core.v1.Pod");
+        assert_eq!(
+            file_name("rbac.authorization.k8s.io/v1/Role"),
+            "rbac.authorization.k8s.io.v1.Role"
+        );
+    }
+
+    #[test]
+    fn a_kind_without_a_pair_is_an_error_unless_it_is_known_to_have_none() {
+        let sources = Sources {
+            modules: Vec::new(),
+        };
+        let known = "io.k8s.Service\tapiregistration.k8s.io/v1/APIService\n";
+        let error = lines(&sources, known).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no module has a pair of v1/DeleteOptions"
+        );
+        let error = lines(&sources, "io.k8s.Pod\tv1/Pod\n").unwrap_err();
+        assert_eq!(error.to_string(), "no module has a pair of v1/Pod");
+    }
+}

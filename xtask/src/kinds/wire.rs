@@ -1,0 +1,258 @@
+//! The third table of `cargo xtask kinds`: how the served kinds look in protobuf, and what JSON Go makes of each field.
+//!
+//! Numbers and types come from the `generated.proto` files of the pinned modules, which name every type in full.
+//! What JSON leaves out comes from the struct tags beside them, because no proto file says it.
+//!
+//! Guarantees:
+//! - it holds the messages that the served kinds reach, ordered by name, and no others;
+//! - a field that one source has and the other has not is an error, and so is a type with JSON of its own that this file does not know.
+
+mod go_source;
+mod proto;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use go_source::{GoField, Package};
+use proto::ProtoField;
+
+/// The modules with the types of the served kinds; they are released with the one whose discovery documents are read, as `v0.` and the rest of its version.
+pub(super) const MODULES: [&str; 4] = [
+    "k8s.io/api",
+    "k8s.io/apimachinery",
+    "k8s.io/apiextensions-apiserver",
+    "k8s.io/kube-aggregator",
+];
+
+/// What a body can hold without being an object of a resource or a subresource.
+const ROOTS: [&str; 1] = ["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"];
+
+/// Types whose JSON is written by a method, with the word that says how; see their `MarshalJSON`.
+const FORMS: [(&str, &str); 10] = [
+    ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
+    ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime",
+        "microTime",
+    ),
+    ("k8s.io.apimachinery.pkg.apis.meta.v1.Time", "time"),
+    ("k8s.io.apimachinery.pkg.runtime.RawExtension", "json"),
+    (
+        "k8s.io.apimachinery.pkg.util.intstr.IntOrString",
+        "intOrString",
+    ),
+    (
+        "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSON",
+        "json",
+    ),
+    (
+        "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+        EITHER,
+    ),
+    (
+        "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+        EITHER,
+    ),
+    (
+        "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+        EITHER,
+    ),
+];
+
+/// The word for a type that stands for one of its two fields.
+const EITHER: &str = "either";
+
+/// The scalars that fields of the served kinds have.
+const SCALARS: [&str; 6] = ["bool", "bytes", "double", "int32", "int64", "string"];
+
+/// The sources of one release.
+pub(super) struct Sources {
+    /// Each module's name and folder.
+    pub(super) modules: Vec<(&'static str, PathBuf)>,
+}
+
+/// The messages of all proto files, by their full name, and what is read of Go.
+#[derive(Default)]
+struct Library {
+    messages: BTreeMap<String, Vec<ProtoField>>,
+    /// By the name of the proto package.
+    packages: BTreeMap<String, Package>,
+}
+
+/// The whole file; `schema` is the table of fields, which says which definition describes which kind.
+pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
+    let mut library = Library::default();
+    for (module, folder) in &sources.modules {
+        library.read(module, folder)?;
+    }
+    library.table(version, &kinds_of(schema))
+}
+
+/// The messages of the kinds in a table of fields, with those kinds.
+fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
+    let mut kinds: BTreeMap<String, Vec<&str>> =
+        ROOTS.map(|root| (message_name(root), Vec::new())).into();
+    for row in super::rows(schema).filter(|row| !row.starts_with('\t')) {
+        let mut columns = row.split('\t');
+        let name = columns.next().unwrap_or(row);
+        let of_kind: Vec<_> = columns.collect();
+        if !of_kind.is_empty() {
+            kinds.insert(message_name(name), of_kind);
+        }
+    }
+    kinds
+}
+
+/// `io.k8s.kube-aggregator.x` is the OpenAPI definition of the message `k8s.io.kube_aggregator.x`.
+fn message_name(definition: &str) -> String {
+    let name = definition.replace('-', "_");
+    match name.strip_prefix("io.k8s.") {
+        Some(rest) => format!("k8s.io.{rest}"),
+        None => name,
+    }
+}
+
+fn header(version: &str) -> String {
+    format!(
+        "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
+         # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
+         # Lines that start with a tab are its fields: number, name in JSON, type, presence.\n\
+         # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
+         # Presence: `always`, with a zero value if need be; `nonzero` values only; as `sent`; `nullable` is null unless sent; `inline` has its members in the parent.\n\
+         # Forms: `object`; `list` is the list in its only field; `either` is its second field or, if that is null, the first; others have JSON of their own.\n",
+        MODULES.join(", ")
+    )
+}
+
+// === impl Library ===
+
+impl Library {
+    /// Reads every proto file below a module's folder.
+    fn read(&mut self, module: &str, folder: &Path) -> Result<()> {
+        let mut open = vec![folder.to_owned()];
+        while let Some(folder) = open.pop() {
+            let entries = std::fs::read_dir(&folder)
+                .with_context(|| format!("can't list a folder of {module}"))?;
+            for entry in entries {
+                let path = entry?.path();
+                if path.is_dir() {
+                    open.push(path);
+                } else if path.ends_with("generated.proto") {
+                    let text = std::fs::read_to_string(&path)
+                        .with_context(|| format!("can't read a proto file of {module}"))?;
+                    let file =
+                        proto::parse(&text).with_context(|| format!("a proto file of {module}"))?;
+                    self.packages
+                        .insert(file.package, Package::new(folder.clone()));
+                    self.messages.extend(file.messages);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, version: &str, kinds: &BTreeMap<String, Vec<&str>>) -> Result<String> {
+        let mut rows: BTreeMap<String, String> = BTreeMap::new();
+        let mut open: Vec<String> = kinds.keys().cloned().collect();
+        while let Some(name) = open.pop() {
+            if rows.contains_key(&name) {
+                continue;
+            }
+            let (form, fields) = self.message(&name).with_context(|| name.clone())?;
+            let mut row = format!("{name}\t{form}");
+            for kind in kinds.get(&name).into_iter().flatten() {
+                write!(row, "\t{kind}").expect("writing to a String does not fail");
+            }
+            row.push('\n');
+            for field in fields {
+                writeln!(row, "\t{}", field.cells.join("\t"))
+                    .expect("writing to a String does not fail");
+                open.extend(field.target);
+            }
+            rows.insert(name, row);
+        }
+        let mut table = header(version);
+        table.extend(rows.into_values());
+        Ok(table)
+    }
+
+    /// The form and the fields of a message.
+    fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
+        let fields = self.messages.get(name).context("no proto file has it")?;
+        let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;
+        let package = self
+            .packages
+            .get_mut(package)
+            .context("a message without a package")?;
+        let own = FORMS.iter().find(|(known, _)| *known == name);
+        ensure!(
+            own.is_some() || !package.writes_json(type_name)?,
+            "JSON of its own that this table has no word for"
+        );
+        if package.is_list(type_name)? {
+            let [only] = &fields[..] else {
+                bail!("a list with more than its items");
+            };
+            return Ok(("list", vec![Row::new(only, &only.name, "always")?]));
+        }
+        match own {
+            Some((_, form)) if *form != EITHER => Ok((form, Vec::new())),
+            _ => {
+                let form = own.map_or("object", |(_, form)| form);
+                Ok((form, rows(fields, &package.fields(type_name)?)?))
+            }
+        }
+    }
+}
+
+/// One field's line, and the message that it leads to.
+struct Row {
+    cells: [String; 4],
+    target: Option<String>,
+}
+
+impl Row {
+    fn new(field: &ProtoField, json_name: &str, presence: &str) -> Result<Row> {
+        let inner = field.inner();
+        let target = (!SCALARS.contains(&inner)).then(|| inner.to_owned());
+        ensure!(
+            target.as_ref().is_none_or(|name| name.contains('.')),
+            "a scalar this table has no word for: {inner}"
+        );
+        let number = field.number.to_string();
+        let cells = [
+            number,
+            json_name.to_owned(),
+            field.value.clone(),
+            presence.to_owned(),
+        ];
+        Ok(Row { cells, target })
+    }
+}
+
+/// Joins the fields of a proto file and of a struct by their numbers.
+fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
+    let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();
+    ensure!(
+        numbers.iter().eq(tags.keys()),
+        "the proto file has the fields {numbers:?}, the struct {:?}",
+        tags.keys()
+    );
+    let mut rows = fields
+        .iter()
+        .map(|field| {
+            let tag = &tags[&field.number];
+            // Without a name in the tag, Go takes that of the field, which nobody ever sees.
+            let name = tag.json_name.as_deref().unwrap_or(&field.name);
+            let row = Row::new(field, name, tag.presence(field))?;
+            Ok((field.number, row))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    rows.sort_by_key(|(number, _)| *number);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The Go types beside a proto file: struct tags, and which types write their JSON themselves.
+//!
+//! It reads lines as gofmt lays them out, which every one of these files is by the rules of its project.
+//!
+//! Guarantees: a field whose tag names a number is read whole or is an error.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::proto::ProtoField;
+
+/// The sources of one Go package, read when they are first asked for.
+pub(super) struct Package {
+    folder: PathBuf,
+    text: Option<String>,
+}
+
+/// What a struct says about one field.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GoField {
+    /// `None` if the tag has none.
+    pub(super) json_name: Option<String>,
+    pointer: bool,
+    /// The words after the name.
+    json_options: Vec<String>,
+}
+
+impl Package {
+    pub(super) fn new(folder: PathBuf) -> Package {
+        Package { folder, text: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_text(text: &str) -> Package {
+        Package {
+            folder: PathBuf::new(),
+            text: Some(text.to_owned()),
+        }
+    }
+
+    /// All its files in one, without tests and without what is generated.
+    fn text(&mut self) -> Result<&str> {
+        if self.text.is_none() {
+            let mut text = String::new();
+            let entries = std::fs::read_dir(&self.folder)
+                .with_context(|| format!("can't list {}", self.folder.display()))?;
+            for entry in entries {
+                let path = entry?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let written_by_hand = name.ends_with(".go")
+                    && !name.ends_with("_test.go")
+                    && !name.starts_with("generated")
+                    && !name.starts_with("zz_generated");
+                if written_by_hand {
+                    text += &std::fs::read_to_string(&path)
+                        .with_context(|| format!("can't read {}", path.display()))?;
+                }
+            }
+            self.text = Some(text);
+        }
+        Ok(self.text.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a type has a method `MarshalJSON`.
+    pub(super) fn writes_json(&mut self, type_name: &str) -> Result<bool> {
+        let text = self.text()?;
+        let ends = [
+            format!(" {type_name}) MarshalJSON("),
+            format!(" *{type_name}) MarshalJSON("),
+        ];
+        let mut methods = text.lines().filter(|line| line.starts_with("func ("));
+        Ok(methods.any(|line| ends.iter().any(|end| line.contains(end))))
+    }
+
+    /// Whether a type is a named list.
+    pub(super) fn is_list(&mut self, type_name: &str) -> Result<bool> {
+        let start = format!("type {type_name} []");
+        Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
+    }
+
+    /// The fields of a struct that are in protobuf, by their numbers.
+    pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
+        let start = format!("type {type_name} struct {{");
+        let mut fields = BTreeMap::new();
+        let text = self.text()?;
+        let empty = format!("type {type_name} struct{{}}");
+        if text.lines().any(|line| line == empty) {
+            return Ok(fields);
+        }
+        let mut lines = text.lines().skip_while(|line| *line != start);
+        lines
+            .next()
+            .with_context(|| format!("no struct {type_name}"))?;
+        for line in lines.take_while(|line| *line != "}").map(str::trim) {
+            if line.starts_with("//") {
+                continue;
+            }
+            if let Some((number, field)) = field(line).with_context(|| line.to_owned())? {
+                let twice = fields.insert(number, field).is_some();
+                ensure!(!twice, "{type_name} has two fields of number {number}");
+            }
+        }
+        Ok(fields)
+    }
+}
+
+impl GoField {
+    /// The word for what becomes of the field where protobuf has nothing, or a zero value.
+    pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
+        let omits_empty = self.has("omitempty");
+        if self.has("inline") {
+            "inline"
+        } else if self.pointer {
+            if omits_empty { "sent" } else { "nullable" }
+        } else if self.has("omitzero") || (omits_empty && !field.is_message()) {
+            // Structs are never empty for encoding/json.
+            "nonzero"
+        } else {
+            "always"
+        }
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.json_options.iter().any(|known| known == option)
+    }
+}
+
+/// A field's number and tags; `None` for lines without a number, which are blank or embed what is not in protobuf.
+fn field(line: &str) -> Result<Option<(u32, GoField)>> {
+    let Some((declared, tags)) = line.split_once('`') else {
+        return Ok(None);
+    };
+    let Some(wire) = tag(tags, "protobuf") else {
+        ensure!(
+            tag(tags, "json") == Some(",inline") && declared.trim().ends_with("TypeMeta"),
+            "a field without a number"
+        );
+        return Ok(None);
+    };
+    let number = wire.split(',').nth(1).context("a tag without a number")?;
+    let mut json = tag(tags, "json").unwrap_or_default().split(',');
+    let name = json.next().unwrap_or_default();
+    let declared: Vec<_> = declared.split_whitespace().collect();
+    let field = GoField {
+        json_name: (!name.is_empty()).then(|| name.to_owned()),
+        pointer: declared.last().is_some_and(|value| value.starts_with('*')),
+        json_options: json.map(str::to_owned).collect(),
+    };
+    ensure!(
+        !(field.has("inline") && field.pointer),
+        "an inlined pointer"
+    );
+    Ok(Some((number.parse()?, field)))
+}
+
+/// The value of one key in a struct's tags.
+fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
+    let start = tags.find(&format!("{key}:\""))? + key.len() + 2;
+    tags[start..].split('"').next()
+}

@@ -1,0 +1,96 @@
+//! The `generated.proto` files, as far as go-to-protobuf varies them: flat messages of optional, repeated and map fields.
+//!
+//! Guarantees: a line inside a message that is neither a field nor a comment is an error, so nothing is left out in silence.
+
+use anyhow::{Context as _, Result, ensure};
+
+/// One proto file.
+#[derive(Debug)]
+pub(super) struct ProtoFile {
+    pub(super) package: String,
+    /// Full names and fields.
+    pub(super) messages: Vec<(String, Vec<ProtoField>)>,
+}
+
+/// One field of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ProtoField {
+    pub(super) number: u32,
+    pub(super) name: String,
+    /// Its type as the table has it: `[]x` for a repeated one, `{}x` for a map; messages with their full names.
+    pub(super) value: String,
+}
+
+impl ProtoField {
+    /// The type of the value, or of a list's items or a map's values.
+    pub(super) fn inner(&self) -> &str {
+        self.value.trim_start_matches("[]").trim_start_matches("{}")
+    }
+
+    /// Whether it is one message: no list, no map, no scalar.
+    pub(super) fn is_message(&self) -> bool {
+        self.value.contains('.') && !self.value.starts_with(['[', '{'])
+    }
+}
+
+/// Reads a file's package and its messages.
+pub(super) fn parse(text: &str) -> Result<ProtoFile> {
+    let package = text
+        .lines()
+        .find_map(|line| line.strip_prefix("package ")?.strip_suffix(';'))
+        .context("no package")?;
+    let mut messages = Vec::new();
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        let Some(name) = line
+            .strip_prefix("message ")
+            .and_then(|rest| rest.strip_suffix(" {"))
+        else {
+            continue;
+        };
+        let mut fields = Vec::new();
+        for line in lines.by_ref().take_while(|line| *line != "}") {
+            if !line.is_empty() && !line.starts_with("//") {
+                let field = field(line, package);
+                fields.push(field.with_context(|| format!("{name} has the line {line:?}"))?);
+            }
+        }
+        messages.push((format!("{package}.{name}"), fields));
+    }
+    Ok(ProtoFile {
+        package: package.to_owned(),
+        messages,
+    })
+}
+
+/// `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
+fn field(line: &str, package: &str) -> Result<ProtoField> {
+    let (declared, number) = line
+        .strip_suffix(';')
+        .and_then(|line| line.split_once(" = "))
+        .context("no field")?;
+    let (value, name) = declared
+        .rsplit_once(' ')
+        .context("a field without a type")?;
+    let (container, inner) = if let Some(inner) = value.strip_prefix("optional ") {
+        ("", inner)
+    } else if let Some(inner) = value.strip_prefix("repeated ") {
+        ("[]", inner)
+    } else {
+        let inner = value
+            .strip_prefix("map<string, ")
+            .and_then(|inner| inner.strip_suffix('>'));
+        ("{}", inner.context("a type this reader does not know")?)
+    };
+    ensure!(!inner.contains(' '), "a type this reader does not know");
+    let value = match inner.strip_prefix('.') {
+        Some(full) => format!("{container}{full}"),
+        None if inner.starts_with(char::is_uppercase) => format!("{container}{package}.{inner}"),
+        None => format!("{container}{inner}"),
+    };
+    Ok(ProtoField {
+        number: number.parse().context("a number")?,
+        name: name.to_owned(),
+        value,
+    })
+}

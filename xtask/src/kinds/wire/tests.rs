@@ -1,0 +1,186 @@
+//! A small made-up release: one proto file and the Go types beside it.
+
+use super::*;
+
+const PROTO: &str = r#"
+syntax = "proto2";
+
+package k8s.io.api.x;
+
+// A pod.
+message Pod {
+  // Standard.
+  optional .k8s.io.m.Meta metadata = 1;
+
+  repeated Container containers = 3;
+  map<string, bytes> data = 2;
+  optional Source source = 4;
+  optional int32 priority = 5;
+}
+
+message Container {
+  optional string name = 1;
+  map<string, .k8s.io.m.Time> times = 2;
+}
+
+message Source {
+  optional Extra extra = 1;
+}
+
+message Extra {
+  repeated string items = 1;
+}
+
+message Unreached {
+  optional string name = 1;
+}
+"#;
+
+const GO: &str = r#"
+type Pod struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.Meta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	Data map[string][]byte `json:"data,omitempty" protobuf:"bytes,2,rep,name=data"`
+	Containers []Container `json:"containers" protobuf:"bytes,3,rep,name=containers"`
+	Source `json:",inline" protobuf:"bytes,4,opt,name=source"`
+	Priority *int32 `json:"priority" protobuf:"varint,5,opt,name=priority"`
+}
+
+type Container struct {
+	Name string `json:"$name" protobuf:"bytes,1,opt,name=name"`
+	Times map[string]Time `json:"times" protobuf:"bytes,2,rep,name=times"`
+}
+
+type Source struct {
+	Extra *Extra `protobuf:"bytes,1,opt,name=extra"`
+}
+
+type Extra []string
+"#;
+
+const META: &str = r#"
+package k8s.io.m;
+
+message Meta {
+  optional Time at = 1;
+  optional Time stop = 2;
+}
+
+message Time {
+  optional int64 seconds = 1;
+}
+"#;
+
+const META_GO: &str = r#"
+type Meta struct {
+	At Time `json:"at,omitempty,omitzero" protobuf:"bytes,1,opt,name=at"`
+	Stop *Time `json:"stop,omitempty" protobuf:"bytes,2,opt,name=stop"`
+}
+
+type Time struct {
+	Seconds int64 `json:"seconds,omitempty" protobuf:"varint,1,opt,name=seconds"`
+}
+"#;
+
+const SCHEMA: &str =
+    "# schema\nio.k8s.api.x.Pod\tv1/Pod\n\tmetadata\tstring\nio.k8s.api.x.Container\n";
+
+fn made(files: [(&str, &str); 2]) -> Result<String> {
+    let mut library = Library::default();
+    for (text, go) in files {
+        let file = proto::parse(text)?;
+        library.packages.insert(file.package, Package::of_text(go));
+        library.messages.extend(file.messages);
+    }
+    let mut kinds = kinds_of(SCHEMA);
+    for root in ROOTS {
+        kinds.remove(&message_name(root));
+    }
+    library.table("v1", &kinds)
+}
+
+fn error(proto: &str, go: &str) -> String {
+    format!("{:#}", made([(proto, go), (META, META_GO)]).unwrap_err())
+}
+
+#[test]
+fn what_a_kind_reaches_is_told_with_numbers_types_and_what_json_leaves_out() {
+    let table = made([(PROTO, GO), (META, META_GO)]).unwrap();
+    let rows: Vec<_> = super::super::rows(&table).collect();
+    assert_eq!(
+        rows,
+        [
+            "k8s.io.api.x.Container\tobject",
+            "\t1\t$name\tstring\talways",
+            "\t2\ttimes\t{}k8s.io.m.Time\talways",
+            "k8s.io.api.x.Extra\tlist",
+            "\t1\titems\t[]string\talways",
+            "k8s.io.api.x.Pod\tobject\tv1/Pod",
+            "\t1\tmetadata\tk8s.io.m.Meta\talways",
+            "\t2\tdata\t{}bytes\tnonzero",
+            "\t3\tcontainers\t[]k8s.io.api.x.Container\talways",
+            "\t4\tsource\tk8s.io.api.x.Source\tinline",
+            "\t5\tpriority\tint32\tnullable",
+            "k8s.io.api.x.Source\tobject",
+            "\t1\textra\tk8s.io.api.x.Extra\tnullable",
+            "k8s.io.m.Meta\tobject",
+            "\t1\tat\tk8s.io.m.Time\tnonzero",
+            "\t2\tstop\tk8s.io.m.Time\tsent",
+            "k8s.io.m.Time\tobject",
+            "\t1\tseconds\tint64\tnonzero",
+        ]
+    );
+}
+
+#[test]
+fn a_field_that_only_one_source_has_is_an_error() {
+    let without = GO.replace(
+        "\tPriority *int32 `json:\"priority\" protobuf:\"varint,5,opt,name=priority\"`\n",
+        "",
+    );
+    assert_eq!(
+        error(PROTO, &without),
+        "k8s.io.api.x.Pod: the proto file has the fields {1, 2, 3, 4, 5}, the struct [1, 2, 3, 4]"
+    );
+    let untagged = GO.replace(" protobuf:\"varint,5,opt,name=priority\"", "");
+    assert!(error(PROTO, &untagged).ends_with("a field without a number"));
+    assert!(error(PROTO, "").ends_with("no struct Pod"));
+}
+
+#[test]
+fn json_that_a_method_writes_must_be_known() {
+    let method = "func (c Container) MarshalJSON() ([]byte, error) {\n}\n";
+    assert_eq!(
+        error(PROTO, &format!("{GO}{method}")),
+        "k8s.io.api.x.Container: JSON of its own that this table has no word for"
+    );
+}
+
+#[test]
+fn proto_that_is_not_understood_is_an_error() {
+    for (from, to) in [
+        ("optional int32 priority", "optional sint32 priority"),
+        ("optional int32 priority", "oneof int32 priority"),
+        ("map<string, bytes>", "map<int32, bytes>"),
+        (
+            "optional Source source = 4;",
+            "optional Source source = 4 [x];",
+        ),
+        ("optional Source source", "optional Sauce source"),
+        ("package k8s.io.api.x;", ""),
+    ] {
+        let broken = PROTO.replace(from, to);
+        assert_ne!(broken, PROTO);
+        assert!(!error(&broken, GO).is_empty(), "{to:?}");
+    }
+}
+
+#[test]
+fn definitions_and_messages_have_the_same_names_but_for_the_domain_and_hyphens() {
+    assert_eq!(
+        message_name("io.k8s.kube-aggregator.pkg.v1.APIService"),
+        "k8s.io.kube_aggregator.pkg.v1.APIService"
+    );
+}

@@ -9,6 +9,7 @@
 //! - [`Kinds::builtin`] holds what an API server of that version serves without any `--runtime-config`.
 
 pub(crate) mod schema;
+pub(crate) mod wire;
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! An embedded Kubernetes API server: real list and watch semantics, faults on demand.
 //!
 //! [`Server`] is a tower `Service` for HTTP requests with any body, and can [listen](Server::listen) on a port.
-//! It keeps objects as JSON and behaves as Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists, finalizers, conflicts, and the words of its refusals.
+//! It keeps objects as JSON, reads them from JSON and protobuf, and behaves as Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists, finalizers, conflicts, and the words of its refusals.
 //! It knows nothing of Rust types, and nothing of the clients that talk to it.
 //!
 //! ```
@@ -29,7 +29,7 @@
 //! # What it leaves out
 //!
 //! No defaulting, no schema validation, no admission, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
-//! Bodies are JSON.
+//! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 
 // What is served, what an object is, and the words of a refusal.
@@ -54,6 +54,8 @@ mod body;
 mod compress;
 mod fault;
 mod negotiate;
+mod protobuf;
+mod request_body;
 mod request_log;
 mod route;
 mod serve;

@@ -26,6 +26,8 @@ use crate::access::review::review;
 use crate::body::Body;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
+use crate::protobuf::Expected;
+use crate::request_body;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
@@ -247,7 +249,7 @@ impl Call {
                 let entry = binding::bind(
                     &self.shared,
                     Self::subject(target, Part::Whole)?,
-                    &self.value()?,
+                    &self.value(request_body::of_subresource(kind, name))?,
                     how,
                 )?;
                 let mut reply = Reply::success(StatusCode::CREATED, None);
@@ -279,7 +281,7 @@ impl Call {
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        let value = self.value()?;
+        let value = self.value(request_body::of_kind(&resource.kind))?;
         if !resource.serves("get") {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
@@ -297,7 +299,8 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let object = Object::of(&target.resource, self.value()?)?;
+        let value = self.value(request_body::of_kind(&target.resource.kind))?;
+        let object = Object::of(&target.resource, value)?;
         let how = How::request(self.dry_run()?);
         update::update(&self.shared, Self::subject(target, part)?, &object, how)
     }
@@ -318,7 +321,8 @@ impl Call {
             }
             _ => {
                 let how = How::request(self.dry_run()?);
-                scale::update(&self.shared, subject, &self.value()?, how)?
+                let sent = request_body::of_subresource(&target.resource.kind, "scale");
+                scale::update(&self.shared, subject, &self.value(sent)?, how)?
             }
         };
         let mut reply = Reply::json(StatusCode::OK, &scale);
@@ -407,18 +411,9 @@ impl Call {
         })
     }
 
-    /// The body as JSON.
-    fn value(&self) -> Result<Value, ApiError> {
-        match content_type(&self.headers).as_str() {
-            "" | "application/json" | "*/*" => {
-                serde_json::from_slice(&self.body).map_err(|error| {
-                    ApiError::bad_request(format!(
-                        "couldn't get version/kind; json parse error: {error}"
-                    ))
-                })
-            }
-            _ => Err(ApiError::unsupported_body("application/json")),
-        }
+    /// The body as JSON; `protobuf` is what it may hold in that format.
+    fn value(&self, protobuf: Option<Expected<'_>>) -> Result<Value, ApiError> {
+        request_body::read(&self.headers, &self.body, protobuf)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
@@ -426,7 +421,7 @@ impl Call {
             self.query.number("gracePeriodSeconds")?;
             return DeleteOptions::parse(&self.query.as_options());
         }
-        DeleteOptions::parse(&self.value()?)
+        DeleteOptions::parse(&self.value(Some(Expected::DELETE_OPTIONS))?)
     }
 
     /// One object in the representation asked for.

@@ -21,6 +21,7 @@ mod list;
 mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;
+mod protobuf;
 mod representation;
 mod request_log;
 mod shared_bytes;

@@ -136,7 +136,7 @@ async fn bodies_that_are_too_large_or_not_json_are_refused() {
     let yaml = post("application/yaml", b"kind: Pod".to_vec()).await;
     assert_eq!(
         yaml.refusal(),
-        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json"
+        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf"
     );
     assert_eq!(post("application/json", b"{".to_vec()).await.code, 400);
 }

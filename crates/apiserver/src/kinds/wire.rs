@@ -1,0 +1,311 @@
+//! How the built-in kinds look in protobuf: field numbers, types, and what JSON shows of each field.
+//!
+//! They come from a third table that `cargo xtask kinds` writes, from the proto files and the struct tags of the same pinned Kubernetes version.
+//!
+//! Guarantees:
+//! - the table is read once, when the first body in protobuf asks for it, and not when a server is built;
+//! - every message that a field names is in it, and the fields of each are ordered by number.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The table of Kubernetes 1.36; its header says how it reads.
+const V1_36: &str = include_str!("wire_v1_36.tsv");
+
+/// The messages of all built-in kinds.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    all: Vec<Message>,
+    /// `apiVersion/Kind` to the place in `all`.
+    kinds: BTreeMap<&'static str, MessageId>,
+    delete_options: MessageId,
+}
+
+/// The place of a message in its [`Messages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageId(usize);
+
+/// One message.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) form: Form,
+    /// Strictly ascending by number; empty for the forms that have JSON of their own.
+    pub(crate) fields: Vec<Field>,
+}
+
+/// What JSON a message becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Object,
+    /// The list in its only field; never null.
+    List,
+    /// Its second field or, if that is null, the first.
+    Either,
+    /// An integer or a string.
+    IntOrString,
+    /// JSON in bytes.
+    Json,
+    /// A time, with microseconds.
+    MicroTime,
+    /// A number with a unit, as text.
+    Quantity,
+    /// A time, with seconds.
+    Time,
+}
+
+/// One field of a [`Message`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    number: u32,
+    /// As JSON has it.
+    pub(crate) name: &'static str,
+    pub(crate) container: Container,
+    pub(crate) value: Type,
+    pub(crate) presence: Presence,
+}
+
+/// How often a field's value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Container {
+    One,
+    List,
+    /// From strings.
+    Map,
+}
+
+/// What a field's value is, or an item's of a list, or a value's of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Bool,
+    Bytes,
+    Double,
+    Int32,
+    Int64,
+    Text,
+    Message(MessageId),
+}
+
+/// When JSON shows a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Always; with a zero value if none was sent.
+    Always,
+    /// Its members stand in the parent.
+    Inline,
+    /// Unless it is empty, zero or null.
+    Nonzero,
+    /// Always; null unless it was sent.
+    Nullable,
+    /// If it was sent.
+    Sent,
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// The messages of Kubernetes 1.36; the first call reads some 110 kilobytes.
+    ///
+    /// # Panics
+    ///
+    /// Never: the table is part of the crate, and a test reads all of it.
+    pub(crate) fn builtin() -> &'static Messages {
+        static MESSAGES: OnceLock<Messages> = OnceLock::new();
+        MESSAGES.get_or_init(|| {
+            Messages::parse(V1_36).expect("`cargo xtask kinds` writes messages that read back")
+        })
+    }
+
+    /// The message of a kind; `None` if it is not a built-in one.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
+        let known = self.kinds.get(format!("{api_version}/{kind}").as_str());
+        known.copied()
+    }
+
+    /// The message of `DeleteOptions`, which are of every group and version.
+    pub(crate) fn delete_options(&self) -> MessageId {
+        self.delete_options
+    }
+
+    pub(crate) fn get(&self, MessageId(at): MessageId) -> &Message {
+        &self.all[at]
+    }
+
+    /// Reads a table; `None` if a line of it is no part of one.
+    fn parse(table: &'static str) -> Option<Messages> {
+        let rows = || table.lines().filter(|line| !line.starts_with('#'));
+        let heads = rows().filter(|row| !row.starts_with('\t'));
+        let places: BTreeMap<&str, MessageId> = heads
+            .enumerate()
+            .map(|(at, row)| (row.split('\t').next().unwrap_or(row), MessageId(at)))
+            .collect();
+        let mut all: Vec<Message> = Vec::with_capacity(places.len());
+        let mut kinds = BTreeMap::new();
+        for row in rows() {
+            if let Some(field) = row.strip_prefix('\t') {
+                let field = Field::from_row(field, &places)?;
+                let fields = &mut all.last_mut()?.fields;
+                if fields
+                    .last()
+                    .is_some_and(|last| last.number >= field.number)
+                {
+                    return None;
+                }
+                fields.push(field);
+            } else {
+                let mut columns = row.split('\t').skip(1);
+                let form = Form::from_cell(columns.next()?)?;
+                kinds.extend(columns.map(|kind| (kind, MessageId(all.len()))));
+                let fields = Vec::new();
+                all.push(Message { form, fields });
+            }
+        }
+        let delete_options = places.get("k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
+        Some(Messages {
+            delete_options: *delete_options,
+            all,
+            kinds,
+        })
+    }
+}
+
+// === impl Message ===
+
+impl Message {
+    /// The place of the field with a number.
+    pub(crate) fn position(&self, number: u32) -> Option<usize> {
+        self.fields
+            .binary_search_by_key(&number, |field| field.number)
+            .ok()
+    }
+}
+
+// === impl Form ===
+
+impl Form {
+    fn from_cell(cell: &str) -> Option<Form> {
+        Some(match cell {
+            "object" => Form::Object,
+            "list" => Form::List,
+            "either" => Form::Either,
+            "intOrString" => Form::IntOrString,
+            "json" => Form::Json,
+            "microTime" => Form::MicroTime,
+            "quantity" => Form::Quantity,
+            "time" => Form::Time,
+            _ => return None,
+        })
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Reads `number, name, type, presence`.
+    fn from_row(row: &'static str, places: &BTreeMap<&str, MessageId>) -> Option<Field> {
+        let mut columns = row.split('\t');
+        let number = columns.next()?.parse().ok()?;
+        let name = columns.next()?;
+        let cell = columns.next()?;
+        let presence = match columns.next()? {
+            "always" => Presence::Always,
+            "inline" => Presence::Inline,
+            "nonzero" => Presence::Nonzero,
+            "nullable" => Presence::Nullable,
+            "sent" => Presence::Sent,
+            _ => return None,
+        };
+        let (container, inner) = if let Some(item) = cell.strip_prefix("[]") {
+            (Container::List, item)
+        } else if let Some(member) = cell.strip_prefix("{}") {
+            (Container::Map, member)
+        } else {
+            (Container::One, cell)
+        };
+        let value = Type::from_cell(inner, places)?;
+        columns.next().is_none().then_some(Field {
+            number,
+            name,
+            container,
+            value,
+            presence,
+        })
+    }
+}
+
+// === impl Type ===
+
+impl Type {
+    fn from_cell(cell: &str, places: &BTreeMap<&str, MessageId>) -> Option<Type> {
+        Some(match cell {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "int32" => Type::Int32,
+            "int64" => Type::Int64,
+            "string" => Type::Text,
+            name => Type::Message(*places.get(name)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{Kind, Kinds};
+
+    #[test]
+    fn every_kind_that_can_be_written_has_a_message() {
+        let kinds = Kinds::builtin();
+        let missing: Vec<_> = kinds
+            .iter()
+            .filter(|kind| {
+                let mut verbs = kind.verbs.iter();
+                verbs.any(|verb| verb == "create" || verb == "update")
+            })
+            .filter(|kind| {
+                let messages = Messages::builtin();
+                messages.of_kind(&kind.api_version(), &kind.kind).is_none()
+            })
+            .map(Kind::group_resource)
+            .collect();
+        assert_eq!(missing, [""; 0]);
+    }
+
+    #[test]
+    fn every_field_has_the_name_that_the_table_of_fields_has() {
+        let messages = Messages::builtin();
+        let schema = crate::kinds::schema::Schema::builtin();
+        for (kind, id) in &messages.kinds {
+            let (api_version, kind) = kind.rsplit_once('/').unwrap();
+            let definition = schema.of_kind(api_version, kind).unwrap();
+            for field in &messages.get(*id).fields {
+                assert!(
+                    definition.field(field.name).is_some(),
+                    "{kind} {}",
+                    field.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_with_a_word_it_does_not_know_is_no_table() {
+        const OPTIONS: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions\tobject\n";
+        let parse = |rows: &str| Messages::parse(format!("{rows}{OPTIONS}").leak());
+        let well = parse("x.A\tobject\tv1/A\n\t1\tb\t[]x.A\talways\n\t3\tc\tstring\tsent\n");
+        assert!(well.is_some_and(|messages| messages.of_kind("v1", "A") == Some(MessageId(0))));
+        for broken in [
+            "x.A\tobject\n\t1\tb\tx.B\talways\n",
+            "x.A\tobject\n\t1\tb\tstring\tsometimes\n",
+            "x.A\tobject\n\tone\tb\tstring\talways\n",
+            "x.A\tobject\n\t1\tb\tstring\talways\tnow\n",
+            "x.A\tobject\n\t1\tb\tstring\talways\n\t1\tc\tstring\talways\n",
+            "x.A\tshape\n",
+            "x.A\n",
+            "\t1\tb\tstring\talways\n",
+        ] {
+            assert!(parse(broken).is_none(), "{broken:?}");
+        }
+        assert!(Messages::parse("x.A\tobject\n").is_none());
+    }
+}

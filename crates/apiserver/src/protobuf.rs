@@ -1,0 +1,219 @@
+//! Bodies in protobuf, as the JSON that says the same.
+//!
+//! Go clients and `kubectl` write built-in kinds this way unless they are told not to.
+//! The bytes are turned into the JSON that Go would have written for the same object, so everything behind this module knows JSON alone.
+//!
+//! Guarantees: whatever the bytes are, the answer is an object or a refusal with the words of Kubernetes; memory and depth are bounded.
+
+mod message;
+mod scalar;
+mod wire;
+
+use std::fmt::{self, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::kinds::wire::{MessageId, Messages};
+use crate::status::ApiError;
+use message::{Decoder, Reason};
+use wire::WireFields;
+
+/// What a body in protobuf starts with.
+const MAGIC: [u8; 4] = *b"k8s\0";
+
+/// How many bytes of an unrecognized body its refusal shows (`transformDecodeError` in `endpoints/handlers/rest.go`).
+const SUMMARY_BYTES_MAX: usize = 30;
+
+/// What an endpoint takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) kind: &'a str,
+}
+
+/// What is around every object: `runtime.Unknown`.
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: String,
+    kind: String,
+    raw: &'a [u8],
+}
+
+/// The object that a body holds, `apiVersion` and `kind` included.
+pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
+    let mut envelope = open(body).map_err(|why| expected.unrecognized(&why, body))?;
+    if envelope.kind.is_empty() {
+        expected.kind.clone_into(&mut envelope.kind);
+    }
+    if envelope.api_version.is_empty() {
+        envelope.api_version = expected.api_version();
+    }
+    let message = expected.message(&envelope)?;
+    let mut members = Decoder::new()
+        .kind(message, envelope.raw)
+        .map_err(|why| expected.unfit(&envelope, why))?;
+    members.insert("apiVersion".to_owned(), json!(envelope.api_version));
+    members.insert("kind".to_owned(), json!(envelope.kind));
+    Ok(Value::Object(members))
+}
+
+/// Takes the magic number and the envelope off.
+fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
+    if body.is_empty() {
+        return Err(Reason::new("empty data"));
+    }
+    let bytes = body.strip_prefix(&MAGIC).ok_or_else(|| {
+        Reason::new(format!(
+            "provided data does not appear to be a protobuf message, expected prefix [{}]",
+            MAGIC.map(|byte| byte.to_string()).join(" ")
+        ))
+    })?;
+    if bytes.is_empty() {
+        return Err(Reason::new("empty body"));
+    }
+    Envelope::read(bytes)
+}
+
+/// The start of a body that can't be read: text if it looks like JSON, else its bytes in hexadecimal.
+fn summary(body: &[u8]) -> String {
+    let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
+    let mut summary = String::new();
+    match start {
+        [] => summary.push_str("<empty>"),
+        [b'{', ..] => summary.push_str(&String::from_utf8_lossy(start)),
+        _ => {
+            for byte in start {
+                write!(summary, "{byte:02x}").expect("writing to a String does not fail");
+            }
+        }
+    }
+    if body.len() > SUMMARY_BYTES_MAX {
+        summary.push_str(" ...");
+    }
+    summary
+}
+
+// === impl Envelope ===
+
+impl<'a> Envelope<'a> {
+    /// `{1: {1: apiVersion, 2: kind}, 2: raw}`; the encoding and content type that follow are for other uses, and empty here.
+    fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, Reason> {
+        let mut envelope = Envelope::default();
+        for field in WireFields::new(bytes) {
+            match field? {
+                (1, value) => envelope.read_type_meta(value.bytes()?)?,
+                (2, value) => envelope.raw = value.bytes()?,
+                _ => {}
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn read_type_meta(&mut self, bytes: &[u8]) -> Result<(), Reason> {
+        for field in WireFields::new(bytes) {
+            let (number, value) = field?;
+            let member = match number {
+                1 => &mut self.api_version,
+                2 => &mut self.kind,
+                _ => continue,
+            };
+            *member = String::from_utf8_lossy(value.bytes()?).into_owned();
+        }
+        Ok(())
+    }
+
+    fn group_version(&self) -> (&str, &str) {
+        let api_version = self.api_version.as_str();
+        api_version.split_once('/').unwrap_or(("", api_version))
+    }
+}
+
+// === impl Expected ===
+
+impl Expected<'_> {
+    /// What is to be deleted how, as any group has it.
+    pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
+        group: "meta.k8s.io",
+        version: "v1",
+        kind: "DeleteOptions",
+    };
+
+    fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    fn is_delete_options(&self) -> bool {
+        self.kind == Expected::DELETE_OPTIONS.kind
+    }
+
+    /// The message of what was sent, if it is what is expected.
+    fn message(&self, sent: &Envelope<'_>) -> Result<MessageId, ApiError> {
+        let messages = Messages::builtin();
+        if self.is_delete_options() && sent.kind == self.kind {
+            return Ok(messages.delete_options());
+        }
+        let found = messages
+            .of_kind(&sent.api_version, &sent.kind)
+            .filter(|_| !self.is_delete_options());
+        let message = found.ok_or_else(|| {
+            let Envelope { api_version, kind, .. } = sent;
+            let why = format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"");
+            self.unfit(sent, why)
+        })?;
+        let (group, version) = sent.group_version();
+        if sent.kind != self.kind {
+            let target = self
+                .group
+                .split('.')
+                .next()
+                .filter(|first| !first.is_empty());
+            let why = format!(
+                "converting ({version}.{}) to ({}.{}): unknown conversion",
+                sent.kind,
+                target.unwrap_or("core"),
+                self.kind
+            );
+            return Err(self.unfit(sent, why));
+        }
+        if (group, version) != (self.group, self.version) {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({}) does not match the expected API version ({})",
+                sent.api_version,
+                self.api_version()
+            )));
+        }
+        Ok(message)
+    }
+
+    /// Nothing is known of a body but that it is none.
+    fn unrecognized(&self, why: &Reason, body: &[u8]) -> ApiError {
+        if self.is_delete_options() {
+            return ApiError::bad_request(why.to_string());
+        }
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            self.kind,
+            summary(body)
+        ))
+    }
+
+    /// What was sent can't be read, or is something else.
+    fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
+        if self.is_delete_options() {
+            return ApiError::bad_request(why.to_string());
+        }
+        let (_, version) = sent.group_version();
+        ApiError::bad_request(format!(
+            "{} in version {version:?} cannot be handled as a {}: {why}",
+            sent.kind, self.kind
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+//! A message of the table as JSON.
+//!
+//! Guarantees:
+//! - the JSON is what Go writes for the same object, what is left out, null or zero included;
+//! - fields that the table does not have are skipped, as a server of that version does;
+//! - what a sender can make of a few bytes is bounded: [`VALUES_MAX`] and [`DEPTH_MAX`];
+//! - a refusal names the place as JSON has it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::scalar;
+use super::wire::{WireError, WireFields, WireValue};
+use crate::kinds::wire::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
+
+/// The most JSON values one body may become.
+/// An empty message has two bytes and may stand for a dozen members; measured, the worst that fits takes two thirds of the memory that the worst 3 MB of JSON take.
+const VALUES_MAX: usize = 500_000;
+
+/// The deepest nesting of JSON objects and lists: that of a body in JSON (`remaining_depth` of `serde_json`), so that what is stored can always be read.
+const DEPTH_MAX: usize = 127;
+
+/// What is wrong with one value.
+#[derive(Debug)]
+pub(super) struct Reason(Cow<'static, str>);
+
+/// What is wrong, and where.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// From the inside to the outside.
+    path: Vec<Step>,
+    reason: Reason,
+}
+
+#[derive(Debug)]
+enum Step {
+    Member(&'static str),
+    Item(usize),
+    Key(String),
+}
+
+/// Reads one body.
+pub(super) struct Decoder {
+    messages: &'static Messages,
+    values_left: usize,
+}
+
+/// What has come for one field so far.
+#[derive(Clone)]
+enum Slot<'a> {
+    Nothing,
+    Value(Value),
+    /// The bytes of one message: sent in several parts, they are those parts in a row.
+    Message(Cow<'a, [u8]>),
+}
+
+// === impl Reason ===
+
+impl Reason {
+    pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Reason {
+        Reason(text.into())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<WireError> for Reason {
+    fn from(error: WireError) -> Reason {
+        Reason::new(error.to_string())
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    fn below(mut self, step: Step) -> Refusal {
+        self.path.push(step);
+        self
+    }
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Refusal {
+        Refusal {
+            path: Vec::new(),
+            reason,
+        }
+    }
+}
+
+impl From<WireError> for Refusal {
+    fn from(error: WireError) -> Refusal {
+        Reason::from(error).into()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.path.iter().rev().enumerate() {
+            match step {
+                Step::Member(name) if at == 0 => f.write_str(name)?,
+                Step::Member(name) => write!(f, ".{name}")?,
+                Step::Item(index) => write!(f, "[{index}]")?,
+                Step::Key(key) => write!(f, "[{key}]")?,
+            }
+        }
+        if !self.path.is_empty() {
+            f.write_str(": ")?;
+        }
+        self.reason.fmt(f)
+    }
+}
+
+// === impl Decoder ===
+
+impl Decoder {
+    pub(super) fn new() -> Decoder {
+        Decoder {
+            messages: Messages::builtin(),
+            values_left: VALUES_MAX,
+        }
+    }
+
+    /// The members of a kind, without `apiVersion` and `kind`, which protobuf has elsewhere.
+    pub(super) fn kind(
+        &mut self,
+        id: MessageId,
+        bytes: &[u8],
+    ) -> Result<Map<String, Value>, Refusal> {
+        self.members(self.messages.get(id), bytes, 1)
+    }
+
+    /// One message; `depth` counts the JSON containers there are with its own.
+    fn message(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, Refusal> {
+        let message = self.messages.get(id);
+        let mut value = match message.form {
+            Form::Object => return self.members(message, bytes, depth).map(Value::Object),
+            Form::List | Form::Either => {
+                let mut members = self.members(message, bytes, depth)?;
+                let mut values = message.fields.iter().rev();
+                let found = values.find_map(|field| {
+                    let value = members.remove(field.name)?;
+                    (!value.is_null()).then_some(value)
+                });
+                found.unwrap_or(Value::Null)
+            }
+            special => scalar::special(special, bytes)?,
+        };
+        if message.form == Form::List && value.is_null() {
+            value = Value::Array(Vec::new());
+        }
+        if message.form == Form::Json && depth - 1 + height(&value) > DEPTH_MAX {
+            return Err(too_deep().into());
+        }
+        Ok(value)
+    }
+
+    fn members(
+        &mut self,
+        message: &'static Message,
+        bytes: &[u8],
+        depth: usize,
+    ) -> Result<Map<String, Value>, Refusal> {
+        if depth > DEPTH_MAX {
+            return Err(too_deep().into());
+        }
+        let mut slots = vec![Slot::Nothing; message.fields.len()];
+        for field in WireFields::new(bytes) {
+            let (number, value) = field?;
+            if let Some(at) = message.position(number) {
+                let field = &message.fields[at];
+                self.take(field, &mut slots[at], value, depth)
+                    .map_err(|refusal| refusal.below(Step::Member(field.name)))?;
+            }
+        }
+        let mut members = Map::new();
+        for (field, slot) in message.fields.iter().zip(slots) {
+            match self.shown(field, slot, depth) {
+                Ok(None) => {}
+                Ok(Some(Value::Object(inner))) if field.presence == Presence::Inline => {
+                    members.extend(inner);
+                }
+                Ok(Some(value)) => {
+                    let counted = self.count().map_err(Refusal::from);
+                    counted.map_err(|refusal| refusal.below(Step::Member(field.name)))?;
+                    members.insert(field.name.to_owned(), value);
+                }
+                // JSON has no such place as that of an inlined message.
+                Err(refusal) if field.presence == Presence::Inline => return Err(refusal),
+                Err(refusal) => return Err(refusal.below(Step::Member(field.name))),
+            }
+        }
+        Ok(members)
+    }
+
+    /// Adds what came for a field.
+    fn take<'a>(
+        &mut self,
+        field: &Field,
+        slot: &mut Slot<'a>,
+        value: WireValue<'a>,
+        depth: usize,
+    ) -> Result<(), Refusal> {
+        match field.container {
+            Container::One => match (field.value, value) {
+                (Type::Message(_), WireValue::Bytes(bytes)) => match slot {
+                    Slot::Message(parts) => parts.to_mut().extend_from_slice(bytes),
+                    _ => *slot = Slot::Message(Cow::Borrowed(bytes)),
+                },
+                (value_type, value) => *slot = Slot::Value(scalar::scalar(value_type, value)?),
+            },
+            Container::List => {
+                if let Slot::Nothing = slot {
+                    *slot = Slot::Value(Value::Array(Vec::new()));
+                }
+                if let Slot::Value(Value::Array(items)) = slot {
+                    self.take_items(field.value, items, value, depth + 2)?;
+                }
+            }
+            Container::Map => {
+                if let Slot::Nothing = slot {
+                    *slot = Slot::Value(Value::Object(Map::new()));
+                }
+                if let Slot::Value(Value::Object(entries)) = slot {
+                    self.take_entry(field.value, entries, value, depth + 2)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an item, or several: numbers may come packed.
+    fn take_items(
+        &mut self,
+        value_type: Type,
+        items: &mut Vec<Value>,
+        value: WireValue<'_>,
+        depth: usize,
+    ) -> Result<(), Refusal> {
+        match (value_type, value) {
+            (Type::Bool | Type::Int32 | Type::Int64, WireValue::Bytes(packed)) => {
+                let mut packed = WireFields::new(packed);
+                while !packed.is_empty() {
+                    self.count()?;
+                    let number = WireValue::Varint(packed.varint()?);
+                    items.push(scalar::scalar(value_type, number)?);
+                }
+            }
+            (value_type, value) => {
+                self.count()?;
+                let item = self
+                    .element(value_type, value, depth)
+                    .map_err(|refusal| refusal.below(Step::Item(items.len())))?;
+                items.push(item);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an entry, which is a message `{1: key, 2: value}`.
+    fn take_entry(
+        &mut self,
+        value_type: Type,
+        entries: &mut Map<String, Value>,
+        value: WireValue<'_>,
+        depth: usize,
+    ) -> Result<(), Refusal> {
+        let bytes = value.bytes()?;
+        self.count()?;
+        let (mut key, mut sent) = (String::new(), None);
+        for field in WireFields::new(bytes) {
+            match field? {
+                (1, value) => key = String::from_utf8_lossy(value.bytes()?).into_owned(),
+                (2, value) => sent = Some(value),
+                _ => {}
+            }
+        }
+        let value = match (sent, value_type) {
+            (Some(value), _) => self.element(value_type, value, depth),
+            (None, Type::Message(_)) => self.element(value_type, WireValue::Bytes(&[]), depth),
+            (None, _) => Ok(scalar::zero(value_type)),
+        };
+        let value = value.map_err(|refusal| refusal.below(Step::Key(key.clone())))?;
+        entries.insert(key, value);
+        Ok(())
+    }
+
+    /// One item of a list, or one value of a map.
+    fn element(
+        &mut self,
+        value_type: Type,
+        value: WireValue<'_>,
+        depth: usize,
+    ) -> Result<Value, Refusal> {
+        match (value_type, value) {
+            (Type::Message(id), WireValue::Bytes(bytes)) => self.message(id, bytes, depth),
+            (value_type, value) => Ok(scalar::scalar(value_type, value)?),
+        }
+    }
+
+    /// What JSON shows of a field, if anything.
+    fn shown(
+        &mut self,
+        field: &Field,
+        slot: Slot<'_>,
+        depth: usize,
+    ) -> Result<Option<Value>, Refusal> {
+        let depth = match field.presence {
+            Presence::Inline => depth,
+            _ => depth + 1,
+        };
+        let value = match (slot, field.value, field.presence) {
+            (Slot::Value(value), ..) => value,
+            (Slot::Message(bytes), Type::Message(id), _) => self.message(id, &bytes, depth)?,
+            (_, _, Presence::Nonzero | Presence::Sent) => return Ok(None),
+            (_, _, Presence::Nullable) => Value::Null,
+            (_, Type::Message(id), _) if field.container == Container::One => {
+                self.message(id, &[], depth)?
+            }
+            // Go's nil slices and maps.
+            _ if field.container != Container::One || field.value == Type::Bytes => Value::Null,
+            (_, value_type, _) => scalar::zero(value_type),
+        };
+        let hidden = field.presence == Presence::Nonzero && scalar::is_zero(&value);
+        Ok((!hidden).then_some(value))
+    }
+
+    fn count(&mut self) -> Result<(), Reason> {
+        let left = self.values_left.checked_sub(1);
+        self.values_left =
+            left.ok_or_else(|| Reason::new(format!("it has more than {VALUES_MAX} values")))?;
+        Ok(())
+    }
+}
+
+fn too_deep() -> Reason {
+    Reason::new(format!("it is nested deeper than {DEPTH_MAX} levels"))
+}
+
+/// How many containers there are from a value to its innermost; a parser has bounded them.
+fn height(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(height).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! What JSON shows of fields that are there, absent, empty, in parts, unknown or too many.
+
+use expect_test::expect;
+use serde_json::json;
+
+use super::super::tests::{bytes, varint};
+use super::*;
+
+fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
+    let id = Messages::builtin().of_kind(kind.0, kind.1).unwrap();
+    let members = Decoder::new().kind(id, raw);
+    members
+        .map(Value::Object)
+        .map_err(|refusal| refusal.to_string())
+}
+
+const POD: (&str, &str) = ("v1", "Pod");
+const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+
+#[test]
+fn an_empty_object_shows_what_go_always_shows() {
+    let empty = |kind| decoded(kind, &[]).unwrap().to_string();
+    expect![[r#"{"metadata":{},"spec":{"containers":null},"status":{}}"#]].assert_eq(&empty(POD));
+    expect![[r#"{"metadata":{},"spec":{"selector":null,"strategy":{},"template":{"metadata":{},"spec":{"containers":null}}},"status":{}}"#]].assert_eq(&empty(("apps/v1", "Deployment")));
+    expect![[r#"{"data":null,"metadata":{},"revision":0}"#]]
+        .assert_eq(&empty(("apps/v1", "ControllerRevision")));
+    expect![[r#"{"metadata":{}}"#]].assert_eq(&empty(("v1", "ConfigMap")));
+    expect![[r#"{"eventTime":null,"firstTimestamp":null,"involvedObject":{},"lastTimestamp":null,"metadata":{},"reportingComponent":"","reportingInstance":"","source":{}}"#]].assert_eq(&empty(("v1", "Event")));
+    expect![[r#"{"metadata":{},"spec":{},"status":{"loadBalancer":{}}}"#]]
+        .assert_eq(&empty(("networking.k8s.io/v1", "Ingress")));
+    expect![[r#"{"metadata":{},"spec":{},"status":{"replicas":0}}"#]]
+        .assert_eq(&empty(("autoscaling/v1", "Scale")));
+    expect![[r#"{"metadata":{},"spec":{"request":null,"signerName":""},"status":{}}"#]].assert_eq(
+        &empty(("certificates.k8s.io/v1", "CertificateSigningRequest")),
+    );
+}
+
+#[test]
+fn zero_values_that_were_sent_are_left_out_where_go_leaves_them_out() {
+    let container = [bytes(1, ""), bytes(2, ""), bytes(3, "")].concat();
+    // terminationGracePeriodSeconds and hostNetwork: a pointer, and not.
+    let spec = [bytes(2, container), varint(4, 0), varint(11, 0)].concat();
+    let pod = decoded(POD, &bytes(2, spec)).unwrap();
+    assert_eq!(
+        pod["spec"],
+        json!({
+            "containers": [{"name": "", "command": [""], "resources": {}}],
+            "terminationGracePeriodSeconds": 0,
+        })
+    );
+}
+
+#[test]
+fn an_inlined_message_has_its_members_in_the_parent() {
+    let secret = bytes(6, bytes(1, "s"));
+    let volume = [bytes(1, "v"), bytes(2, secret)].concat();
+    let pod = decoded(POD, &bytes(2, bytes(1, volume))).unwrap();
+    let wanted = json!([{"name": "v", "secret": {"secretName": "s"}}]);
+    assert_eq!(pod["spec"]["volumes"], wanted);
+}
+
+#[test]
+fn a_message_in_parts_is_one_and_the_last_of_a_scalar_wins() {
+    let labels = |key: &str| bytes(11, [bytes(1, key), bytes(2, "x")].concat());
+    let parts = [
+        bytes(1, [bytes(1, "a"), labels("one")].concat()),
+        bytes(1, [bytes(1, "b"), labels("two")].concat()),
+        bytes(1, bytes(3, "n")),
+    ];
+    let object = decoded(("v1", "ConfigMap"), &parts.concat()).unwrap();
+    let wanted = json!({
+        "name": "b",
+        "namespace": "n",
+        "labels": {"one": "x", "two": "x"},
+    });
+    assert_eq!(object["metadata"], wanted);
+}
+
+#[test]
+fn maps_take_entries_without_key_or_value_and_the_last_of_a_key() {
+    let entry = |parts: &[Vec<u8>]| bytes(2, parts.concat());
+    let raw = [
+        entry(&[bytes(1, "a"), bytes(2, "1")]),
+        entry(&[bytes(2, "2"), varint(9, 9), bytes(1, "a")]),
+        entry(&[bytes(1, "b")]),
+        entry(&[]),
+    ];
+    let object = decoded(("v1", "ConfigMap"), &raw.concat()).unwrap();
+    assert_eq!(object["data"], json!({"a": "2", "b": "", "": ""}));
+    let limits = bytes(1, bytes(1, "cpu"));
+    let pod = decoded(POD, &bytes(2, bytes(2, bytes(8, limits)))).unwrap();
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["resources"], json!({"limits": {"cpu": "0"}}));
+    let review = ("authentication.k8s.io/v1", "TokenReview");
+    let extra = bytes(3, bytes(2, bytes(4, bytes(1, "scopes"))));
+    let reviewed = decoded(review, &extra).unwrap();
+    assert_eq!(reviewed["status"]["user"], json!({"extra": {"scopes": []}}));
+}
+
+#[test]
+fn numbers_come_one_by_one_and_packed() {
+    // supplementalGroups of the pod's security context.
+    let groups = [varint(4, 1), bytes(4, [2, 0xac, 0x02]), varint(4, 4)].concat();
+    let pod = decoded(POD, &bytes(2, bytes(14, groups))).unwrap();
+    let context = &pod["spec"]["securityContext"];
+    assert_eq!(context["supplementalGroups"], json!([1, 2, 300, 4]));
+    let broken = bytes(2, bytes(14, bytes(4, [0x80])));
+    let refusal = decoded(POD, &broken).unwrap_err();
+    assert_eq!(
+        refusal,
+        "spec.securityContext.supplementalGroups: unexpected EOF"
+    );
+}
+
+/// A definition whose schema is these bytes, in `spec.versions[0].schema.openAPIV3Schema`.
+fn crd(schema: &[u8]) -> Result<Value, String> {
+    let version = bytes(4, bytes(1, schema));
+    let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;
+    Ok(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take())
+}
+
+#[test]
+fn a_schema_is_told_as_whichever_of_its_forms_was_sent() {
+    let text = bytes(5, "string");
+    let schema = |number, content: &[u8]| crd(&bytes(number, content)).unwrap();
+    let plain = json!({"type": "string"});
+    assert_eq!(schema(24, &bytes(1, &text)), json!({"items": plain}));
+    assert_eq!(schema(24, &bytes(2, &text)), json!({"items": [plain]}));
+    assert_eq!(schema(24, &[]), json!({"items": null}));
+    let additional = |content: &[u8]| schema(30, content)["additionalProperties"].take();
+    assert_eq!(additional(&[]), json!(false));
+    assert_eq!(additional(&varint(1, 1)), json!(true));
+    let both = [varint(1, 1), bytes(2, &text)].concat();
+    assert_eq!(additional(&both), plain);
+    let depends = |content: Vec<u8>| {
+        let entry = [bytes(1, "a"), bytes(2, content)].concat();
+        schema(32, &entry)["dependencies"]["a"].take()
+    };
+    assert_eq!(depends(bytes(1, &text)), plain);
+    assert_eq!(depends(bytes(2, "b")), json!(["b"]));
+    assert_eq!(depends(Vec::new()), Value::Null);
+    assert_eq!(
+        crd(&bytes(8, bytes(1, "[1]"))).unwrap(),
+        json!({"default": [1]})
+    );
+    assert_eq!(crd(&bytes(3, "x")).unwrap(), json!({"$ref": "x"}));
+}
+
+#[test]
+fn fields_of_other_versions_are_skipped_whatever_their_wire_type() {
+    let raw = [
+        bytes(15, "?"),
+        varint(14, 1),
+        vec![0x69, 0, 0, 0, 0, 0, 0, 0, 0],
+        vec![0x65, 0, 0, 0, 0],
+        vec![0x6b, 0x08, 1, 0x6c],
+        bytes(1, [bytes(1, "a"), bytes(90, "?")].concat()),
+    ];
+    let object = decoded(("v1", "ConfigMap"), &raw.concat()).unwrap();
+    assert_eq!(object, json!({"metadata": {"name": "a"}}));
+}
+
+/// The field `not` of a schema, so many times.
+fn nested(times: usize) -> Vec<u8> {
+    let mut schema = bytes(5, "string");
+    for _ in 0..times {
+        schema = bytes(28, &schema);
+    }
+    schema
+}
+
+#[test]
+fn nesting_ends_where_that_of_json_ends() {
+    // The object, spec, versions, its item, schema and openAPIV3Schema are six levels.
+    let deepest = crd(&nested(DEPTH_MAX - 6)).unwrap();
+    assert_eq!(height(&deepest), DEPTH_MAX - 5);
+    let object = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": deepest}}]}});
+    assert!(serde_json::from_str::<Value>(&object.to_string()).is_ok());
+    let refusal = crd(&nested(DEPTH_MAX - 5)).unwrap_err();
+    assert!(refusal.starts_with("spec.versions[0].schema.openAPIV3Schema.not.not."));
+    assert!(refusal.ends_with(".not: it is nested deeper than 127 levels"));
+    assert!(crd(&nested(100_000)).is_err());
+}
+
+#[test]
+fn json_in_bytes_counts_for_the_nesting() {
+    let json = |depth: usize| {
+        let json = "[".repeat(depth) + &"]".repeat(depth);
+        crd(&bytes(8, bytes(1, json)))
+    };
+    assert!(json(DEPTH_MAX - 6).is_ok());
+    assert_eq!(
+        json(DEPTH_MAX - 5).unwrap_err(),
+        "spec.versions[0].schema.openAPIV3Schema.default: it is nested deeper than 127 levels"
+    );
+}
+
+#[test]
+fn a_few_bytes_cannot_become_any_number_of_values() {
+    // Containers without anything, each two bytes, and an object with a name and resources.
+    let containers = |count: usize| bytes(2, [0x12, 0].repeat(count));
+    let fits = VALUES_MAX / 3 - 10;
+    assert!(decoded(POD, &containers(fits)).is_ok());
+    assert_eq!(
+        decoded(POD, &containers(VALUES_MAX / 3)).unwrap_err(),
+        "spec: it has more than 500000 values"
+    );
+    let packed = bytes(2, bytes(14, bytes(4, vec![1; VALUES_MAX + 1])));
+    assert_eq!(
+        decoded(POD, &packed).unwrap_err(),
+        "spec.securityContext.supplementalGroups: it has more than 500000 values"
+    );
+}

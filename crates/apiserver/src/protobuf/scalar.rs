@@ -1,0 +1,173 @@
+//! Values that are one JSON value: scalars, and the messages with JSON of their own.
+//!
+//! Guarantees: the JSON is what Go's types write once they have read the same bytes; what they can't write is an error.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Number, Value, json};
+
+use super::message::Reason;
+use super::wire::{WireFields, WireValue};
+use crate::kinds::wire::{Form, Type};
+
+/// The first second of the year 1, which is Go's zero time and the first that RFC 3339 can say; the last is that of [`Timestamp`].
+const FIRST_SECOND: i64 = -62_135_596_800;
+
+/// Up to here every integer is a double.
+const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A scalar as JSON.
+pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Reason> {
+    match (value_type, value) {
+        (Type::Bool, WireValue::Varint(number)) => Ok(json!(number != 0)),
+        (Type::Int32, WireValue::Varint(number)) => Ok(json!(int32(number))),
+        (Type::Int64, WireValue::Varint(number)) => Ok(json!(number.cast_signed())),
+        (Type::Double, WireValue::Fixed64(bits)) => double(f64::from_bits(bits)),
+        (Type::Text, WireValue::Bytes(bytes)) => Ok(text(bytes)),
+        (Type::Bytes, WireValue::Bytes(bytes)) => Ok(json!(STANDARD.encode(bytes))),
+        (_, value) => Err(value.unexpected().into()),
+    }
+}
+
+/// What a map has for a key that came without a value.
+pub(super) fn zero(value_type: Type) -> Value {
+    match value_type {
+        Type::Bool => json!(false),
+        Type::Int32 | Type::Int64 | Type::Double => json!(0),
+        Type::Text | Type::Bytes => json!(""),
+        Type::Message(_) => Value::Null,
+    }
+}
+
+/// Whether Go leaves a value out where a field says so.
+pub(super) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(bool) => !bool,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+    }
+}
+
+/// A message whose form is neither an object's nor a list's.
+pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
+    match form {
+        Form::IntOrString => int_or_string(bytes),
+        Form::Json => embedded_json(bytes),
+        Form::Quantity => quantity(bytes),
+        Form::Time => time(bytes, false),
+        Form::MicroTime => time(bytes, true),
+        Form::Object | Form::List | Form::Either => Ok(Value::Null),
+    }
+}
+
+/// Text is not checked on the wire, and JSON has no place for bytes that are none.
+fn text(bytes: &[u8]) -> Value {
+    Value::String(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The lower half, as Go takes it.
+fn int32(number: u64) -> i32 {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
+}
+
+/// Go writes what is integral without a fraction.
+fn double(number: f64) -> Result<Value, Reason> {
+    if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it is integral and within 54 bits"
+        )]
+        let integer = number as i64;
+        return Ok(json!(integer));
+    }
+    let number = Number::from_f64(number);
+    let number = number.ok_or_else(|| Reason::new("a number that JSON can't say"))?;
+    Ok(Value::Number(number))
+}
+
+/// `{1: type, 2: integer, 3: text}`, where type 0 is an integer and 1 a text.
+fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
+    let (mut kind, mut integer, mut string) = (0, json!(0), json!(""));
+    for field in WireFields::new(bytes) {
+        match field? {
+            (1, WireValue::Varint(number)) => kind = number,
+            (2, value) => integer = scalar(Type::Int32, value)?,
+            (3, value) => string = scalar(Type::Text, value)?,
+            (1, value) => return Err(value.unexpected().into()),
+            _ => {}
+        }
+    }
+    match kind {
+        0 => Ok(integer),
+        1 => Ok(string),
+        _ => Err(Reason::new("impossible IntOrString.Type")),
+    }
+}
+
+/// `{1: text}`; it is what its sender made of it, which Go writes in its shortest form.
+fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
+    match only(bytes)? {
+        None | Some([]) => Ok(json!("0")),
+        Some(bytes) => Ok(text(bytes)),
+    }
+}
+
+/// `{1: JSON}`; nothing at all is null.
+fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
+    match only(bytes)? {
+        None | Some([]) => Ok(Value::Null),
+        Some(bytes) => serde_json::from_slice(bytes)
+            .map_err(|error| Reason::new(format!("json parse error: {error}"))),
+    }
+}
+
+/// The bytes in field 1 of a message that has no other.
+fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
+    let mut found = None;
+    for field in WireFields::new(bytes) {
+        let (number, value) = field?;
+        if number == 1 {
+            found = Some(value.bytes()?);
+        }
+    }
+    Ok(found)
+}
+
+/// `{1: seconds, 2: nanoseconds}` since 1970; nothing at all is Go's zero time, which JSON says as null.
+fn time(bytes: &[u8], micro: bool) -> Result<Value, Reason> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    for field in WireFields::new(bytes) {
+        match field? {
+            (1, WireValue::Varint(number)) => seconds = number.cast_signed(),
+            (2, WireValue::Varint(number)) => nanos = int32(number),
+            (1 | 2, value) => return Err(value.unexpected().into()),
+            _ => {}
+        }
+    }
+    // `Time` has no fractions, whatever is sent; `MicroTime` cuts them off.
+    let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
+    let time = Timestamp::from_second(seconds)
+        .and_then(|time| time.checked_add(SignedDuration::from_nanos(i64::from(nanos))))
+        .ok()
+        .filter(|time| time.as_second() >= FIRST_SECOND)
+        .ok_or_else(|| Reason::new("a time that RFC 3339 can't say"))?;
+    if time.as_second() == FIRST_SECOND && time.subsec_nanosecond() == 0 {
+        return Ok(Value::Null);
+    }
+    Ok(Value::String(if micro {
+        format!("{time:.6}")
+    } else {
+        time.to_string()
+    }))
+}
+
+#[cfg(test)]
+mod tests;

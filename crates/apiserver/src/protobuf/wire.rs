@@ -1,0 +1,265 @@
+//! The bytes of a protobuf message as its fields, without knowing what they mean.
+//!
+//! Guarantees: whatever the bytes are, reading ends, copies nothing and never panics; after an error nothing more is yielded.
+
+use std::fmt;
+
+/// The highest number a field can have (29 bits).
+const NUMBER_MAX: u64 = (1 << 29) - 1;
+
+/// A varint has seven bits a byte, so 64 bits need at most this many.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// What stands on the wire for one field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum WireValue<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    /// Text, bytes, a message, or packed numbers.
+    Bytes(&'a [u8]),
+    /// A group, which Kubernetes never writes; what is in it was skipped.
+    Group,
+    Fixed32,
+}
+
+/// Why bytes are no message; the words are those of Go's decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WireError {
+    /// They end in the middle of something.
+    Truncated,
+    /// A varint goes on beyond 64 bits.
+    Overflow,
+    /// A field has a number that there can't be.
+    Tag { number: u64, wire_type: u64 },
+    /// A group ends that has not begun.
+    GroupEnd,
+    /// A wire type that there is not.
+    WireType(u64),
+    /// A wire type that the field can't have.
+    Unexpected(u8),
+}
+
+/// The fields of a message, in the order of its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct WireFields<'a> {
+    rest: &'a [u8],
+}
+
+/// A tag and what follows it, or the end of the group around it.
+enum Part<'a> {
+    Field(u32, WireValue<'a>),
+    GroupStart(u32),
+    GroupEnd,
+}
+
+impl<'a> WireValue<'a> {
+    /// What to say if the field can't have it: the number of its wire type.
+    pub(super) fn unexpected(self) -> WireError {
+        WireError::Unexpected(match self {
+            WireValue::Varint(_) => 0,
+            WireValue::Fixed64(_) => 1,
+            WireValue::Bytes(_) => 2,
+            WireValue::Group => 3,
+            WireValue::Fixed32 => 5,
+        })
+    }
+
+    /// The bytes, for a field that must have such.
+    pub(super) fn bytes(self) -> Result<&'a [u8], WireError> {
+        match self {
+            WireValue::Bytes(bytes) => Ok(bytes),
+            other => Err(other.unexpected()),
+        }
+    }
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WireError::Truncated => f.write_str("unexpected EOF"),
+            WireError::Overflow => f.write_str("proto: integer overflow"),
+            WireError::Tag { number, wire_type } => {
+                write!(f, "proto: illegal tag {number} (wire type {wire_type})")
+            }
+            WireError::GroupEnd => f.write_str("proto: wiretype end group for non-group"),
+            WireError::WireType(wire_type) => write!(f, "proto: illegal wireType {wire_type}"),
+            WireError::Unexpected(wire_type) => write!(f, "proto: wrong wireType = {wire_type}"),
+        }
+    }
+}
+
+impl<'a> WireFields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> WireFields<'a> {
+        WireFields { rest: bytes }
+    }
+
+    /// A varint at the front: a tag, a length, a number, or one of packed numbers.
+    pub(super) fn varint(&mut self) -> Result<u64, WireError> {
+        let mut value = 0;
+        for at in 0..VARINT_BYTES_MAX {
+            let [byte] = *self.array::<1>()?;
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(WireError::Overflow)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn array<const LENGTH: usize>(&mut self) -> Result<&'a [u8; LENGTH], WireError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], WireError> {
+        let length = usize::try_from(self.varint()?).map_err(|_| WireError::Truncated)?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn part(&mut self) -> Result<Part<'a>, WireError> {
+        let tag = self.varint()?;
+        let (number, wire_type) = (tag >> 3, tag & 7);
+        let illegal = WireError::Tag { number, wire_type };
+        if wire_type == 4 {
+            return Ok(Part::GroupEnd);
+        }
+        if !(1..=NUMBER_MAX).contains(&number) {
+            return Err(illegal);
+        }
+        let number = u32::try_from(number).map_err(|_| illegal)?;
+        let value = match wire_type {
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(*self.array()?)),
+            2 => WireValue::Bytes(self.bytes()?),
+            3 => return Ok(Part::GroupStart(number)),
+            5 => {
+                self.array::<4>()?;
+                WireValue::Fixed32
+            }
+            other => return Err(WireError::WireType(other)),
+        };
+        Ok(Part::Field(number, value))
+    }
+
+    fn field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
+        let number = match self.part()? {
+            Part::Field(number, value) => return Ok((number, value)),
+            Part::GroupEnd => return Err(WireError::GroupEnd),
+            Part::GroupStart(number) => number,
+        };
+        // Counted and not called, for groups in groups cost a sender one byte each.
+        let mut open = 1_usize;
+        while open > 0 {
+            match self.part()? {
+                Part::Field(..) => {}
+                Part::GroupStart(_) => open += 1,
+                Part::GroupEnd => open -= 1,
+            }
+        }
+        Ok((number, WireValue::Group))
+    }
+}
+
+impl<'a> Iterator for WireFields<'a> {
+    type Item = Result<(u32, WireValue<'a>), WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<(u32, WireValue<'_>)>, WireError> {
+        WireFields::new(bytes).collect()
+    }
+
+    #[test]
+    fn fields_of_every_wire_type_are_told_in_order() {
+        let bytes = [
+            &[0x08, 0x96, 0x01][..],
+            &[0x11, 1, 0, 0, 0, 0, 0, 0, 0x80],
+            &[0x1a, 2, b'h', b'i'],
+            &[0x25, 1, 2, 3, 4],
+            &[0x2a, 0],
+            &[0xf8, 0xff, 0xff, 0xff, 0x0f, 0],
+        ]
+        .concat();
+        let fields = [
+            (1, WireValue::Varint(150)),
+            (2, WireValue::Fixed64(0x8000_0000_0000_0001)),
+            (3, WireValue::Bytes(b"hi")),
+            (4, WireValue::Fixed32),
+            (5, WireValue::Bytes(b"")),
+            (536_870_911, WireValue::Varint(0)),
+        ];
+        assert_eq!(read(&bytes), Ok(fields.into()));
+        let types = fields.map(|(_, value)| value.unexpected());
+        assert_eq!(types, [0, 1, 2, 5, 2, 0].map(WireError::Unexpected));
+        assert_eq!(WireValue::Group.unexpected(), WireError::Unexpected(3));
+    }
+
+    #[test]
+    fn a_varint_has_ten_bytes_at_most() {
+        let mut minus_one = vec![0x08];
+        minus_one.extend([0xff; 9]);
+        minus_one.push(0x01);
+        let all_bits = WireValue::Varint(u64::MAX);
+        assert_eq!(read(&minus_one), Ok(vec![(1, all_bits)]));
+        minus_one[10] = 0x81;
+        minus_one.push(0);
+        assert_eq!(read(&minus_one), Err(WireError::Overflow));
+    }
+
+    #[test]
+    fn groups_are_skipped_with_all_that_is_in_them() {
+        let bytes = [0x0b, 0x13, 0x08, 1, 0x14, 0x1a, 1, 0, 0x0c, 0x10, 7];
+        let fields = vec![(1, WireValue::Group), (2, WireValue::Varint(7))];
+        assert_eq!(read(&bytes), Ok(fields));
+        assert_eq!(read(&[0x0b, 0x13, 0x14]), Err(WireError::Truncated));
+        assert_eq!(read(&[0x0c]), Err(WireError::GroupEnd));
+        assert_eq!(read(&vec![0x0b; 1 << 20]), Err(WireError::Truncated));
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_say_why_and_end_there() {
+        let cases: [(&[u8], &str); 8] = [
+            (&[0x08], "unexpected EOF"),
+            (&[0x08, 0x80], "unexpected EOF"),
+            (&[0x11, 1, 2, 3, 4, 5, 6, 7], "unexpected EOF"),
+            (&[0x25, 1, 2, 3], "unexpected EOF"),
+            (&[0x1a, 3, b'h', b'i'], "unexpected EOF"),
+            (&[0x02, 0], "proto: illegal tag 0 (wire type 2)"),
+            (&[0x0e], "proto: illegal wireType 6"),
+            (
+                &[0x80, 0x80, 0x80, 0x80, 0x10, 0],
+                "proto: illegal tag 536870912 (wire type 0)",
+            ),
+        ];
+        for (bytes, why) in cases {
+            let mut fields = WireFields::new(bytes);
+            let error = fields.find_map(Result::err).unwrap();
+            assert_eq!(error.to_string(), why, "{bytes:?}");
+            assert!(fields.next().is_none());
+        }
+    }
+}

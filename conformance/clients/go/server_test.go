@@ -147,7 +147,7 @@ func (r request) String() string {
 	return line
 }
 
-// config leads to the server; bodies are JSON, because the server reads no protobuf.
+// config leads to the server; bodies are JSON, and those of protobuf_test.go are not.
 func (s *server) config() *rest.Config {
 	return &rest.Config{
 		Host:          s.url,

@@ -38,10 +38,13 @@ type scene struct {
 	informer cache.SharedIndexInformer
 }
 
-func podScene(t *testing.T, arguments ...string) scene {
+func podScene(t *testing.T, plans ...string) scene {
 	t.Helper()
 	t.Parallel()
-	s := start(t, arguments...)
+	s := start(t)
+	for _, plan := range plans {
+		s.inject(plan)
+	}
 	client := s.client()
 	write := pods{t, client}
 	write.create("a")
@@ -94,10 +97,10 @@ func TestInformerTellsWhatIsThereAndEveryChange(t *testing.T) {
 
 func TestInformerGoesOnAfterACut(t *testing.T) {
 	sc := started(t)
-	sc.do("freeze-watches")
+	sc.inject("freeze watch *")
 	sc.create("c")
 	sc.delete("a")
-	sc.all("cut-watches", "thaw-watches")
+	sc.inject("cut watch *; thaw watch *")
 	sc.create("d")
 	sc.expect("add c 4", "delete a 5", "add d 6")
 	sc.asked("watch from 3")
@@ -106,10 +109,10 @@ func TestInformerGoesOnAfterACut(t *testing.T) {
 
 func TestInformerGoesOnAfterABrokenConnection(t *testing.T) {
 	sc := started(t)
-	sc.do("freeze-watches")
+	sc.inject("freeze watch *")
 	sc.create("c")
 	sc.delete("a")
-	sc.all("break-watches", "thaw-watches")
+	sc.inject("break watch *; thaw watch *")
 	sc.create("d")
 	sc.expect("add c 4", "delete a 5", "add d 6")
 	sc.asked("watch from 3")
@@ -119,10 +122,10 @@ func TestInformerGoesOnAfterABrokenConnection(t *testing.T) {
 // A new start also tells what it finds unchanged: client-go passes updates without a new revision on to handlers without a resync period.
 func TestInformerStartsAnewWhenItsRevisionIsTooOld(t *testing.T) {
 	sc := started(t)
-	sc.do("freeze-watches")
+	sc.inject("freeze watch *")
 	sc.create("c")
 	sc.delete("a")
-	sc.all("expire-history", "cut-watches", "thaw-watches")
+	sc.inject("expire history; cut watch *; thaw watch *")
 	sc.expectAnyOrder("add c 4", "vanished a 2", "update b 3")
 	sc.create("d")
 	sc.expect("add d 6")
@@ -146,7 +149,7 @@ func TestInformerIsSavedFromExpiredHistoryByABookmark(t *testing.T) {
 	told := follow(t, factory.Core().V1().Pods().Informer())
 	told.expect("add a 2")
 	write.other("n")
-	s.all("send-bookmarks", "expire-history")
+	s.inject("send bookmarks to watch *; expire history")
 	s.awaitRequest("watch from 3")
 	write.create("b")
 	told.expect("add b 4")
@@ -163,7 +166,7 @@ func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
 	client := s.client()
 	write := pods{t, client}
 	write.create("a")
-	s.all("answer list pods 429 2 1", "answer watch pods 429 1 1")
+	s.inject("list pods: 429 retry-after=1 x2; watch pods: 429 retry-after=1 x1")
 	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer())
 	told.expect("add a 2")
 	write.create("b")
@@ -175,7 +178,7 @@ func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
 }
 
 func TestInformerFallsBackToAListWhereListsAreNotStreamed(t *testing.T) {
-	sc := podScene(t, "--no-streaming-lists")
+	sc := podScene(t, "watch *: refuse streaming")
 	sc.create("b")
 	sc.expect("add b 3")
 	sc.asked(either(
@@ -189,14 +192,10 @@ func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
 	for _, code := range []int{500, 503, 504} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			sc := started(t)
-			sc.all(
-				fmt.Sprintf("answer watch pods %d 1 0", code),
-				fmt.Sprintf("answer list pods %d 1 0", code),
-				"freeze-watches",
-			)
+			sc.inject(fmt.Sprintf("watch pods: %d x1; list pods: %d x1; freeze watch *", code, code))
 			sc.create("c")
 			sc.delete("a")
-			sc.all("cut-watches", "thaw-watches")
+			sc.inject("cut watch *; thaw watch *")
 			sc.expectAnyOrder("add c 4", "vanished a 2", "update b 3")
 			sc.create("d")
 			sc.expect("add d 6")
@@ -207,9 +206,9 @@ func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
 
 func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
 	sc := started(t)
-	sc.all("answer-too-large watch pods", "freeze-watches")
+	sc.inject("watch pods: 504 too-large x1; freeze watch *")
 	sc.create("c")
-	sc.all("cut-watches", "thaw-watches")
+	sc.inject("cut watch *; thaw watch *")
 	sc.expectAnyOrder("add c 4", "update a 2", "update b 3")
 	sc.create("d")
 	sc.expect("add d 5")
@@ -218,9 +217,9 @@ func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
 
 func TestInformerComesBackWhenConnectionsAreAcceptedAgain(t *testing.T) {
 	sc := started(t)
-	sc.all("freeze-watches")
+	sc.inject("freeze watch *")
 	sc.create("c")
-	sc.all("refuse-connections", "cut-watches", "thaw-watches", "accept-connections")
+	sc.inject("refuse connections; cut watch *; thaw watch *; accept connections")
 	sc.expect("add c 4")
 	sc.create("d")
 	sc.expect("add d 5")
@@ -242,9 +241,9 @@ func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sc := started(t)
 			// Frozen, so that what follows is there before the garbage is read.
-			sc.all("freeze-watches", "send-raw "+garbage.line)
+			sc.inject(fmt.Sprintf("freeze watch *; send %q to watch *", garbage.line+"\n"))
 			sc.create("c")
-			sc.do("thaw-watches")
+			sc.inject("thaw watch *")
 			sc.expectAnyOrder(garbage.told...)
 			sc.delete("a")
 			sc.expect("delete a 5")

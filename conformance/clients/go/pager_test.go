@@ -83,7 +83,7 @@ func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
 		if !expired {
 			expired = true
 			p.pods.delete("p9")
-			p.do("expire-history")
+			p.inject("expire history")
 		}
 	}).List(t.Context(), metav1.ListOptions{})
 	must(t, err)
@@ -95,7 +95,7 @@ func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
 	p := pagedScene(t)
 	it := p.by(func() {
 		p.other("n")
-		p.do("expire-history")
+		p.inject("expire history")
 	})
 	it.FullListIfExpired = false
 	var told []string
@@ -124,7 +124,7 @@ func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
 	equal(t, "remaining of a selection", selected.RemainingItemCount, (*int64)(nil))
 
 	p.pods.delete("p8")
-	p.do("expire-history")
+	p.inject("expire history")
 	_, err = list(metav1.ListOptions{Limit: 4, Continue: second.Continue})
 	var status *apierrors.StatusError
 	equal(t, "a status", errors.As(err, &status), true)

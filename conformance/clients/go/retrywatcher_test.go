@@ -70,12 +70,12 @@ func eventLine(event watch.Event) string {
 }
 
 func TestRetryWatcherGoesOnWithoutLossOrRepetition(t *testing.T) {
-	for _, end := range []string{"cut-watches", "break-watches"} {
+	for _, end := range []string{"cut watch *", "break watch *"} {
 		t.Run(end, func(t *testing.T) {
 			re := retryScene(t, 600)
-			re.do("freeze-watches")
+			re.inject("freeze watch *")
 			re.create("c")
-			re.all(end, "thaw-watches")
+			re.inject(end + "; thaw watch *")
 			re.delete("a")
 			re.label("b", "web")
 			re.expect("ADDED c 4", "DELETED a 5", "MODIFIED b 6")
@@ -89,7 +89,7 @@ func TestRetryWatcherKeepsTheRevisionOfABookmark(t *testing.T) {
 	// A short deadline, because it loses nothing: everything that was sent before it arrives.
 	re := retryScene(t, 2)
 	re.other("n")
-	re.all("send-bookmarks", "expire-history")
+	re.inject("send bookmarks to watch *; expire history")
 	re.awaitRequest("watch from 4")
 	re.create("c")
 	re.expect("ADDED c 5")
@@ -97,9 +97,9 @@ func TestRetryWatcherKeepsTheRevisionOfABookmark(t *testing.T) {
 
 func TestRetryWatcherEndsWhereItsRevisionIsTooOld(t *testing.T) {
 	re := retryScene(t, 600)
-	re.do("freeze-watches")
+	re.inject("freeze watch *")
 	re.create("c")
-	re.all("expire-history", "cut-watches", "thaw-watches")
+	re.inject("expire history; cut watch *; thaw watch *")
 	re.expect("ERROR 410 Expired: too old resource version: 3 (4)")
 	if event, open := <-re.watch.ResultChan(); open {
 		t.Fatal(eventLine(event))
@@ -110,7 +110,7 @@ func TestRetryWatcherTriesAgainWhenItIsRefused(t *testing.T) {
 	for _, code := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			re := retryScene(t, 600)
-			re.all(fmt.Sprintf("answer watch pods %d 1 0", code), "cut-watches")
+			re.inject(fmt.Sprintf("watch pods: %d x1; cut watch *", code))
 			re.create("c")
 			re.expect("ADDED c 4")
 			refused := fmt.Sprintf("watch from 3 -> %d", code)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -24,10 +25,11 @@ import (
 // patience is how long anything may take before a test gives up; what is waited for takes 3 s at most.
 const patience = 30 * time.Second
 
-// server is one API server and the pipe that commands it.
+// server is one API server, the pipe that asks for its requests, and the client that plants its faults.
 type server struct {
 	t        *testing.T
 	url      string
+	http     *http.Client
 	commands io.Writer
 	answers  *bufio.Reader
 }
@@ -49,13 +51,13 @@ func streaming() bool {
 	return features.FeatureGates().Enabled(features.WatchListClient)
 }
 
-func start(t *testing.T, arguments ...string) *server {
+func start(t *testing.T) *server {
 	t.Helper()
 	path := os.Getenv("COMMANDED_SERVER")
 	if path == "" {
 		t.Fatal("COMMANDED_SERVER must name the example commanded_server, built; conformance/clients/run does that")
 	}
-	child := exec.Command(path, arguments...)
+	child := exec.Command(path)
 	child.Stderr = os.Stderr
 	commands, err := child.StdinPipe()
 	must(t, err)
@@ -70,7 +72,9 @@ func start(t *testing.T, arguments ...string) *server {
 			t.Errorf("the server did not end well: %v", err)
 		}
 	})
-	s := &server{t: t, commands: commands, answers: bufio.NewReader(output)}
+	planter := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	t.Cleanup(planter.CloseIdleConnections)
+	s := &server{t: t, http: planter, commands: commands, answers: bufio.NewReader(output)}
 	s.url = s.line()
 	return s
 }
@@ -82,23 +86,17 @@ func (s *server) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// do gives a command and returns its answer.
-func (s *server) do(command string) string {
+// inject adds a fault plan, of which each action happens before the next statement is looked at.
+func (s *server) inject(plan string) {
 	s.t.Helper()
-	_, err := fmt.Fprintln(s.commands, command)
+	answer, err := s.http.Post(s.url+"/faults", "text/plain", strings.NewReader(plan))
 	must(s.t, err)
-	answer := s.line()
-	if strings.HasPrefix(answer, "error: ") {
-		s.t.Fatalf("%s: %s", command, answer)
-	}
-	return answer
-}
-
-// all gives several commands, one after the other.
-func (s *server) all(commands ...string) {
-	s.t.Helper()
-	for _, command := range commands {
-		s.do(command)
+	defer answer.Body.Close()
+	// Read to its end, so that the connection stays open: it is the one that is served while connections are refused.
+	text, err := io.ReadAll(answer.Body)
+	must(s.t, err)
+	if answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s", plan, text)
 	}
 }
 
@@ -106,7 +104,9 @@ func (s *server) all(commands ...string) {
 func (s *server) requests(resource string) []string {
 	s.t.Helper()
 	var all []request
-	must(s.t, json.Unmarshal([]byte(s.do("requests")), &all))
+	_, err := fmt.Fprintln(s.commands, "requests")
+	must(s.t, err)
+	must(s.t, json.Unmarshal([]byte(s.line()), &all))
 	lines := []string{}
 	for _, r := range all {
 		if r.Resource == resource && (r.Verb == "list" || r.Verb == "watch") {

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import threading
+import urllib.request
 
 from kubernetes import client
 
@@ -15,7 +16,7 @@ PATIENCE = 30
 
 
 class CommandedServer:
-    """A server, and the pipe that commands it."""
+    """A server, the pipe that asks for its requests, and the address that takes its faults."""
 
     def __init__(self):
         path = os.environ.get("COMMANDED_SERVER")
@@ -33,20 +34,17 @@ class CommandedServer:
         self._late.start()
         self.url = self._child.stdout.readline().strip()
 
-    def do(self, *commands):
-        """Gives commands, one after the other, and returns the last answer."""
-        answer = None
-        for command in commands:
-            self._child.stdin.write(command + "\n")
-            self._child.stdin.flush()
-            answer = self._child.stdout.readline().rstrip("\n")
-            if not answer or answer.startswith("error: "):
-                raise RuntimeError(f"{command}: {answer}")
-        return answer
+    def inject(self, plan):
+        """Adds a fault plan; its actions have happened when this returns."""
+        request = urllib.request.Request(self.url + "/faults", data=plan.encode())
+        with urllib.request.urlopen(request, timeout=PATIENCE):
+            pass
 
     def requests(self, resource="pods"):
         """The lists and watches of a resource since the last call, a line each."""
-        asked = json.loads(self.do("requests"))
+        self._child.stdin.write("requests\n")
+        self._child.stdin.flush()
+        asked = json.loads(self._child.stdout.readline())
         return [
             _line(request)
             for request in asked

@@ -79,7 +79,7 @@ class Lists(Scene):
         self.create("b")
         page = self.api.list_namespaced_pod("default", limit=1)
         self.create("c")
-        self.server.do("expire-history")
+        self.server.inject("expire history")
         with self.assertRaises(client.ApiException) as raised:
             self.api.list_namespaced_pod(
                 "default", limit=1, _continue=page.metadata._continue
@@ -89,12 +89,12 @@ class Lists(Scene):
 
     def test_a_server_that_names_a_time_is_asked_again_then(self):
         self.server.requests()
-        self.server.do("answer list pods 429 2 1")
+        self.server.inject("list pods: 429 retry-after=1 x2")
         self.assertEqual(len(self.api.list_namespaced_pod("default").items), 1)
         self.assertEqual(self.server.requests(), ["list -> 429", "list -> 429", "list"])
 
     def test_a_refusal_without_a_time_is_an_error(self):
-        self.server.do("answer list pods 429 1 0")
+        self.server.inject("list pods: 429 x1")
         with self.assertRaises(client.ApiException) as raised:
             self.api.list_namespaced_pod("default")
         self.assertEqual(raised.exception.status, 429)
@@ -123,9 +123,9 @@ class Watches(Scene):
         events = self.events(resource_version="2")
         self.create("b")
         self.expect(events, "ADDED b 3")
-        self.server.do("freeze-watches")
+        self.server.inject("freeze watch *")
         self.create("c")
-        self.server.do("cut-watches", "thaw-watches")
+        self.server.inject("cut watch *; thaw watch *")
         self.delete("a")
         self.expect(events, "ADDED c 4", "DELETED a 5")
         self.assertEqual(self.server.requests(), ["watch from 2", "watch from 3"])
@@ -135,9 +135,9 @@ class Watches(Scene):
         events = self.events(watching, resource_version="2")
         self.create("b")
         self.expect(events, "ADDED b 3")
-        self.server.do("freeze-watches")
+        self.server.inject("freeze watch *")
         self.create("c")
-        self.server.do("break-watches", "thaw-watches")
+        self.server.inject("break watch *; thaw watch *")
         with self.assertRaises(urllib3.exceptions.ProtocolError):
             next(events)
         events = self.events(watching, resource_version=watching.resource_version)
@@ -148,9 +148,9 @@ class Watches(Scene):
         events = self.events(resource_version="2")
         self.create("b")
         self.expect(events, "ADDED b 3")
-        self.server.do("freeze-watches")
+        self.server.inject("freeze watch *")
         self.create("c")
-        self.server.do("expire-history", "cut-watches", "thaw-watches")
+        self.server.inject("expire history; cut watch *; thaw watch *")
         with self.assertRaises(client.ApiException) as raised:
             next(events)
         self.assertEqual(raised.exception.status, 410)
@@ -189,9 +189,9 @@ class Watches(Scene):
         self.create("b")
         self.expect(events, "ADDED b 3")
         self.other("n")
-        self.server.do("send-bookmarks")
+        self.server.inject("send bookmarks to watch *")
         self.expect(events, "BOOKMARK  4")
-        self.server.do("expire-history", "cut-watches")
+        self.server.inject("expire history; cut watch *")
         self.create("c")
         self.expect(events, "ADDED c 5")
         self.assertEqual(self.server.requests(), ["watch from 2", "watch from 4"])
@@ -230,9 +230,9 @@ class Informers(Scene):
     def test_it_follows_through_a_cut(self):
         self.create("b")
         self.expect_told("ADDED b 3")
-        self.server.do("freeze-watches")
+        self.server.inject("freeze watch *")
         self.create("c")
-        self.server.do("cut-watches", "thaw-watches")
+        self.server.inject("cut watch *; thaw watch *")
         self.delete("a")
         self.expect_told("ADDED c 4", "DELETED a 5")
         self.assertEqual(self.informer.cache.list_keys(), ["default/b", "default/c"])
@@ -241,10 +241,10 @@ class Informers(Scene):
     def test_it_lists_again_when_its_revision_is_too_old(self):
         self.create("b")
         self.expect_told("ADDED b 3")
-        self.server.do("freeze-watches")
+        self.server.inject("freeze watch *")
         self.create("c")
         self.delete("a")
-        self.server.do("expire-history", "cut-watches", "thaw-watches")
+        self.server.inject("expire history; cut watch *; thaw watch *")
         self.expect_told("DELETED a 2", "MODIFIED b 3", "ADDED c 4")
         self.create("d")
         self.expect_told("ADDED d 6")

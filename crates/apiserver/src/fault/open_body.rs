@@ -76,6 +76,8 @@ struct Disturbed {
     pause: Option<Pin<Box<Sleep>>>,
     /// How many thaws there had been when a fault froze it.
     frozen_at: Option<u64>,
+    /// Whether the break that comes next has let what stands before it go out.
+    breaks: bool,
     /// Whether the inner body has ended.
     drained: bool,
     over: bool,
@@ -194,6 +196,7 @@ impl Held {
             steps,
             pause: None,
             frozen_at: None,
+            breaks: false,
             drained: false,
             over: false,
         })
@@ -264,6 +267,13 @@ impl Disturbed {
             }
             Step::Hit(name) => self.hit(&name),
             Step::End(Ending::Freeze) => self.frozen_at = Some(orders.thaws),
+            Step::End(Ending::Break) if !self.breaks => {
+                // hyper drops what it has not written yet when a body fails.
+                self.breaks = true;
+                self.steps.push_front(step);
+                cx.waker().wake_by_ref();
+                return Some(Poll::Pending);
+            }
             Step::End(ending) => return Some(Poll::Ready(self.end(ending))),
         }
         None

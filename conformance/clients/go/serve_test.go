@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -26,6 +27,14 @@ func TestServeIsReachedThroughItsKubeconfig(t *testing.T) {
 	config.ContentType = "application/json"
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
+
+	// The plan that conformance/clients/run gives to it.
+	unlucky := rest.CopyConfig(config)
+	unlucky.UserAgent = "unlucky"
+	refused, err := kubernetes.NewForConfig(unlucky)
+	must(t, err)
+	_, err = refused.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	said(t, refusal(err), "503 ServiceUnavailable: the server is currently unable to handle the request")
 
 	version, err := client.Discovery().ServerVersion()
 	must(t, err)

@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long anything may take before a test gives up; what is waited for takes 3 s at most.
-const patience = 30 * time.Second
+var patience = 30 * time.Second
 
 // server is one API server, the pipe that asks for its requests, and the client that plants its faults.
 type server struct {
@@ -100,6 +100,16 @@ func (s *server) inject(plan string) {
 	}
 }
 
+// clear takes all faults back.
+func (s *server) clear() {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.url+"/faults", nil)
+	must(s.t, err)
+	answer, err := s.http.Do(request)
+	must(s.t, err)
+	must(s.t, answer.Body.Close())
+}
+
 // requests are those for a resource's collection since the last call.
 func (s *server) requests(resource string) []string {
 	s.t.Helper()
@@ -153,7 +163,8 @@ func (s *server) config() *rest.Config {
 		Host:          s.url,
 		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 		// The default of 5 requests a second would make tests slow.
-		QPS: -1,
+		QPS:       -1,
+		UserAgent: "judge",
 	}
 }
 

@@ -14,6 +14,8 @@ mod matching;
 mod open_body;
 mod plan;
 mod rule;
+#[cfg(test)]
+mod shown;
 mod switchboard;
 
 use std::sync::Arc;

@@ -1,0 +1,231 @@
+// What faults do to client-go's shared informers, with streaming lists or with plain ones, as the environment says.
+
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/informers"
+)
+
+// informed is a fault on the second watch of an informer, and what that makes of it.
+//
+// The informer knows the pods a and b, of the revisions 2 and 3; then, in one moment, c is created at 4, a is deleted at 5, and its watch ends.
+// Behind what is told, d is created at 6.
+type informed struct {
+	plan string
+	// told are the events in their order; a relist tells those in brackets, in any order.
+	told string
+	// asked are the requests from the second watch on.
+	asked []string
+	// kept is the store in the end.
+	kept string
+}
+
+// anew are the requests of an informer that knows a revision and starts again.
+func anew(from, to int) []string {
+	return either(
+		[]string{fmt.Sprintf("watch all from %d", from), fmt.Sprintf("list from %d exactly", to)},
+		[]string{fmt.Sprintf("list from %d", from), fmt.Sprintf("watch from %d", to)},
+	)
+}
+
+func TestFaultsUnderInformers(t *testing.T) {
+	t.Parallel()
+	whole := "[default/b default/c default/d]"
+	undone := slices.Concat([]string{"watch from 3"}, anew(4, 5))
+	for _, f := range []informed{
+		{plan: `watch pods: drop event 1 x1`, told: "delete a 5", asked: []string{"watch from 3"}, kept: "[default/b default/d]"},
+		{plan: `watch pods: duplicate event 1 x1`, told: "add c 4, update c 4, delete a 5", asked: []string{"watch from 3"}, kept: whole},
+		{plan: `watch pods: swap event 1 x1`, told: "delete a 5, add c 4", asked: []string{"watch from 3"}, kept: whole},
+		// Half a line becomes a mistake with the line behind it.
+		{plan: `watch pods: garble event 1 x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch pods: spoil event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch pods: retype event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch pods: send "garbage\n" after 1 event x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch pods: cut after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
+		{plan: `watch pods: break after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
+		// A watch that ends within a second and has told nothing is a failure to client-go.
+		{plan: `watch pods: cut after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch pods: break after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch pods: 429 plain x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 429", "watch from 3"}, kept: whole},
+		{plan: `watch pods: 504 too-large x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3 -> 504"}, anew(3, 5)), kept: whole},
+		// Go asks again by itself when a connection that it has used before is closed.
+		{plan: `watch pods: reset x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 0", "watch from 3"}, kept: whole},
+	} {
+		t.Run(f.plan, func(t *testing.T) {
+			sc := started(t)
+			st := stage{server: sc.server, pods: sc.pods, plan: f.plan}
+			st.plant()
+			sc.inject("freeze watch *")
+			sc.create("c")
+			sc.delete("a")
+			sc.inject("cut watch *; thaw watch *")
+			inOrder, anyOrder, _ := strings.Cut(strings.TrimSuffix(f.told, ")"), "(")
+			sc.expect(lines(inOrder)...)
+			sc.expectAnyOrder(lines(anyOrder)...)
+			sc.create("d")
+			sc.expect("add d 6")
+			sc.asked(f.asked...)
+			kept := sc.informer.GetStore().ListKeys()
+			slices.Sort(kept)
+			equal(t, "the store", kept, f.kept)
+		})
+	}
+}
+
+// lines are those between commas.
+func lines(text string) []string {
+	var all []string
+	for line := range strings.SplitSeq(text, ",") {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// informer follows what a stage has, and has told it.
+func (s stage) informer() scene {
+	t := s.server.t
+	t.Helper()
+	informer := informers.NewSharedInformerFactory(s.pods.client, 0).Core().V1().Pods().Informer()
+	told := follow(t, informer)
+	told.expectAnyOrder("add a 2", "add b 3", "add c 4", "add d 5")
+	// A watch that has told something is not taken for a failure of the server when it ends.
+	s.create("e")
+	told.expect("add e 6")
+	s.requests("pods")
+	return scene{server: s.server, pods: s.pods, trace: told, informer: informer}
+}
+
+func TestFaultsOfBookmarksUnderInformers(t *testing.T) {
+	perform(t, []row{
+		// Without one the informer's revision grows too old: TestInformerIsSavedFromExpiredHistoryByABookmark is the other case.
+		{plan: `watch pods: drop bookmarks x1`, see: func(s stage) {
+			sc := s.informer()
+			s.plant()
+			s.inject("cut watch pods")
+			s.awaitRequest("watch from 6")
+			// A watch that has told nothing is a failure to client-go when it ends within a second.
+			s.create("f")
+			sc.expect("add f 7")
+			s.other("n")
+			// A watch that is closed has told all that was sent to it, so the bookmark is not lost in another way.
+			s.inject("send bookmarks to watch pods; expire history; close watch pods")
+			sc.expectAnyOrder("update a 2", "update b 3", "update c 4", "update d 5", "update e 6", "update f 7")
+			s.create("g")
+			sc.expect("add g 9")
+			sc.asked(slices.Concat([]string{"watch from 7"}, anew(7, 8))...)
+		}},
+		// A streamed list that does not end is asked for again when it is over; a plain list is not hit.
+		{plan: `watch pods: drop end-bookmark x1`, see: func(s stage) {
+			t := s.server.t
+			s.plant()
+			informer := informers.NewSharedInformerFactory(s.pods.client, 0).Core().V1().Pods().Informer()
+			synced := make(chan *trace)
+			go func() { synced <- follow(t, informer) }()
+			if streaming() {
+				select {
+				case <-synced:
+					t.Fatal("synced")
+				case <-time.After(quiet):
+				}
+				s.inject("cut watch pods")
+			}
+			(<-synced).expectAnyOrder("add a 2", "add b 3", "add c 4", "add d 5")
+			s.create("e")
+			equal(t, "requests", s.requests("pods"), either(
+				[]string{"watch all", "watch all", "list from 5 exactly"},
+				[]string{"list from 0", "watch from 5"},
+			))
+		}},
+	}, nil)
+}
+
+func TestFaultsAtOnceUnderInformers(t *testing.T) {
+	perform(t, []row{
+		{plan: `expire history; cut watch pods`, see: func(s stage) {
+			sc := s.informer()
+			s.inject("freeze watch pods")
+			s.create("f")
+			s.plant()
+			s.inject("thaw watch pods")
+			sc.expectAnyOrder("add f 7", "update a 2", "update b 3", "update c 4", "update d 5", "update e 6")
+			s.create("g")
+			sc.expect("add g 8")
+			sc.asked(slices.Concat([]string{"watch from 6"}, anew(6, 7))...)
+		}},
+		{plan: `restart`, see: func(s stage) {
+			sc := s.informer()
+			s.inject("freeze watch pods")
+			s.create("f")
+			s.plant()
+			s.inject("thaw watch pods")
+			sc.expectAnyOrder("add f 7", "update a 2", "update b 3", "update c 4", "update d 5", "update e 6")
+			s.create("g")
+			sc.expect("add g 8")
+			sc.asked(slices.Concat([]string{"watch from 6"}, anew(6, 7))...)
+		}},
+		// An informer can't know that revisions come again: what is written at those that it has seen is lost to it.
+		{plan: `restart back 3`, see: func(s stage) {
+			sc := s.informer()
+			s.plant()
+			s.awaitRequest("watch from 6")
+			s.create("x", "y", "z", "new")
+			sc.expect("add new 7")
+			kept := sc.informer.GetStore().ListKeys()
+			slices.Sort(kept)
+			equal(s.server.t, "the store", kept, "[default/a default/b default/c default/d default/e default/new]")
+			equal(s.server.t, "stored", s.stored(), "[a b new x y z]")
+		}},
+		{plan: `refuse connections for 2s; cut watch pods`, see: func(s stage) {
+			sc := s.informer()
+			s.inject("freeze watch pods")
+			s.create("f")
+			refused := time.Now()
+			s.plant()
+			s.inject("thaw watch pods")
+			sc.expect("add f 7")
+			lasted(s.server.t, refused, 2*time.Second)
+			sc.asked("watch from 6")
+		}},
+		{plan: `accept connections`, see: func(s stage) {
+			sc := s.informer()
+			s.inject("freeze watch pods")
+			s.create("f")
+			s.inject("refuse connections; cut watch pods; thaw watch pods")
+			select {
+			case line := <-sc.trace.lines:
+				s.server.t.Fatal(line)
+			case <-time.After(quiet):
+			}
+			s.plant()
+			sc.expect("add f 7")
+			sc.asked("watch from 6")
+		}},
+		{plan: `refuse connections`, see: func(s stage) {
+			t := s.server.t
+			s.plant()
+			// One that comes while the port is being closed is reset.
+			for until := time.Now().Add(patience); ; {
+				fresh, _ := s.wired()
+				_, err := fresh.request("GET").DoRaw(t.Context())
+				if errors.Is(err, syscall.ECONNREFUSED) {
+					break
+				}
+				if err == nil || time.Now().After(until) {
+					t.Fatalf("not refused: %v", err)
+				}
+			}
+			s.inject("accept connections")
+			equal(t, "stored", s.stored(), "[a b c d]")
+		}},
+	}, nil)
+}

@@ -1,0 +1,172 @@
+//! Every fault is shown to a client that is not ours.
+//!
+//! Guarantees: a fault that the grammar has and no plan of the tests with client-go in `conformance/clients/go` names fails a test here.
+//! Whether those tests see what the plan does is checked there, by running them without it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::matching::Match;
+use super::plan::parse;
+use super::rule::{
+    Action, After, Edit, Ending, Fault, Form, Moment, Refusal, Restart, Rule, Share, Split,
+    Statement, Which,
+};
+
+/// Where the rows are, seen from this crate.
+const TESTS: &str = "../../conformance/clients/go";
+
+/// What stands before and behind the plan of a row.
+const PLAN: (&str, char) = ("{plan: `", '`');
+
+/// A table of forms: `shapes` are all, and the function finds a value's, for every value that there is.
+macro_rules! forms {
+    ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
+        const $all: &[&str] = &[$($form),+];
+
+        fn $of(value: &$type) -> &'static str {
+            match value {
+                $($pattern => $form,)+
+            }
+        }
+    };
+}
+
+forms!(FAULTS, fault(Fault) {
+    Fault::Answer(Refusal { form: Form::Status, retry_after: None, .. }) => "CODE",
+    Fault::Answer(Refusal { form: Form::Status, retry_after: Some(_), .. }) => "CODE retry-after=N",
+    Fault::Answer(Refusal { form: Form::Plain, retry_after: None, .. }) => "CODE plain",
+    Fault::Answer(Refusal { form: Form::Plain, retry_after: Some(_), .. }) => "CODE plain retry-after=N",
+    Fault::Answer(Refusal { form: Form::TooLarge, .. }) => "504 too-large",
+    Fault::Reset => "reset",
+    Fault::RefuseStreaming => "refuse streaming",
+    Fault::Delay(Moment::Answer, _) => "delay answer",
+    Fault::Delay(Moment::FirstByte, _) => "delay first byte",
+    Fault::Delay(Moment::EachEvent, _) => "delay each event",
+    Fault::End(Ending::Cut, After::Events(_)) => "cut after N events",
+    Fault::End(Ending::Cut, After::Bytes(_)) => "cut after N bytes",
+    Fault::End(Ending::Break, After::Events(_)) => "break after N events",
+    Fault::End(Ending::Break, After::Bytes(_)) => "break after N bytes",
+    Fault::End(Ending::Freeze, After::Events(_)) => "freeze after N events",
+    Fault::End(Ending::Freeze, After::Bytes(_)) => "freeze after N bytes",
+    Fault::Split(Split::Every(_)) => "split every N bytes",
+    Fault::Split(Split::At(_)) => "split at N",
+    Fault::Split(Split::Randomly) => "split randomly",
+    Fault::Edit(Edit::Drop, _) => "drop EVENTS",
+    Fault::Edit(Edit::Duplicate, _) => "duplicate EVENTS",
+    Fault::Edit(Edit::Swap, _) => "swap EVENTS",
+    Fault::Edit(Edit::Garble, _) => "garble EVENTS",
+    Fault::Edit(Edit::Spoil, _) => "spoil EVENTS",
+    Fault::Edit(Edit::Retype, _) => "retype EVENTS",
+    Fault::Send(..) => "send TEXT after N events",
+});
+
+forms!(EVENTS, events(Which) {
+    Which::All => "events",
+    Which::Nth(_) => "event N",
+    Which::Every(_) => "every N events",
+    Which::Share(_) => "P% of events",
+    Which::Bookmarks => "bookmarks",
+    Which::EndBookmark => "end-bookmark",
+});
+
+forms!(ACTIONS, action(Action) {
+    Action::End(Ending::Cut, _) => "cut watch",
+    Action::End(Ending::Break, _) => "break watch",
+    Action::End(Ending::Freeze, _) => "freeze watch",
+    Action::Thaw(_) => "thaw watch",
+    Action::CloseSlow(_) => "close watch",
+    Action::Send(..) => "send TEXT to watch",
+    Action::SendBookmarks(_) => "send bookmarks",
+    Action::ExpireHistory => "expire history",
+    Action::Restart(Restart::Here) => "restart",
+    Action::Restart(Restart::At(_)) => "restart at N",
+    Action::Restart(Restart::Back(_)) => "restart back N",
+    Action::Refuse(None) => "refuse connections",
+    Action::Refuse(Some(_)) => "refuse connections for TIME",
+    Action::Accept => "accept connections",
+});
+
+/// Which requests a rule is for, and how many of them.
+const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
+
+/// The limits that a rule has.
+fn limits(rule: &Rule) -> impl Iterator<Item = &'static str> {
+    // By their fields, so that a new one is not forgotten.
+    let Rule {
+        matches,
+        fault: _,
+        skip,
+        chance,
+        times,
+    } = rule;
+    let Match {
+        verb: _,
+        resource: _,
+        name,
+        namespace,
+        user_agent,
+    } = matches;
+    let has = [
+        name.is_some(),
+        namespace.is_some(),
+        user_agent.is_some(),
+        *skip > 0,
+        *chance != Share::ALWAYS,
+        times.is_some(),
+    ];
+    LIMITS
+        .into_iter()
+        .zip(has)
+        .filter_map(|(form, has)| has.then_some(form))
+}
+
+/// Every form that a statement has.
+fn forms(statement: &Statement) -> Vec<&'static str> {
+    match statement {
+        Statement::Seed(_) => vec!["seed N"],
+        Statement::Action(done) => vec![action(done)],
+        Statement::Rule(rule) => {
+            let mut forms = vec![fault(&rule.fault)];
+            if let Fault::Edit(_, which) = rule.fault {
+                forms.push(events(&which));
+            }
+            forms.extend(limits(rule));
+            forms
+        }
+    }
+}
+
+/// The plans of all rows.
+fn plans() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(TESTS);
+    let mut plans = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the tests with client-go are in this repository")
+    {
+        let path = entry.unwrap().path();
+        if path.to_string_lossy().ends_with("_test.go") {
+            let text = std::fs::read_to_string(path).unwrap();
+            let rows = text.split(PLAN.0).skip(1);
+            plans.extend(rows.map(|row| row.split(PLAN.1).next().unwrap().to_owned()));
+        }
+    }
+    plans
+}
+
+#[test]
+fn each_fault_of_the_grammar_is_in_a_plan_that_client_go_is_shown() {
+    let shown: BTreeSet<&str> = plans()
+        .iter()
+        .flat_map(|plan| parse(plan).unwrap_or_else(|error| panic!("{plan}: {error}")))
+        .flat_map(|placed| forms(&placed.statement))
+        .collect();
+    let known = [FAULTS, EVENTS, ACTIONS, &LIMITS, &["seed N"]].concat();
+    let missing: Vec<_> = known
+        .into_iter()
+        .filter(|form| !shown.contains(form))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "no row of {TESTS}/fault_*_test.go shows {missing:?}"
+    );
+}

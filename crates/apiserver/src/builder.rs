@@ -181,7 +181,8 @@ impl Builder {
 
     /// Makes a server that keeps its objects in a directory: what it has answered is there after any end, also a kill.
     ///
-    /// - A new directory, which is made if need be, starts with the seeds; one that was used before starts with what it holds, and the seeds are left out.
+    /// - A directory that is not there is made, on Unix with mode 0700, for secrets are stored as they are.
+    /// - A new directory starts with the seeds; one that was used before starts with what it holds, and the seeds are left out.
     /// - Revisions go on and objects are as they were. History does not survive: a watch from an older revision, and a list at one, is too old (410).
     /// - A write is answered, and seen by anybody, when the disk has it; writes that arrive meanwhile go to the disk together. Direct calls such as [`Server::create`] block as long as that takes.
     /// - A write that the disk refuses is answered with a 500 and seen by nobody; reads go on, and so do writes when the disk takes them again.

@@ -78,6 +78,25 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
+    /// Stores new objects as [`Server::create`] does, but waits for the disk, if there is one, once for all of them; returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The first refusal: what stands before that object is stored, it and what follows is not.
+    /// If the disk refuses, any part of them may be stored.
+    pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
+        self.write(|shared| {
+            let mut created = 0;
+            for object in objects {
+                let resource = self.resource_of(&object)?;
+                let object = Object::of(&resource, object)?;
+                create(shared, &resource, None, object, How::DIRECT)?;
+                created += 1;
+            }
+            Ok(created)
+        })
+    }
+
     /// Replaces an object, status included, and returns it as stored.
     ///
     /// # Errors

@@ -329,3 +329,20 @@ async fn what_was_accepted_behind_a_failing_batch_fails_with_it() {
     assert_eq!(change.await.0, 500);
     assert_eq!(create(&server, "a").await.0, 201, "there never was one");
 }
+
+#[test]
+fn many_objects_created_by_one_call_wait_for_the_disk_as_often_as_one() {
+    let (medium, scratch) = (Medium::sound(), Scratch::new("many"));
+    let server = scratch.open(&medium);
+    let syncs = || medium.syncs.swap(0, Ordering::Relaxed);
+    syncs();
+    server.create(config_map("one", 1)).unwrap();
+    let for_one = syncs();
+    assert!(for_one > 0);
+    let many = (0..100).map(|nth| config_map(&format!("many-{nth}"), 1));
+    assert_eq!(server.create_all(many), Ok(100));
+    assert_eq!(syncs(), for_one);
+    drop(server);
+    let again = scratch.open(&medium);
+    assert_eq!(again.list("v1", "configmaps").len(), 101);
+}

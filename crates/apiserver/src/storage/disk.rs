@@ -4,11 +4,12 @@
 //! - one transaction per batch, synced before [`Disk::write`] returns: after a crash at any moment the file holds every batch that was written, and none in part;
 //! - one process at a time, by a lock on a file of its own;
 //! - what can't be read is refused with its reason; a file comes into being under another name and is renamed when it is whole;
+//! - what is made here is for its owner alone, where the system has such modes, for the objects may be secrets;
 //! - objects of kinds that this server does not serve stay where they are.
 //!
 //! Only the present is kept, not its history: freed pages are used again, and [`Disk::open`] gives back what has become mostly empty.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -253,6 +254,9 @@ impl Disk {
                 | redb::Error::TableTypeMismatch { .. }
                 | redb::Error::TableIsMultimap(_)),
             ) => foreign(&error.to_string()),
+            Failure::Format(found) if found > FORMAT => foreign(&format!(
+                "it was written by a newer version, in format {found}, and this one knows {FORMAT}"
+            )),
             Failure::Format(found) => foreign(&format!(
                 "its format is {found}, and this server's {FORMAT}"
             )),
@@ -327,10 +331,10 @@ fn take(directory: &Path) -> Result<File, OpenError> {
         directory: directory.to_owned(),
         source,
     };
-    fs::create_dir_all(directory).map_err(io)?;
+    make(directory).map_err(io)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
-    let lock = options.open(directory.join(LOCK)).map_err(io)?;
+    let lock = own(&mut options).open(directory.join(LOCK)).map_err(io)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
@@ -340,12 +344,29 @@ fn take(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Makes the directory, and those above it, unless they are there.
+fn make(directory: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)
+}
+
+/// For a file that nobody but its owner reads, if it is made.
+fn own(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
 /// Opens the file with redb's own backend.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
     let opened = if create {
-        builder.create(file)
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        builder.create_file(own(&mut options).open(file)?)
     } else {
         builder.open(file)
     };

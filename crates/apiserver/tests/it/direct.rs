@@ -33,6 +33,15 @@ async fn direct_calls_return_what_was_stored_or_the_status() {
 }
 
 #[test]
+fn of_many_objects_those_before_the_first_refusal_are_stored() {
+    let server = builder().build();
+    assert_eq!(server.create_all([pod("a"), pod("b")]), Ok(2));
+    let refused = server.create_all([pod("c"), pod("a"), pod("d")]);
+    assert_eq!(refused.unwrap_err().reason(), "AlreadyExists");
+    assert_eq!((server.list("v1", "pods").len(), server.revision()), (3, 4));
+}
+
+#[test]
 #[should_panic(expected = "seed 1 can't be stored: pods \"a\" already exists")]
 fn a_seed_that_cannot_be_stored_is_named() {
     builder().seed([pod("a"), pod("a")]).build();

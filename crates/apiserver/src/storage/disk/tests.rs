@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{COMPACT_BYTES_MIN, Disk, FILE, UNFINISHED, open_file};
+use super::{ABOUT, COMPACT_BYTES_MIN, Disk, FILE, FORMAT_KEY, UNFINISHED, open_file};
 use crate::kinds::Kinds;
 use crate::resource::{CollectionId, Registry};
 use crate::storage::{Entry, Write};
@@ -133,4 +133,37 @@ fn an_object_that_contradicts_itself_is_named() {
         error.ends_with("is damaged: pods ns/a: it has no metadata"),
         "{error}"
     );
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_said_to_be_that() {
+    let scratch = Scratch::new("newer");
+    scratch.open().found(&[], 1).unwrap();
+    let database = open_file(&scratch.0.join(FILE), false).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut about = transaction.open_table(ABOUT).unwrap();
+    about.insert(FORMAT_KEY, 2).unwrap();
+    drop(about);
+    transaction.commit().unwrap();
+    drop(database);
+    let error = scratch.open().load(|_| Ok(())).unwrap_err().to_string();
+    let says = "it was written by a newer version, in format 2, and this one knows 1";
+    assert!(error.ends_with(says), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_made_is_for_its_owner_alone_and_what_is_there_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new("modes");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    scratch.open().found(&[], 1).unwrap();
+    assert_eq!(mode(&scratch.0), 0o700);
+    for entry in fs::read_dir(&scratch.0).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o750)).unwrap();
+    drop(scratch.open());
+    assert_eq!(mode(&scratch.0), 0o750);
 }

@@ -7,13 +7,14 @@ use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration}
 use clap::{
     ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, error::ErrorKind,
 };
+use kube_informer_apiserver::WatchCache;
 use tracing::level_filters::LevelFilter;
 
 use crate::{
     command::{
         Command,
         demo::{self, Target},
-        serve::{self, FaultPlan, Rate, SeedObjects},
+        serve::{self, CacheSize, FaultPlan, Rate, SeedObjects, WatchCaches},
     },
     control_plane::{room, step::Loop},
 };
@@ -106,7 +107,10 @@ struct TypedServe {
     /// Where to write the kubeconfig; a file in the folder for temporary files if not given.
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
-    /// Store so many objects of about 1 KB before anybody asks, such as pods=100000; can be given for several resources.
+    /// Keep the objects in this directory, so that the next start has them, also after a kill; in memory if not given.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Store so many objects of about 1 KB before anybody asks, such as pods=100000; of those that an earlier start left in --data-dir only the missing ones. Can be given for several resources.
     #[arg(long, value_name = "RESOURCE=N")]
     seed_objects: Vec<SeedObjects>,
     /// Create, update and delete among the seeded objects, so often: 500/s or 30/m.
@@ -118,6 +122,15 @@ struct TypedServe {
     /// Run the demo's control loops, so that a Deployment becomes running pods.
     #[arg(long)]
     controllers: bool,
+    /// Serve lists and watches from a watch cache, as kube-apiserver does; false leaves all to storage.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
+    watch_cache: bool,
+    /// How many events of each resource a watch may start behind the present; 0 is no watch cache. If not given, those of the last 75 seconds, from 100 to 102400.
+    #[arg(long, value_name = "EVENTS")]
+    default_watch_cache_size: Option<usize>,
+    /// The same for single resources, such as pods#1000,deployments.apps#50; unlike with kube-apiserver, sizes other than 0 count too.
+    #[arg(long, value_name = "RESOURCE#EVENTS", value_delimiter = ',')]
+    watch_cache_sizes: Vec<CacheSize>,
 }
 
 impl ValueEnum for Loop {
@@ -204,15 +217,13 @@ impl TypedDemo {
 
 impl TypedServe {
     fn raise(self) -> Result<serve::Options, String> {
-        let mut resources = BTreeSet::new();
-        for seeded in &self.seed_objects {
-            let resource = seeded.resource();
-            if !resources.insert(resource.clone()) {
-                return Err(format!(
-                    "--seed-objects names {resource} twice: give each resource one number"
-                ));
-            }
+        let seeded = self.seed_objects.iter().map(SeedObjects::resource);
+        if let Some(resource) = twice(seeded) {
+            return Err(format!(
+                "--seed-objects names {resource} twice: give each resource one number"
+            ));
         }
+        let watch_caches = self.watch_caches()?;
         let kubeconfig = self.kubeconfig_out.unwrap_or_else(|| {
             let name = format!("kubectl-informer-{}.kubeconfig", std::process::id());
             std::env::temp_dir().join(name)
@@ -220,12 +231,44 @@ impl TypedServe {
         Ok(serve::Options {
             listen: self.listen,
             kubeconfig,
+            data_dir: self.data_dir,
+            watch_caches,
             seed_objects: self.seed_objects,
             churn: self.churn,
             faults: self.fault,
             controllers: self.controllers,
         })
     }
+
+    fn watch_caches(&self) -> Result<WatchCaches, String> {
+        let sizes = &self.watch_cache_sizes;
+        if let Some(resource) = twice(sizes.iter().map(|size| size.resource.clone())) {
+            return Err(format!(
+                "--watch-cache-sizes names {resource} twice: give each resource one size"
+            ));
+        }
+        let default = match (self.watch_cache, self.default_watch_cache_size) {
+            (true, None) => WatchCache::Adaptive,
+            (true, Some(events)) => WatchCache::Size(events),
+            (false, None) if sizes.is_empty() => WatchCache::Off,
+            (false, _) => {
+                return Err(
+                    "--watch-cache=false leaves no cache to have a size: leave that out, or the sizes"
+                        .to_owned(),
+                );
+            }
+        };
+        Ok(WatchCaches {
+            default,
+            sizes: sizes.clone(),
+        })
+    }
+}
+
+/// The first that was there before.
+fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
 /// One line of clap's several: what is wrong, without the usage.
@@ -328,6 +371,22 @@ mod tests {
             ("serve --churn 500/s", "--seed-objects"),
             ("serve --seed-objects pods=1 --churn fast", "500/s or 30/m"),
             ("serve --fault nonsense", "line 1, column 1"),
+            ("serve --data-dir", "--data-dir"),
+            ("serve --watch-cache=maybe", "--watch-cache"),
+            ("serve --watch-cache-sizes pods", "pods#1000"),
+            (
+                "serve --watch-cache-sizes pods#1,unicorns#2",
+                "\"unicorns\"",
+            ),
+            ("serve --watch-cache-sizes po#1,pods#2", "pods twice"),
+            (
+                "serve --watch-cache=false --watch-cache-sizes pods#1",
+                "leave that out, or the sizes",
+            ),
+            (
+                "serve --watch-cache=false --default-watch-cache-size 5",
+                "leave that out, or the sizes",
+            ),
             ("watch pods", "watch"),
         ];
         for (line, says) in rows {
@@ -361,6 +420,30 @@ mod tests {
             matches!(options.faults, Some(FaultPlan::File(path)) if path.as_os_str() == "a.plan")
         );
         assert!(options.controllers);
+    }
+
+    #[test]
+    fn watch_caches_are_those_of_kube_apiserver_s_flags() {
+        let caches = |line: &str| match typed(line) {
+            Asked::For(Wanted {
+                command: Command::Serve(options),
+                ..
+            }) => options.watch_caches,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert_eq!(caches("serve"), WatchCaches::default());
+        assert_eq!(caches("serve --watch-cache"), WatchCaches::default());
+        assert_eq!(caches("serve --watch-cache=true"), WatchCaches::default());
+        let off = caches("serve --watch-cache=false");
+        assert_eq!(off.default, WatchCache::Off);
+        let line = "serve --default-watch-cache-size 50 --watch-cache-sizes pods#9,nodes#0 --watch-cache-sizes deploy#7";
+        let expected = WatchCaches {
+            default: WatchCache::Size(50),
+            sizes: ["pods#9", "nodes#0", "deployments.apps#7"]
+                .map(|size| size.parse().unwrap())
+                .into(),
+        };
+        assert_eq!(caches(line), expected);
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //! Guarantees:
 //! - the kubeconfig is readable by its owner alone, and no file of somebody else is written over: only one that an earlier `serve` wrote;
 //! - whoever reaches the server finds everything that was seeded, and the faults in force;
-//! - the same flags seed the same objects and make the same changes;
+//! - the same flags seed the same objects and make the same changes on a new server, and fill up one that keeps its objects;
 //! - after the end the port is free and the kubeconfig, which would lead nowhere, is gone.
 
 mod churn;
 mod controllers;
+mod data_dir;
 mod fault_plan;
 mod seeding;
 mod template;
+mod watch_caches;
 
 use std::{
     convert::Infallible,
@@ -34,12 +36,17 @@ use crate::{
     output,
 };
 
-pub(crate) use self::{churn::Rate, fault_plan::FaultPlan, seeding::SeedObjects};
+pub(crate) use self::{
+    churn::Rate,
+    fault_plan::FaultPlan,
+    seeding::SeedObjects,
+    watch_caches::{CacheSize, WatchCaches},
+};
 
 /// The first line of what we write, by which we know it again.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seeds objects and their changes: any number does, but always the same.
+/// Seeds objects and their changes, with the revision at the start: any number does, but always the same.
 const RNG_SEED: u64 = 1;
 
 /// What `serve` is to do.
@@ -47,6 +54,9 @@ const RNG_SEED: u64 = 1;
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
+    /// In memory if there is none.
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
     pub(crate) churn: Option<Rate>,
     pub(crate) faults: Option<FaultPlan>,
@@ -62,21 +72,38 @@ struct Company {
 /// Serves until a signal comes.
 ///
 /// # Errors
-/// The fault plan can't be read, the address can't be listened on, or the kubeconfig can't be written.
+/// The fault plan can't be read, the data directory can't be used, the address can't be listened on, or the kubeconfig can't be written.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
-    let server = Server::builder().fault_endpoint(plan.is_some()).build();
-    let prepared = interrupt.unless(Company::prepare(&server, options)).await;
-    let mut company = match prepared {
-        Ok(company) => company?,
+    let prepared = async {
+        let server = start(options).await?;
+        let company = Company::prepare(&server, options).await?;
+        anyhow::Ok((server, company))
+    };
+    let (server, mut company) = match interrupt.unless(prepared).await {
+        Ok(prepared) => prepared?,
         Err(signal) => return Ok(Ending::Ended(signal)),
     };
     if let Some(plan) = &plan {
-        plan.inject(&server)?;
+        plan.inject(&server, options.data_dir.is_some())?;
     }
     let signal = serve(options, &server, &mut company, interrupt).await;
     company.end().await;
     Ok(Ending::Ended(signal?))
+}
+
+/// Makes the server, with the objects of its data directory if it has one.
+async fn start(options: &Options) -> anyhow::Result<Server> {
+    let builder = options.watch_caches.set(Server::builder());
+    let builder = builder.fault_endpoint(options.faults.is_some());
+    let Some(directory) = &options.data_dir else {
+        return Ok(builder.build());
+    };
+    let directory = std::path::absolute(directory)?;
+    let server = data_dir::open(builder, directory.clone()).await?;
+    let (shown, revision) = (directory.display(), server.revision());
+    output::say(format_args!("data:        {shown}, at revision {revision}"));
+    Ok(server)
 }
 
 /// Listens, says where, and ends with the port free and the kubeconfig gone.
@@ -101,7 +128,11 @@ async fn serve(
     }
     output::say(format_args!("export KUBECONFIG={}", quoted(&path)));
     output::say("try:         kubectl get pods --all-namespaces --watch");
-    output::say("The server lives in this process, in memory; Ctrl-C ends it.");
+    output::say(if options.data_dir.is_some() {
+        "The objects stay in the data directory; Ctrl-C ends the server, and the same command serves them again."
+    } else {
+        "The server lives in this process, in memory; Ctrl-C ends it."
+    });
     let signal = company.until(interrupt).await;
     listening.shutdown().await;
     let removed = fs::remove_file(&path);
@@ -125,7 +156,8 @@ impl Company {
     /// # Errors
     /// The server refuses an object.
     async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
-        let mut rng = Rng::with_seed(RNG_SEED);
+        // A later start must not give the uids of an earlier one again.
+        let mut rng = Rng::with_seed(RNG_SEED.wrapping_add(server.revision()));
         let populations = seed(server, &options.seed_objects, &mut rng).await?;
         let churn = options.churn.map(|rate| {
             output::say(format_args!(
@@ -188,6 +220,8 @@ async fn seed(
     let began = Instant::now();
     let populations = seeding::fill(server, wanted, rng).await?;
     let seconds = began.elapsed().as_secs_f64();
+    let shown: Vec<_> = populations.iter().map(Population::to_string).collect();
+    let shown = shown.join(", ");
     output::say(format_args!("seeded:      {shown} in {seconds:.1} s"));
     Ok(populations)
 }

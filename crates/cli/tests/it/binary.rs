@@ -116,6 +116,11 @@ impl Running {
             .unwrap_or_else(|_| panic!("no line with {text:?}"))
     }
 
+    /// Ends it as a crash does: it can do nothing about it.
+    pub(crate) async fn kill(mut self) {
+        timeout(LONG, self.child.kill()).await.unwrap().unwrap();
+    }
+
     /// Sends it a signal, and waits for its end.
     pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
         let id = self.child.id().expect("it still runs").to_string();

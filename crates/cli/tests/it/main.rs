@@ -6,6 +6,8 @@
 )]
 
 mod binary;
+mod data_dir;
 mod demo;
 mod refusals;
 mod serve;
+mod watch_caches;

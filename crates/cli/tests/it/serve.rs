@@ -22,7 +22,7 @@ async fn serving(name: &str) -> (Running, PathBuf) {
 }
 
 /// The same with more flags.
-async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
+pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
     let mut running = Running::start(&[&serve, flags].concat());
@@ -31,7 +31,7 @@ async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
 }
 
 /// A client that finds the server by its kubeconfig, as kubectl does.
-async fn client(kubeconfig: &PathBuf) -> Client {
+pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;

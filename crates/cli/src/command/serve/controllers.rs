@@ -50,12 +50,14 @@ struct Reached {
 }
 
 impl Controllers {
-    /// Makes two nodes and opens the loops, which are idle until [`Controllers::run`].
+    /// Makes two nodes, unless they are there, and opens the loops, which are idle until [`Controllers::run`].
     ///
     /// # Errors
     /// The server refuses a node.
     pub(super) async fn open(server: &Server) -> anyhow::Result<Self> {
-        for name in NODES {
+        // An earlier start may have left them in a data directory.
+        let is_missing = |name: &&str| server.get("v1", "nodes", name).is_none();
+        for name in NODES.into_iter().filter(is_missing) {
             server
                 .create(node(name))
                 .with_context(|| format!("can't store node {name}"))?;

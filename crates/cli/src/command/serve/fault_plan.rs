@@ -59,10 +59,19 @@ impl Read {
     /// Puts the plan in force.
     ///
     /// # Errors
-    /// It restarts the server at a revision that this does not have.
-    pub(super) fn inject(&self, server: &Server) -> anyhow::Result<()> {
+    /// It restarts the server at a revision that this does not have; one that was kept has none before this start.
+    pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
-        injected.with_context(|| self.origin.clone())
+        injected.with_context(|| {
+            if kept {
+                format!(
+                    "{} (a data directory keeps objects, and no revision from before this start)",
+                    self.origin
+                )
+            } else {
+                self.origin.clone()
+            }
+        })
     }
 }
 

@@ -1,20 +1,28 @@
 //! `--seed-objects`: so many objects of a kind before anybody asks.
 //!
-//! Guarantees: what is typed names a kind that the server stores; the same flags give the same objects, but for their creation times.
+//! Guarantees:
+//! - what is typed names a kind that the server stores;
+//! - on a new server the same flags give the same objects, but for their creation times;
+//! - on one that has objects from an earlier start only what is missing is made, and nothing is written over.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use kube_client::{Api, Client, api::ListParams};
+use kube_core::{GroupVersionKind, discovery::ApiResource, dynamic::DynamicObject};
 use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
-use super::template::{self, NAMESPACES, Template};
+use super::template::{self, NAMESPACES, SEEDED, Template};
 
 /// The most objects of one kind: 10 GB of them, and numbers of 8 digits.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Objects stored between two looks at whether a signal has come: some 10 ms.
-const STRIDE: u32 = 256;
+/// Objects stored between two looks at whether a signal has come, and with one sync of a disk: some 10 ms.
+const STRIDE: usize = 256;
+
+/// Objects counted at a time: some 5 MB of their metadata.
+const PAGE: u32 = 10_000;
 
 /// What `--seed-objects pods=100` says.
 #[derive(Clone, Debug)]
@@ -27,7 +35,9 @@ pub(crate) struct SeedObjects {
 #[derive(Debug)]
 pub(super) struct Population {
     pub(super) template: Template,
-    /// How many there were at first.
+    /// How many were there before.
+    pub(super) found: usize,
+    /// How many there are to be.
     pub(super) count: u32,
     /// The numbers of those that exist.
     pub(super) alive: Vec<u32>,
@@ -84,7 +94,7 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
 }
 
 /// The kind that people mean by a name, as kubectl finds it; of several the preferred version of the first group.
-fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
+pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
             || kind.singular == name
@@ -97,7 +107,7 @@ fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
         .or_else(|| found().next())
 }
 
-/// Stores what is wanted, and the namespaces for it.
+/// Sees to it that there is as much as is wanted, and the namespaces for it.
 ///
 /// # Errors
 /// The server refuses an object.
@@ -111,35 +121,106 @@ pub(super) async fn fill(
 ) -> anyhow::Result<Vec<Population>> {
     let is_namespaced = |wanted: &SeedObjects| wanted.kind.scope == Scope::Namespaced;
     if wanted.iter().any(is_namespaced) {
-        for name in NAMESPACES {
-            server
-                .create(template::namespace(name))
-                .with_context(|| format!("can't store namespace {name}"))?;
-        }
+        let is_missing = |name: &&str| server.get("v1", "namespaces", name).is_none();
+        server
+            .create_all(
+                NAMESPACES
+                    .into_iter()
+                    .filter(is_missing)
+                    .map(template::namespace),
+            )
+            .context("can't store the namespaces")?;
     }
     let nodes = wanted.iter().find(|wanted| wanted.resource() == "nodes");
     let nodes = nodes.map_or(0, |nodes| nodes.count);
     let mut populations = Vec::new();
-    for SeedObjects { kind, count } in wanted {
-        let template = Template::new(kind, *count, nodes);
-        for number in 0..*count {
-            if number % STRIDE == 0 {
-                tokio::task::yield_now().await;
-            }
-            server
-                .create(template.object(number, rng))
-                .with_context(|| {
-                    format!("can't store {} {}", kind.singular, template.key(number))
-                })?;
-        }
-        populations.push(Population {
-            template,
-            count: *count,
-            alive: (0..*count).collect(),
-            next: *count,
-        });
+    for wanted in wanted {
+        let template = Template::new(&wanted.kind, wanted.count, nodes);
+        populations.push(Population::fill(server, template, wanted.count, rng).await?);
     }
     Ok(populations)
+}
+
+// === impl Population ===
+
+impl Population {
+    /// Counts what is there and makes what is missing, under the lowest numbers that are free.
+    async fn fill(
+        server: &Server,
+        template: Template,
+        wanted: u32,
+        rng: &mut Rng,
+    ) -> anyhow::Result<Self> {
+        let there = numbers(server, &template).await?;
+        let kind = template.kind();
+        let (api_version, plural) = (kind.api_version(), &kind.plural);
+        // An object of somebody else may have the name.
+        let is_free = |number: &u32| {
+            !there.contains(number)
+                && server
+                    .get(&api_version, plural, &template.key(*number))
+                    .is_none()
+        };
+        let missing = (wanted as usize).saturating_sub(there.len());
+        let missing: Vec<u32> = (0..).filter(is_free).take(missing).collect();
+        for some in missing.chunks(STRIDE) {
+            tokio::task::yield_now().await;
+            let objects = some.iter().map(|number| template.object(*number, rng));
+            server
+                .create_all(objects)
+                .with_context(|| format!("can't store {}", kind.group_resource()))?;
+        }
+        let found = there.len();
+        let alive: Vec<u32> = there.into_iter().chain(missing).collect();
+        let next = alive.iter().max().map_or(0, |last| last + 1);
+        // The one that churn may be ahead must not become one more with every start.
+        let count = u32::try_from(alive.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        Ok(Self {
+            found,
+            count: count.max(wanted),
+            alive,
+            next,
+            template,
+        })
+    }
+}
+
+impl fmt::Display for Population {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resource = self.template.kind().group_resource();
+        write!(f, "{} {resource}", self.alive.len())?;
+        match self.found {
+            0 => Ok(()),
+            found => write!(f, " ({found} were there)"),
+        }
+    }
+}
+
+/// The numbers of the seeded objects of a kind that a server has.
+async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSet<u32>> {
+    let kind = template.kind();
+    let resource = ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind),
+        &kind.plural,
+    );
+    let client = Client::new(server.clone(), "default");
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let selector = format!("{SEEDED}={}", kind.plural);
+    let mut params = ListParams::default().labels(&selector).limit(PAGE);
+    let mut numbers = BTreeSet::new();
+    loop {
+        let page = api.list_metadata(&params).await;
+        let page = page.with_context(|| format!("can't count {}", kind.group_resource()))?;
+        let seeded = page.items.iter().filter_map(|object| {
+            let name = object.metadata.name.as_deref()?;
+            template.number(object.metadata.namespace.as_deref(), name)
+        });
+        numbers.extend(seeded);
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(numbers);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,5 +286,51 @@ mod tests {
             let node = text("/spec/nodeName");
             assert!(server.get("v1", "nodes", &node).is_some(), "{node}");
         }
+    }
+
+    async fn seed(server: &Server, wanted: &str) -> String {
+        let wanted = [wanted.parse().unwrap()];
+        let mut rng = Rng::with_seed(server.revision());
+        let seeded = fill(server, &wanted, &mut rng).await.unwrap();
+        seeded[0].to_string()
+    }
+
+    fn uids(server: &Server) -> BTreeSet<String> {
+        let pods = server.list("v1", "pods").into_iter();
+        pods.map(|pod| pod["metadata"]["uid"].to_string()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_there_counts_and_only_what_is_missing_is_made() {
+        let server = Server::builder().build();
+        assert_eq!(seed(&server, "pods=700").await, "700 pods");
+        let before = server.list("v1", "pods");
+        let revision = server.revision();
+        assert_eq!(seed(&server, "pods=700").await, "700 pods (700 were there)");
+        assert_eq!(seed(&server, "pods=20").await, "700 pods (700 were there)");
+        assert_eq!(server.revision(), revision, "nothing is written");
+
+        server
+            .delete("v1", "pods", "identity/gateway-000003")
+            .unwrap();
+        assert_eq!(seed(&server, "pods=701").await, "701 pods (699 were there)");
+        let after = server.list("v1", "pods");
+        let kept = before.iter().filter(|pod| after.contains(pod)).count();
+        assert_eq!((after.len(), kept), (701, 699));
+        assert_eq!(uids(&server).len(), 701, "no uid is given twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_of_somebody_else_is_passed_over_and_does_not_count() {
+        let server = Server::builder().build();
+        let kinds = Kinds::builtin();
+        let template = Template::new(kind_named(&kinds, "pods").unwrap(), 1, 0);
+        let mut theirs = template.object(0, &mut Rng::with_seed(1));
+        theirs["metadata"]["labels"] = serde_json::json!({});
+        let theirs = server.create(theirs).unwrap();
+        assert_eq!(seed(&server, "pods=10").await, "10 pods");
+        assert_eq!(server.list("v1", "pods").len(), 11);
+        let stored = server.get("v1", "pods", &template.key(0));
+        assert_eq!(stored, Some(theirs));
     }
 }

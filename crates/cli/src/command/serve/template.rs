@@ -70,6 +70,14 @@ impl Template {
         }
     }
 
+    /// The number that a name was made of, `None` if it is none of ours.
+    pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
+        let (_, digits) = name.rsplit_once('-')?;
+        let number = digits.parse().ok()?;
+        let is_it = self.name(number) == name && self.namespace(number) == namespace;
+        is_it.then_some(number)
+    }
+
     fn name(&self, number: u32) -> String {
         match self.kind.scope {
             Scope::Namespaced => format!("{}-{number:06}", app(number)),
@@ -301,5 +309,9 @@ mod tests {
             "the same app and namespace"
         );
         assert_eq!(template.key(3), "identity/gateway-000003");
+        let number = |namespace, name| template.number(Some(namespace), name);
+        assert_eq!(number("identity", "gateway-000003"), Some(3));
+        assert_eq!(number("billing", "gateway-000003"), None);
+        assert_eq!(number("identity", "gateway-3"), None);
     }
 }

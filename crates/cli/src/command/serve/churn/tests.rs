@@ -6,11 +6,15 @@ use super::{super::seeding, *};
 
 async fn seeded(wanted: &[&str]) -> (Server, Churn) {
     let server = Server::builder().build();
-    let wanted: Vec<_> = wanted.iter().map(|text| text.parse().unwrap()).collect();
-    let mut rng = Rng::with_seed(1);
-    let populations = seeding::fill(&server, &wanted, &mut rng).await.unwrap();
-    let churn = Churn::new(server.clone(), populations, rng);
+    let churn = seeded_on(&server, wanted).await;
     (server, churn)
+}
+
+async fn seeded_on(server: &Server, wanted: &[&str]) -> Churn {
+    let wanted: Vec<_> = wanted.iter().map(|text| text.parse().unwrap()).collect();
+    let mut rng = Rng::with_seed(server.revision());
+    let populations = seeding::fill(server, &wanted, &mut rng).await.unwrap();
+    Churn::new(server.clone(), populations, rng)
 }
 
 async fn run_for(churn: &mut Churn, rate: &str, period: Duration) {
@@ -67,6 +71,18 @@ async fn objects_come_change_and_go_while_their_number_stays() {
     let changed =
         changed.filter(|pod| pod["metadata"]["annotations"]["kubectl-informer/change"].is_string());
     assert!(changed.count() > 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn their_number_stays_over_any_number_of_starts() {
+    let server = Server::builder().build();
+    for _ in 0..20 {
+        let mut churn = seeded_on(&server, &["pods=10"]).await;
+        // It is left in the middle: with ten, or with one more.
+        run_for(&mut churn, "10/s", Duration::from_millis(1_300)).await;
+        let pods = server.list("v1", "pods").len();
+        assert!((10..=11).contains(&pods), "{pods}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

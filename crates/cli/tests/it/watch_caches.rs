@@ -1,0 +1,111 @@
+//! `serve --watch-cache` and its sizes, as a client notices them.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube_client::{
+    Api, Client,
+    api::{ListParams, PostParams},
+    core::ObjectMeta,
+};
+use serde_json::Value;
+
+use crate::serve::{client, serving_with};
+
+async fn answer(client: &Client, path: &str) -> String {
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    client.request_text(request).await.unwrap()
+}
+
+/// What a watch from a revision is told at once: the revisions of its events, or a refusal.
+async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
+    let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
+    let told = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let object = &event["object"];
+        match event["type"].as_str().unwrap() {
+            "ERROR" => object["code"].to_string(),
+            _ => object["metadata"]["resourceVersion"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        }
+    };
+    answer(client, &path).await.lines().map(told).collect()
+}
+
+/// Five config maps, then five namespaces; the revision before each.
+async fn ten_objects(client: &Client) -> (u64, u64) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let list = maps.list(&ListParams::default()).await.unwrap();
+    let start: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
+    let metadata = |nth: u64| ObjectMeta {
+        name: Some(format!("n{nth}")),
+        ..ObjectMeta::default()
+    };
+    let params = PostParams::default();
+    for nth in 0..5 {
+        let map = ConfigMap {
+            metadata: metadata(nth),
+            ..ConfigMap::default()
+        };
+        maps.create(&params, &map).await.unwrap();
+    }
+    for nth in 0..5 {
+        let namespace = Namespace {
+            metadata: metadata(nth),
+            ..Namespace::default()
+        };
+        namespaces.create(&params, &namespace).await.unwrap();
+    }
+    (start, start + 5)
+}
+
+/// How many objects a list at "0" with a limit of 2 has: a watch cache takes no notice of the limit.
+async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
+    let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
+    let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();
+    list["items"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_size_is_how_far_back_watches_of_one_resource_reach() {
+    let flags = ["--watch-cache-sizes", "cm#2,nodes#50"];
+    let (server, path) = serving_with("sizes.yaml", &flags).await;
+    let client = client(&path).await;
+    let (maps, namespaces) = ten_objects(&client).await;
+    assert_eq!(replayed(&client, "configmaps", maps).await, ["410"]);
+    let last_two = [maps + 4, maps + 5].map(|revision| revision.to_string());
+    assert_eq!(replayed(&client, "configmaps", maps + 3).await, last_two);
+    let all = replayed(&client, "namespaces", namespaces).await;
+    assert_eq!(all.len(), 5, "it has no size of its own");
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn the_default_size_is_for_whatever_has_none_and_0_is_no_cache() {
+    let flags = [
+        "--default-watch-cache-size",
+        "2",
+        "--watch-cache-sizes",
+        "namespaces#0",
+    ];
+    let (server, path) = serving_with("default_size.yaml", &flags).await;
+    let client = client(&path).await;
+    let (maps, namespaces) = ten_objects(&client).await;
+    assert_eq!(replayed(&client, "configmaps", maps).await, ["410"]);
+    assert_eq!(listed_with_a_limit(&client, "configmaps").await, 5);
+    assert_eq!(replayed(&client, "namespaces", namespaces).await.len(), 5);
+    assert_eq!(listed_with_a_limit(&client, "namespaces").await, 2);
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn without_a_watch_cache_storage_answers() {
+    let (server, path) = serving_with("no_cache.yaml", &["--watch-cache=false"]).await;
+    let client = client(&path).await;
+    ten_objects(&client).await;
+    for resource in ["configmaps", "namespaces"] {
+        assert_eq!(listed_with_a_limit(&client, resource).await, 2);
+    }
+    server.end_by("-INT").await.with_code(130);
+}

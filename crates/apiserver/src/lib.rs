@@ -17,6 +17,8 @@
 //! # Ok::<(), kube_informer_apiserver::ApiError>(())
 //! ```
 //!
+//! [`guide`] shows how a controller is tested with it.
+//!
 //! # What it guarantees
 //!
 //! - One revision for the whole server; every write raises it by one and is one event.
@@ -66,6 +68,8 @@ mod verb;
 mod builder;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(doc)]
+pub mod guide;
 mod listen;
 mod server;
 #[cfg(feature = "tls")]

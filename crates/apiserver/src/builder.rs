@@ -226,6 +226,7 @@ impl Builder {
             server
         };
         server.shared().keep_on(disk);
+        server.shared().resume_deletions();
         carry_out(&server, &plans);
         Ok(server)
     }

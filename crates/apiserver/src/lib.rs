@@ -28,9 +28,21 @@
 //! - A million objects of 1 KB take 1.5 GB of memory (`examples/stored_objects.rs`).
 //! - With feature `persistence`, a server that was opened on a data directory (`Builder::open`) has everything it acknowledged after any restart.
 //!
+//! # Deletion
+//!
+//! As in Kubernetes, an object with finalizers is marked and stays until they are gone, and a pod that runs on a node has a grace period: 30 seconds, unless the pod or the request says otherwise.
+//! No kubelet ends it: the pod stays until it is deleted with grace period 0, which is what `kubectl delete --force` asks for.
+//! A direct call of [`Server::delete`] knows no grace.
+//!
+//! # Namespaces
+//!
+//! A namespace that is deleted is Terminating, and nothing can be created in it any more.
+//! Since no controller would empty it, the server does: first all pods, and when the last of them is gone everything else; then it takes away the finalizer `kubernetes`, and the namespace is gone unless another finalizer holds it.
+//! Every step is taken within the call that makes it possible, so a namespace whose contents nothing holds is gone when its deletion is answered.
+//!
 //! # What it leaves out
 //!
-//! No defaulting, no schema validation, no admission, and no controllers: nothing collects garbage, namespaces are removed without their contents, and a `Deployment` makes no `ReplicaSet`.
+//! No defaulting, no schema validation, no admission, and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
 //! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 

@@ -4,7 +4,7 @@
 //! - versions of one (group, plural) share one [`CollectionId`], so an object written in one version is read in all of them;
 //! - a [`Resource`] never changes after the server was built.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -137,6 +137,15 @@ impl Registry {
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
+    }
+
+    /// One resource of every collection whose objects live in namespaces and can be deleted.
+    pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let mut seen = BTreeSet::new();
+        let deletable =
+            |resource: &&Arc<Resource>| resource.is_namespaced() && resource.serves("delete");
+        let first = move |resource: &&Arc<Resource>| seen.insert(resource.collection);
+        self.resources.iter().filter(deletable).filter(first)
     }
 
     /// The first resource, in any version, of a group and plural such as `deployments.apps`.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::shared::Shared;
 use crate::storage::{Disk, Entry, Stored, Write};
+use crate::verb::namespace;
 
 /// Stored objects on their way into a server.
 pub(crate) struct Kept<'a> {
@@ -86,5 +87,15 @@ impl Shared {
     pub(crate) fn keep_on(&self, disk: Disk) {
         let fresh = self.disk.set(Mutex::new(disk)).is_ok();
         debug_assert!(fresh, "a server is opened on one directory");
+    }
+
+    /// Finishes the deletions of namespaces that the end of the last start interrupted.
+    pub(crate) fn resume_deletions(&self) {
+        let before = self.before_write();
+        namespace::resume(self);
+        if let Err(cause) = self.settle(before) {
+            // They stay Terminating, and go on with the next deletion in them.
+            tracing::warn!(%cause, "interrupted deletions of namespaces could not go on");
+        }
     }
 }

@@ -144,6 +144,10 @@ impl Server {
 
     /// Deletes an object and returns its last state: at the deletion's revision, or marked if finalizers hold it.
     ///
+    /// It has no grace period: a pod is gone in one revision, as one DELETED event, where a client's DELETE marks it first and leaves one that runs on a node to its kubelet.
+    /// Send that DELETE to see what a controller would see.
+    /// A namespace goes with what is in it, as in [the life of a namespace](crate#namespaces).
+    ///
     /// `name` is `namespace/name`, or `name` in cluster scope.
     ///
     /// # Errors

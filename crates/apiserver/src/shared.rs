@@ -189,6 +189,18 @@ impl State {
         }
     }
 
+    /// The objects of a collection whose keys start so, as the next write finds them: first those that are durable.
+    pub(crate) fn newest_below<'a>(
+        &'a self,
+        collection: CollectionId,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let settled = move |entry: &&Arc<Entry>| self.pending.get(collection, &entry.key).is_none();
+        let stored = self.storage.below(collection, prefix).filter(settled);
+        let accepted = self.pending.below(collection, prefix);
+        stored.chain(accepted.filter_map(|(_, accepted)| accepted.entry.as_ref()))
+    }
+
     pub(crate) fn watches(&self) -> usize {
         self.caches.iter().map(Cache::watchers).sum()
     }

@@ -377,7 +377,7 @@ impl ApiError {
                 .map(|error| StatusCause {
                     reason: error.reason.to_owned(),
                     message: error.body.clone(),
-                    field: error.field.to_owned(),
+                    field: error.field.clone().into_owned(),
                 })
                 .collect(),
             ..StatusDetails::default()

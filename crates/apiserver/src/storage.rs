@@ -106,6 +106,15 @@ impl Storage {
         self.collections[collection.0].objects.get(key)
     }
 
+    /// The objects of a collection whose keys start so, in order.
+    pub(crate) fn below<'a>(
+        &'a self,
+        collection: CollectionId,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> {
+        below(&self.collections[collection.0].objects, prefix, prefix)
+    }
+
     pub(crate) fn snapshot(&self, collection: CollectionId) -> Snapshot {
         Snapshot {
             revision: self.revision,
@@ -263,11 +272,20 @@ impl Snapshot {
         start: &str,
     ) -> impl Iterator<Item = &'a Arc<Entry>> {
         let from = format!("{prefix}{start}");
-        self.objects
-            .range::<_, str>((Bound::Included(from.as_str()), Bound::Unbounded))
-            .map(|(_, entry)| entry)
-            .take_while(move |entry| entry.key.starts_with(prefix))
+        below(&self.objects, prefix, &from)
     }
+}
+
+/// The objects from a key on, as long as the keys have the prefix.
+fn below<'a>(
+    objects: &'a Objects,
+    prefix: &'a str,
+    from: &str,
+) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+    objects
+        .range::<_, str>((Bound::Included(from), Bound::Unbounded))
+        .map(|(_, entry)| entry)
+        .take_while(move |entry| entry.key.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod discovery;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod namespace;
 pub(crate) mod patch;
 pub(crate) mod scale;
 pub(crate) mod update;
@@ -244,6 +245,7 @@ impl Call {
             ("status", Verb::Get) => Self::subject(target, Part::Status)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
             ("status", Verb::Patch) => self.patch(target, Part::Status)?,
+            ("finalize", Verb::Update) => self.update(target, Part::Finalize)?,
             ("binding", Verb::Create) => {
                 let how = How::request(self.dry_run()?);
                 let entry = binding::bind(
@@ -372,9 +374,8 @@ impl Call {
             namespace: target.namespace.as_deref(),
             options: &self.options,
         };
-        let mut page = list::list(&self.shared, call).await?;
-        for entry in &mut page.entries {
-            let listed = Arc::clone(entry);
+        let page = list::list(&self.shared, call).await?;
+        for listed in &page.entries {
             let subject = Subject {
                 resource: &target.resource,
                 namespace: listed.namespace(),
@@ -382,7 +383,8 @@ impl Call {
                 part: Part::Whole,
             };
             match delete::delete(&self.shared, subject, &options, how) {
-                Ok(Deleted::Removed(deleted) | Deleted::Marked(deleted)) => *entry = deleted,
+                // What is answered is what was found, not what became of it.
+                Ok(_) => {}
                 // Gone meanwhile: somebody else did what was asked.
                 Err(error) if error.code() == 404 => {}
                 Err(error) => return Err(error),

@@ -167,6 +167,12 @@ pub(crate) fn values_of(table: FieldTable, object: &serde_json::Map<String, Valu
     table.iter().map(|field| field.value_in(object)).collect()
 }
 
+/// The value of one field in an object, of which these are the table's values.
+pub(crate) fn value_of<'a>(table: FieldTable, values: &'a Fields, label: &str) -> Option<&'a str> {
+    let at = table.iter().position(|field| field.label == label)?;
+    values.get(at)
+}
+
 impl Field {
     fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
         let (first, rest) = self.path.split_first().expect("every field has a path");

@@ -1,36 +1,41 @@
 //! What is wrong with one field, in the words of Kubernetes' validation.
 
+use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 
 /// One field error, as validation collects them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
-    pub(crate) field: &'static str,
+    pub(crate) field: Cow<'static, str>,
     pub(crate) reason: &'static str,
     /// What follows the field and a colon.
     pub(crate) body: String,
 }
 
 impl FieldError {
-    pub(crate) fn forbidden(field: &'static str, body: &str) -> FieldError {
+    pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, body: &str) -> FieldError {
         FieldError {
-            field,
+            field: field.into(),
             reason: "FieldValueForbidden",
             body: format!("Forbidden: {body}"),
         }
     }
 
-    pub(crate) fn invalid(field: &'static str, value: impl Display, body: &str) -> FieldError {
+    pub(crate) fn invalid(
+        field: impl Into<Cow<'static, str>>,
+        value: impl Display,
+        body: &str,
+    ) -> FieldError {
         FieldError {
-            field,
+            field: field.into(),
             reason: "FieldValueInvalid",
             body: format!("Invalid value: {value}: {body}"),
         }
     }
 
-    pub(crate) fn required(field: &'static str, body: &str) -> FieldError {
+    pub(crate) fn required(field: impl Into<Cow<'static, str>>, body: &str) -> FieldError {
         FieldError {
-            field,
+            field: field.into(),
             reason: "FieldValueRequired",
             body: format!("Required value: {body}"),
         }
@@ -38,13 +43,13 @@ impl FieldError {
 
     /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets.
     pub(crate) fn unsupported(
-        field: &'static str,
+        field: impl Into<Cow<'static, str>>,
         value: impl Debug,
         supported: &[&str],
     ) -> FieldError {
         let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         FieldError {
-            field,
+            field: field.into(),
             reason: "FieldValueNotSupported",
             body: format!(
                 "Unsupported value: {value:?}: supported values: {}",

@@ -69,6 +69,16 @@ impl Pending {
         self.latest.get(&collection)?.get(key)
     }
 
+    /// What was accepted last of the objects whose keys start so, in order.
+    pub(crate) fn below<'a>(
+        &'a self,
+        collection: CollectionId,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Accepted)> {
+        let objects = self.latest.get(&collection).into_iter().flatten();
+        objects.filter(move |(key, _)| key.starts_with(prefix))
+    }
+
     /// The last revision given away, if any is pending.
     pub(crate) fn revision(&self) -> u64 {
         self.revision

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{How, Origin};
+use super::{How, Origin, namespace};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
@@ -64,10 +64,17 @@ pub(crate) fn create(
     prepare(shared, resource, &mut object, how)?;
     let mut state = shared.lock();
     if let Some(namespace) = &namespace {
-        check_namespace(shared, &state, resource, namespace, object.text("name"))?;
+        let name = match object.text("name") {
+            "" => object.text("generateName"),
+            name => name,
+        };
+        check_namespace(shared, &state, resource, namespace, name)?;
     }
     let key: Arc<str> =
         settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
+    if resource.is_core("namespaces") {
+        namespace::complete(&mut object);
+    }
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
         object.set_meta("uid", Some(json!(uid)));
@@ -189,7 +196,7 @@ fn check_namespace(
         }
         return Ok(());
     };
-    if Object::stored(entry.object(namespaces)).is_deleting() {
+    if namespace::is_terminating(namespaces, entry) {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );

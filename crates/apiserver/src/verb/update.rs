@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::counts_generations;
-use super::{How, Origin};
+use super::{How, Origin, namespace};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
@@ -33,6 +33,8 @@ pub(crate) enum Part {
     /// Everything but `status`, if that is a subresource.
     Main,
     Status,
+    /// Everything but `status`, and of a namespace also the finalizers in its `spec`.
+    Finalize,
     /// Everything: a call on the server itself, or a subresource that writes into the main part.
     Whole,
 }
@@ -119,7 +121,7 @@ pub(crate) fn change(
         check_identity(subject, &old, &sent)?;
         check_revision(subject, &entry, &sent)?;
         let new = merge(subject, &old, sent, how)?;
-        let removes = old.is_deleting() && new.finalizers().is_empty() && grace_is_over(&old);
+        let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
         if how.dry_run || (new == old && !removes) {
             let shown = Entry::new(
                 resource,
@@ -129,22 +131,41 @@ pub(crate) fn change(
             );
             return Ok(if how.dry_run { Arc::new(shown) } else { entry });
         }
-        let mut state = shared.lock();
-        let still = state.newest(resource.collection, &entry.key);
-        if still.is_none_or(|current| current.revision != entry.revision) {
+        let Some(stored) = replace(shared, resource, &entry, &new, removes) else {
             continue;
+        };
+        if removes {
+            namespace::lost(shared, resource, entry.namespace(), how);
         }
-        let revision = state.next_revision();
-        let stored = Arc::new(Entry::new(
-            resource,
-            Arc::clone(&entry.key),
-            new.members(),
-            revision,
-        ));
-        let kept = (!removes).then(|| Arc::clone(&stored));
-        shared.commit(&mut state, resource, &entry.key, kept);
         return Ok(stored);
     }
+}
+
+/// Stores an object, or removes it in that state, unless somebody else has written it meanwhile.
+pub(super) fn replace(
+    shared: &Shared,
+    resource: &Resource,
+    entry: &Entry,
+    new: &Object,
+    removes: bool,
+) -> Option<Arc<Entry>> {
+    let mut state = shared.lock();
+    let still = state.newest(resource.collection, &entry.key);
+    if still.is_none_or(|current| current.revision != entry.revision) {
+        return None;
+    }
+    let revision = state.next_revision();
+    let key = Arc::clone(&entry.key);
+    let stored = Arc::new(Entry::new(resource, key, new.members(), revision));
+    let kept = (!removes).then(|| Arc::clone(&stored));
+    shared.commit(&mut state, resource, &entry.key, kept);
+    Some(stored)
+}
+
+/// Whether no finalizer holds an object that is being deleted.
+fn is_released(resource: &Resource, object: &Object) -> bool {
+    let is_held = resource.is_core("namespaces") && !namespace::finalizers(object).is_empty();
+    object.finalizers().is_empty() && !is_held
 }
 
 /// A grace period of 0, or none, lets the last finalizer's removal remove the object.
@@ -225,15 +246,21 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         Part::Status => {
             let mut new = old.clone();
             new.set("status", sent.get("status").cloned());
+            if how.origin == Origin::Request {
+                check_protected(subject, old, &new)?;
+            }
             return Ok(new);
         }
-        Part::Main if resource.has_status => {
+        Part::Main | Part::Finalize if resource.has_status => {
             let mut new = sent;
             new.set("status", old.get("status").cloned());
             new
         }
-        Part::Main | Part::Whole => sent,
+        Part::Main | Part::Finalize | Part::Whole => sent,
     };
+    if resource.is_core("namespaces") {
+        namespace::keep(&mut new, old, subject.part);
+    }
     for member in [
         "uid",
         "namespace",
@@ -257,7 +284,11 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
 
 fn check_protected(subject: Subject<'_>, old: &Object, new: &Object) -> Result<(), ApiError> {
     let resource = subject.resource;
-    let mut errors = Vec::new();
+    let mut errors = if resource.is_core("namespaces") {
+        namespace::check_change(new, subject.part)
+    } else {
+        Vec::new()
+    };
     if old.is_deleting() {
         let known = old.finalizers();
         let added: Vec<String> = new

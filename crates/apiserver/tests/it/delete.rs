@@ -1,8 +1,12 @@
 //! Deletion: at once, in two phases, by collection, under conditions.
 
-use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use crate::ask::{Watch, builder, delete, get, labelled, pod, pods, with};
+use serde_json::{Value, json};
+
+use crate::ask::{Watch, builder, delete, fixed_time, get, labelled, pod, pods, with};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const A: &str = "/api/v1/namespaces/default/pods/a";
@@ -166,69 +170,211 @@ async fn an_object_that_stays_is_202_for_the_old_name_of_background() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_a_pod_on_a_node_whose_deletion_asks_for_grace_gets_it() {
-    let mut bound = pod("a");
+/// A pod that runs on a node, where it has 30 seconds to end unless it says otherwise.
+fn bound(name: &str) -> Value {
+    let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");
-    bound["spec"]["terminationGracePeriodSeconds"] = json!(30);
-    let server = builder().seed([bound.clone(), pod("b")]).build();
-    let grace = |seconds: i64| json!({"gracePeriodSeconds": seconds});
+    bound
+}
 
-    assert_eq!(
-        with(&server, "DELETE", &format!("{PODS}/b"), &grace(30))
-            .await
-            .code,
-        200
-    );
-    assert!(server.get("v1", "pods", "default/b").is_none());
-    let marked = with(&server, "DELETE", A, &grace(30)).await.json;
-    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
-    assert_eq!(
-        marked["metadata"]["deletionTimestamp"],
-        "2027-01-15T08:00:30Z"
-    );
+fn grace(seconds: i64) -> Value {
+    json!({"gracePeriodSeconds": seconds})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_on_no_node_is_marked_and_removed_in_one_step_of_two_revisions() {
+    for asked in [None, Some(0), Some(30)] {
+        let server = pods(&["a"]);
+        let mut watch = Watch::open(&server, WATCH).await;
+        let reply = match asked {
+            None => delete(&server, A).await,
+            Some(seconds) => with(&server, "DELETE", A, &grace(seconds)).await,
+        };
+        assert_eq!((reply.code, &reply.json["kind"]), (200, &json!("Pod")));
+        let metadata = &reply.json["metadata"];
+        assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:00Z");
+        assert_eq!(metadata["deletionGracePeriodSeconds"], 0);
+        assert_eq!(metadata["generation"], 2);
+        assert_eq!(reply.revision(), "3", "the deletion's");
+        assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
+        assert!(server.get("v1", "pods", "default/a").is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_on_a_node_stays_until_somebody_deletes_it_without_grace() {
+    let server = builder().seed([bound("a")]).build();
+    let mut watch = Watch::open(&server, WATCH).await;
+    let marked = delete(&server, A).await.json;
+    let metadata = &marked["metadata"];
+    assert_eq!(metadata["deletionGracePeriodSeconds"], 30, "nobody said");
+    assert_eq!(metadata["deletionTimestamp"], "2027-01-15T08:00:30Z");
+    assert_eq!(metadata["generation"], 2);
+
+    assert_eq!(delete(&server, A).await.json, marked, "it is running");
     let longer = with(&server, "DELETE", A, &grace(60)).await.json;
+    assert_eq!(longer, marked, "grace is never prolonged");
+    let foreground = json!({"propagationPolicy": "Foreground"});
+    let meanwhile = with(&server, "DELETE", A, &foreground).await.json;
+    assert_eq!(meanwhile, marked, "nor finalizers put");
+    let shorter = with(&server, "DELETE", A, &grace(5)).await.json;
+    assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 5);
     assert_eq!(
-        longer["metadata"], marked["metadata"],
-        "grace is never prolonged"
+        shorter["metadata"]["deletionTimestamp"], "2027-01-15T08:00:05Z",
+        "counted from the first deletion"
     );
-    let shorter = with(&server, "DELETE", A, &grace(-1)).await.json;
-    assert_eq!(
-        shorter["metadata"]["deletionGracePeriodSeconds"], 1,
-        "negative is the shortest"
-    );
-    assert_eq!(with(&server, "DELETE", A, &grace(0)).await.code, 200);
-    assert!(server.get("v1", "pods", "default/a").is_none());
+    assert_eq!(shorter["metadata"]["generation"], 2);
+    let negative = with(&server, "DELETE", A, &grace(-7)).await.json;
+    assert_eq!(negative["metadata"]["deletionGracePeriodSeconds"], 1);
 
-    server.create(bound).unwrap();
-    assert_eq!(delete(&server, A).await.code, 200);
-    assert!(
-        server.get("v1", "pods", "default/a").is_none(),
-        "nobody asked for grace"
+    let gone = with(&server, "DELETE", A, &grace(0)).await;
+    assert_eq!(gone.json["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert_eq!(get(&server, A).await.code, 404);
+    assert_eq!(
+        watch.trace().await,
+        "MODIFIED a 2\nMODIFIED a 3\nMODIFIED a 4\nMODIFIED a 5\nDELETED a 6\n"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_grace_of_a_pod_is_what_the_request_says_or_else_the_pod() {
+    let mut own = bound("a");
+    own["spec"]["terminationGracePeriodSeconds"] = json!(7);
+    for (mut pod, phase, asked, expected) in [
+        (own.clone(), "Running", None, Some(7)),
+        (own.clone(), "Running", Some(9), Some(9)),
+        (own.clone(), "Running", Some(-1), Some(1)),
+        (own.clone(), "Running", Some(0), None),
+        (own.clone(), "Succeeded", Some(9), None),
+        (own, "Failed", None, None),
+        (bound("a"), "Running", None, Some(30)),
+    ] {
+        pod["status"] = json!({"phase": phase});
+        let server = builder().seed([pod]).build();
+        let options = asked.map_or(json!({}), grace);
+        assert_eq!(with(&server, "DELETE", A, &options).await.code, 200);
+        let left = server.get("v1", "pods", "default/a");
+        let given = left.map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone());
+        assert_eq!(
+            given,
+            expected.map(|seconds| json!(seconds)),
+            "{phase} {asked:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_period_cannot_be_shortened_into_the_past() {
+    let (elapsed, clock) = (Arc::new(AtomicU64::new(0)), fixed_time());
+    let seconds = Arc::clone(&elapsed);
+    let now = move || clock + Duration::from_secs(seconds.load(Ordering::Relaxed));
+    let server = builder().clock(now).seed([bound("a")]).build();
+    delete(&server, A).await;
+    elapsed.store(20, Ordering::Relaxed);
+    let late = with(&server, "DELETE", A, &grace(10)).await.json;
+    assert_eq!(
+        late["metadata"]["deletionTimestamp"],
+        "2027-01-15T08:00:20Z"
+    );
+    assert_eq!(
+        late["metadata"]["deletionGracePeriodSeconds"], 1,
+        "it is still to be ended by somebody"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_needs_its_finalizers_gone_and_its_grace_over() {
+    let mut held = bound("a");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let release = json!({"metadata": {"finalizers": null}});
+
+    let server = builder().seed([held.clone()]).build();
+    delete(&server, A).await;
+    assert_eq!(with(&server, "PATCH", A, &release).await.code, 200);
+    assert_eq!(get(&server, A).await.code, 200, "its grace is not over");
+    with(&server, "DELETE", A, &grace(0)).await;
+    assert_eq!(get(&server, A).await.code, 404);
+
+    let server = builder().seed([held]).build();
+    let mut watch = Watch::open(&server, WATCH).await;
+    with(&server, "DELETE", A, &grace(0)).await;
+    assert_eq!(get(&server, A).await.code, 200, "a finalizer holds it");
+    with(&server, "PATCH", A, &release).await;
+    assert_eq!(watch.trace().await, "MODIFIED a 2\nDELETED a 3\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_shows_the_mark_and_stores_nothing() {
+    let server = builder().seed([bound("a"), pod("b")]).build();
+    for (name, seconds) in [("a", 30), ("b", 0)] {
+        let reply = delete(&server, &format!("{PODS}/{name}?dryRun=All")).await;
+        let metadata = &reply.json["metadata"];
+        assert_eq!(metadata["deletionGracePeriodSeconds"], seconds);
+        assert!(metadata["deletionTimestamp"].is_string());
+    }
+    assert_eq!(server.revision(), 2);
+    let stored = server.get("v1", "pods", "default/a").unwrap();
+    assert!(stored["metadata"].get("deletionTimestamp").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_direct_deletion_takes_one_revision_and_waits_for_finalizers_only() {
+    let mut held = bound("b");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let server = builder().seed([bound("a"), held]).build();
+    let mut watch = Watch::open(&server, "/api/v1/pods?watch=1&resourceVersion=2").await;
+    server.delete("v1", "pods", "default/a").unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    assert_eq!(watch.trace().await, "DELETED a 3\nMODIFIED b 4\n");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_collection_is_deleted_by_selector() {
-    let server = builder()
-        .seed([
-            labelled("a", "app", "web"),
-            labelled("b", "app", "db"),
-            labelled("c", "app", "web"),
-        ])
-        .build();
+    let mut web = bound("c");
+    web["metadata"]["labels"] = json!({"app": "web"});
+    let seeds = [labelled("a", "app", "web"), labelled("b", "app", "db"), web];
+    let server = builder().seed(seeds).build();
+    let mut watch = Watch::open(&server, "/api/v1/pods?watch=1&resourceVersion=3").await;
+    let found = get(&server, &format!("{PODS}?labelSelector=app%3Dweb")).await;
     let reply = delete(&server, &format!("{PODS}?labelSelector=app%3Dweb")).await;
-    assert_eq!((reply.code, reply.names()), (200, vec!["a", "c"]));
-    assert_eq!(get(&server, PODS).await.names(), ["b"]);
-    assert_eq!(server.revision(), 5, "one revision per object");
+    assert_eq!(reply.code, 200);
+    assert_eq!(
+        reply.json["items"], found.json["items"],
+        "what was found is answered, not what became of it"
+    );
+    assert_eq!(
+        watch.trace().await,
+        "MODIFIED a 4\nDELETED a 5\nMODIFIED c 6\n",
+        "each as if it were deleted alone"
+    );
+    let options = json!({"gracePeriodSeconds": 0});
+    with(&server, "DELETE", PODS, &options).await;
+    assert!(get(&server, PODS).await.names().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn some_namespaces_are_immortal() {
-    let server = builder().build();
-    let reply = delete(&server, "/api/v1/namespaces/default").await;
-    assert_eq!(
-        reply.refusal(),
-        "403 Forbidden: namespaces \"default\" is forbidden: this namespace may not be deleted"
-    );
+async fn options_that_are_none_are_refused() {
+    let server = pods(&["a"]);
+    for (options, expected) in [
+        (
+            json!({"dryRun": ["Some"]}),
+            "422 Invalid: DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
+        ),
+        (
+            json!({"propagationPolicy": "No"}),
+            "422 Invalid: DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"No\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+        ),
+        (
+            json!({"kind": "Pod", "apiVersion": "v1"}),
+            "400 BadRequest: no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            json!({"gracePeriodSeconds": "x"}),
+            "400 BadRequest: json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+        ),
+    ] {
+        let reply = with(&server, "DELETE", A, &options).await;
+        assert_eq!(reply.refusal(), expected);
+    }
+    assert_eq!(server.revision(), 1);
 }

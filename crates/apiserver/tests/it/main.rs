@@ -18,6 +18,7 @@ mod fault_plan;
 mod fault_wire;
 mod kube_runtime;
 mod list;
+mod namespace;
 mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;

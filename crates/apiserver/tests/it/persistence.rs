@@ -45,7 +45,7 @@ async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
     drop(server);
 
     let server = open(&directory);
-    assert_eq!(server.revision(), 5);
+    assert_eq!(server.revision(), 6);
     assert_eq!(get(&server, &a).await.text, before.text, "byte for byte");
     assert_eq!(get(&server, &b).await.code, 404);
     let old = get(
@@ -59,15 +59,15 @@ async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
     );
     let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=4")).await;
     expect![[r"
-        ERROR 410 Expired: too old resource version: 4 (5)
+        ERROR 410 Expired: too old resource version: 4 (6)
         end
     "]]
     .assert_eq(&watch.trace().await);
 
-    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=5")).await;
+    let mut watch = Watch::open(&server, &format!("{PODS}?watch=1&resourceVersion=6")).await;
     let next = with(&server, "POST", PODS, &pod("c")).await;
-    assert_eq!(next.revision(), "6");
-    assert_eq!(watch.trace().await, "ADDED c 6\n");
+    assert_eq!(next.revision(), "7");
+    assert_eq!(watch.trace().await, "ADDED c 7\n");
     let uids = [&before, &next].map(|reply| reply.json["metadata"]["uid"].clone());
     assert_ne!(uids[0], uids[1], "a restart does not repeat random numbers");
 }
@@ -384,4 +384,31 @@ fn values(server: &Server) -> BTreeMap<String, u64> {
         (pod["metadata"]["name"].as_str().unwrap().to_owned(), value)
     };
     server.list("v1", "pods").into_iter().map(whole).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_finishes_the_deletion_of_a_namespace() {
+    let directory = scratch("namespace");
+    let server = open(&directory);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let interrupted = json!({"status": {"phase": "Terminating"}});
+    server.create(namespace).unwrap();
+    server.create(pod("n/a")).unwrap();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}});
+    server.create(map).unwrap();
+    // As a kill leaves it between two batches of the same call.
+    server.patch("v1", "namespaces", "n", interrupted).unwrap();
+    drop(server);
+
+    let server = open(&directory);
+    assert!(server.get("v1", "namespaces", "n").is_none());
+    assert!(server.list("v1", "pods").is_empty());
+    assert!(server.list("v1", "configmaps").is_empty());
+    let revision = server.revision();
+    drop(server);
+    assert_eq!(
+        open(&directory).revision(),
+        revision,
+        "there is nothing left to do"
+    );
 }

@@ -1,0 +1,190 @@
+//! What a `DeleteOptions` asks for.
+//!
+//! Guarantees: options that contradict each other or can't be read are refused in Kubernetes' words; a negative grace period stands for the shortest there is.
+
+use serde_json::Value;
+
+use crate::object::Object;
+use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+use crate::verb::update::Subject;
+
+/// What a deletion is to heed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(super) grace_seconds: Option<i64>,
+    pub(crate) uid: Option<String>,
+    pub(crate) revision: Option<String>,
+    propagation: Option<Propagation>,
+    pub(crate) dry_run: bool,
+    /// Asked for by its old name, which changes the status code.
+    orphan_dependents: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+impl DeleteOptions {
+    /// Dependents are left to whoever collects garbage.
+    pub(crate) fn in_background() -> DeleteOptions {
+        DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::default()
+        }
+    }
+
+    /// Reads a `DeleteOptions` body, or query parameters of the same names.
+    pub(crate) fn parse(options: &Value) -> Result<DeleteOptions, ApiError> {
+        check_kind(options)?;
+        let mut errors = Vec::new();
+        let orphan_dependents = typed(options, "orphanDependents", "bool", Value::as_bool)?;
+        let policy = typed(options, "propagationPolicy", "v1.DeletionPropagation", text)?;
+        if let Some(policy) = policy.as_ref().filter(|_| orphan_dependents.is_some()) {
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                format!("{policy:?}"),
+                "orphanDependents and deletionPropagation cannot be both set",
+            ));
+        }
+        let propagation = match policy.as_deref() {
+            None => None,
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some(other) => {
+                errors.push(FieldError::unsupported(
+                    "propagationPolicy",
+                    other,
+                    &["Foreground", "Background", "Orphan", "nil"],
+                ));
+                None
+            }
+        };
+        let stages: Vec<&str> = match &options["dryRun"] {
+            Value::Array(stages) => stages.iter().filter_map(Value::as_str).collect(),
+            stage => stage.as_str().into_iter().collect(),
+        };
+        if stages.iter().any(|stage| *stage != "All") {
+            errors.push(FieldError::unsupported("dryRun", &stages, &["All"]));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_options("DeleteOptions", &errors));
+        }
+        let by_flag = orphan_dependents.map(|orphan| {
+            if orphan {
+                Propagation::Orphan
+            } else {
+                Propagation::Background
+            }
+        });
+        let seconds = typed(options, "gracePeriodSeconds", "int64", Value::as_i64)?;
+        Ok(DeleteOptions {
+            grace_seconds: seconds.map(|seconds| if seconds < 0 { 1 } else { seconds }),
+            uid: text(&options["preconditions"]["uid"]),
+            revision: text(&options["preconditions"]["resourceVersion"]),
+            propagation: propagation.or(by_flag),
+            dry_run: !stages.is_empty(),
+            orphan_dependents,
+        })
+    }
+
+    /// The status code for an object that is only marked so far.
+    pub(crate) fn marked_code(&self) -> u16 {
+        if self.orphan_dependents == Some(false) {
+            202
+        } else {
+            200
+        }
+    }
+
+    /// Compares the preconditions with what is stored.
+    pub(super) fn check(
+        &self,
+        subject: Subject<'_>,
+        object: &Object,
+        entry: &Entry,
+    ) -> Result<(), ApiError> {
+        let kind = &subject.resource.kind;
+        let uid = object.text("uid");
+        if let Some(wanted) = self.uid.as_ref().filter(|wanted| *wanted != uid) {
+            let why = format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            );
+            return Err(ApiError::precondition(kind, subject.name, &why));
+        }
+        let revision = entry.revision.to_string();
+        if let Some(wanted) = self.revision.as_ref().filter(|wanted| **wanted != revision) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
+            );
+            return Err(ApiError::precondition(kind, subject.name, &why));
+        }
+        Ok(())
+    }
+
+    /// The finalizers that the object is to have while it waits.
+    pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
+        const FOREGROUND: &str = "foregroundDeletion";
+        const ORPHAN: &str = "orphan";
+        let kept = object.finalizers();
+        let Some(propagation) = self.propagation else {
+            return kept.into_iter().map(str::to_owned).collect();
+        };
+        let others = kept
+            .into_iter()
+            .filter(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer));
+        let added = match propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Orphan => Some(ORPHAN),
+        };
+        others.chain(added).map(str::to_owned).collect()
+    }
+}
+
+/// A body that says what it is has to be a `DeleteOptions`, of whatever group.
+fn check_kind(options: &Value) -> Result<(), ApiError> {
+    match options["kind"].as_str() {
+        None | Some("" | "DeleteOptions") => Ok(()),
+        Some(kind) => Err(ApiError::bad_request(format!(
+            "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            options["apiVersion"].as_str().unwrap_or_default()
+        ))),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+/// A member that is absent, or of the type that Go decodes it into.
+fn typed<T>(
+    options: &Value,
+    member: &str,
+    expected: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Result<Option<T>, ApiError> {
+    let sent = match &options[member] {
+        Value::Null => return Ok(None),
+        Value::String(text) if text.is_empty() => return Ok(None),
+        sent => sent,
+    };
+    if let Some(value) = read(sent) {
+        return Ok(Some(value));
+    }
+    let found = match sent {
+        Value::String(_) => "string".to_owned(),
+        Value::Number(number) => format!("number {number}"),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        _ => "object".to_owned(),
+    };
+    let message = format!(
+        "json: cannot unmarshal {found} into Go struct field DeleteOptions.{member} of type {expected}"
+    );
+    Err(ApiError::bad_request(message))
+}

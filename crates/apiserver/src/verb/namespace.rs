@@ -1,0 +1,324 @@
+//! The life of a namespace: what it is born with, and how it ends.
+//!
+//! Guarantees:
+//! - a namespace has the finalizer `kubernetes` in its `spec` and its name as a label, from its creation on;
+//! - its deletion makes it Terminating (MODIFIED); from then on nothing can be created in it, and it can't be brought back;
+//! - it is emptied in the order of kube-controller-manager: all pods, which have their grace periods; when the last of them is gone, everything else; when nothing is left, the finalizer is taken away, and with it the namespace, unless something else holds it;
+//! - nothing of this runs in the background: each step is taken by the very call that makes it possible, and before that is answered. So an empty namespace is gone when its deletion is answered, and one whose last pod has a finalizer goes when that is taken away.
+//!
+//! As in Kubernetes, one that has no finalizer left when it is deleted first stays Terminating until it is deleted again.
+//!
+//! What Kubernetes leaves to its namespace controller is done here, for nobody else would.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::How;
+#[cfg(feature = "persistence")]
+use super::Origin;
+use super::delete::{DeleteOptions, Deleted, delete_object};
+use super::update::{Part, Subject, replace};
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::selector::field::value_of;
+use crate::shared::Shared;
+use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+
+/// Namespaces that can't be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Holds a namespace until it is empty.
+const FINALIZER: &str = "kubernetes";
+
+/// Finalizers that need no domain before them.
+const STANDARD_FINALIZERS: [&str; 3] = [FINALIZER, "orphan", "foregroundDeletion"];
+
+/// The label that tells a namespace's name to selectors.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Completes a new namespace, whose name is known.
+pub(super) fn complete(namespace: &mut Object) {
+    let mut held_by = finalizers(namespace);
+    if !held_by.iter().any(|finalizer| finalizer == FINALIZER) {
+        held_by.push(FINALIZER.to_owned());
+    }
+    set_finalizers(namespace, &held_by);
+    label(namespace);
+}
+
+/// Keeps what a write to this part of a namespace does not change.
+pub(super) fn keep(new: &mut Object, old: &Object, part: Part) {
+    if part == Part::Main {
+        new.set("spec", old.get("spec").cloned());
+    }
+    if finalizers(new).is_empty() {
+        set_finalizers(new, &[]);
+    }
+    label(new);
+}
+
+/// What is wrong with what a write to this part makes of a namespace.
+pub(super) fn check_change(namespace: &Object, part: Part) -> Vec<FieldError> {
+    match part {
+        Part::Finalize => {
+            let names = finalizers(namespace).into_iter().enumerate();
+            let short = names.filter(|(_, name)| !name.contains('/'));
+            let unknown = short.filter(|(_, name)| !STANDARD_FINALIZERS.contains(&name.as_str()));
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let errors = unknown.map(|(at, name)| {
+                FieldError::invalid(format!("spec.finalizers[{at}]"), format!("{name:?}"), why)
+            });
+            errors.collect()
+        }
+        Part::Status => {
+            let phase = namespace.get("status").map(|status| &status["phase"]);
+            let phase = phase.and_then(Value::as_str).unwrap_or_default();
+            let (expected, why) = if namespace.is_deleting() {
+                (
+                    "Terminating",
+                    "may only be 'Terminating' if `deletionTimestamp` is not empty",
+                )
+            } else {
+                (
+                    "Active",
+                    "may only be 'Active' if `deletionTimestamp` is empty",
+                )
+            };
+            let wrong = (phase != expected)
+                .then(|| FieldError::invalid("status.Phase", format!("{phase:?}"), why));
+            wrong.into_iter().collect()
+        }
+        Part::Main | Part::Whole => Vec::new(),
+    }
+}
+
+/// The finalizers in a namespace's `spec`.
+pub(super) fn finalizers(namespace: &Object) -> Vec<String> {
+    let spec = namespace.get("spec");
+    let list = spec.and_then(|spec| spec["finalizers"].as_array());
+    let names = list.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// Whether nothing can be created in a namespace any more.
+pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
+    value_of(namespaces.fields, &entry.fields, "status.phase") == Some("Terminating")
+}
+
+/// Deletes a namespace: makes it Terminating, and empties it as far as that goes at once.
+pub(super) fn delete(
+    shared: &Shared,
+    subject: Subject<'_>,
+    options: &DeleteOptions,
+    how: How,
+) -> Result<Deleted, ApiError> {
+    let kind = &subject.resource.kind;
+    if IMMORTAL.contains(&subject.name) {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(kind, subject.name, why));
+    }
+    let marked = loop {
+        let (entry, namespace) = subject.newest(shared)?;
+        check(subject, options, &entry, &namespace)?;
+        if namespace.is_deleting() {
+            if finalizers(&namespace).is_empty() {
+                return delete_object(shared, subject, options, how);
+            }
+            break entry;
+        }
+        let marked = terminating(shared, &namespace, &options.finalizers(&namespace));
+        if how.dry_run {
+            let key = Arc::clone(&entry.key);
+            let shown = Entry::new(subject.resource, key, marked.members(), entry.revision);
+            return Ok(Deleted::Marked(Arc::new(shown)));
+        }
+        if let Some(stored) = replace(shared, subject.resource, &entry, &marked, false) {
+            break stored;
+        }
+    };
+    if !how.dry_run {
+        empty(shared, subject.name, how);
+    }
+    Ok(Deleted::Marked(marked))
+}
+
+/// Goes on with the deletion of a namespace that may have been waiting for an object that is gone now.
+pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
+    let Some(namespace) = namespace else { return };
+    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+        return;
+    };
+    let entry = shared
+        .lock()
+        .newest(namespaces.collection, namespace)
+        .cloned();
+    if !entry.is_some_and(|entry| is_terminating(namespaces, &entry)) {
+        return;
+    }
+    if resource.is_core("pods") {
+        if has_objects(shared, resource, namespace) {
+            return;
+        }
+        delete_all_but_pods(shared, namespace, how);
+    }
+    finish(shared, namespace);
+}
+
+/// Goes on with the deletion of all namespaces that are Terminating, as after a restart in the middle of it.
+#[cfg(feature = "persistence")]
+pub(crate) fn resume(shared: &Shared) {
+    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+        return;
+    };
+    let state = shared.lock();
+    let entries = state.newest_below(namespaces.collection, "");
+    let entries = entries.filter(|entry| is_terminating(namespaces, entry));
+    let names: Vec<String> = entries.map(|entry| entry.name().to_owned()).collect();
+    drop(state);
+    for name in names {
+        let how = How {
+            origin: Origin::Request,
+            dry_run: false,
+        };
+        empty(shared, &name, how);
+    }
+}
+
+fn check(
+    subject: Subject<'_>,
+    options: &DeleteOptions,
+    entry: &Entry,
+    namespace: &Object,
+) -> Result<(), ApiError> {
+    let kind = &subject.resource.kind;
+    let uid = namespace.text("uid");
+    if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+        );
+        return Err(ApiError::conflict(kind, subject.name, &why));
+    }
+    let revision = entry.revision.to_string();
+    if let Some(wanted) = options.revision.as_ref().filter(|it| **it != revision) {
+        let why = format!(
+            "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {revision}"
+        );
+        return Err(ApiError::conflict(kind, subject.name, &why));
+    }
+    Ok(())
+}
+
+/// The namespace once its deletion was asked for.
+fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
+    let mut marked = namespace.clone();
+    let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
+    marked.set_meta("finalizers", finalizers);
+    let now = shared.settings.clock.now().to_string();
+    marked.set_meta("deletionTimestamp", Some(json!(now)));
+    let mut status = namespace.get("status").cloned().unwrap_or(json!({}));
+    if let Some(status) = status.as_object_mut() {
+        status.insert("phase".to_owned(), json!("Terminating"));
+    }
+    marked.set("status", Some(status));
+    marked
+}
+
+/// Deletes what is in a Terminating namespace, and then the namespace, as far as nothing has to be waited for.
+fn empty(shared: &Shared, namespace: &str, how: How) {
+    if let Some(pods) = shared.registry.by_path("", "v1", "pods") {
+        delete_all(shared, pods, namespace, how);
+        if has_objects(shared, pods, namespace) {
+            return;
+        }
+    }
+    delete_all_but_pods(shared, namespace, how);
+    finish(shared, namespace);
+}
+
+fn delete_all_but_pods(shared: &Shared, namespace: &str, how: How) {
+    for resource in shared.registry.namespaced() {
+        if !resource.is_core("pods") {
+            delete_all(shared, resource, namespace, how);
+        }
+    }
+}
+
+fn delete_all(shared: &Shared, resource: &Resource, namespace: &str, how: How) {
+    let prefix = resource.key(Some(namespace), "");
+    let state = shared.lock();
+    let found: Vec<Arc<Entry>> = state
+        .newest_below(resource.collection, &prefix)
+        .cloned()
+        .collect();
+    drop(state);
+    let options = DeleteOptions::in_background();
+    for entry in found {
+        let subject = Subject {
+            resource,
+            namespace: Some(namespace),
+            name: entry.name(),
+            part: Part::Whole,
+        };
+        // Without preconditions it fails only where somebody else was faster.
+        drop(delete_object(shared, subject, &options, how));
+    }
+}
+
+fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
+    let prefix = resource.key(Some(namespace), "");
+    let state = shared.lock();
+    let mut found = state.newest_below(resource.collection, &prefix);
+    found.next().is_some()
+}
+
+/// Takes the finalizer from a Terminating namespace if it is empty.
+fn finish(shared: &Shared, name: &str) {
+    let mut resources = shared.registry.namespaced();
+    if resources.any(|resource| has_objects(shared, resource, name)) {
+        return;
+    }
+    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+        return;
+    };
+    let subject = Subject {
+        resource: namespaces,
+        namespace: None,
+        name,
+        part: Part::Finalize,
+    };
+    // Somebody else may have finished it, or may change it meanwhile.
+    while let Ok((entry, namespace)) = subject.newest(shared) {
+        let mut held_by = finalizers(&namespace);
+        let before = held_by.len();
+        held_by.retain(|finalizer| finalizer != FINALIZER);
+        if held_by.len() == before {
+            return;
+        }
+        let mut released = namespace.clone();
+        set_finalizers(&mut released, &held_by);
+        let removes = held_by.is_empty() && namespace.finalizers().is_empty();
+        if replace(shared, namespaces, &entry, &released, removes).is_some() {
+            return;
+        }
+    }
+}
+
+fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
+    let mut spec = namespace.get("spec").cloned().unwrap_or(json!({}));
+    if let Some(spec) = spec.as_object_mut() {
+        if finalizers.is_empty() {
+            spec.remove("finalizers");
+        } else {
+            spec.insert("finalizers".to_owned(), json!(finalizers));
+        }
+        namespace.set("spec", Some(Value::Object(std::mem::take(spec))));
+    }
+}
+
+fn label(namespace: &mut Object) {
+    let mut labels = namespace.meta("labels").cloned().unwrap_or(json!({}));
+    labels[NAME_LABEL] = json!(namespace.text("name"));
+    namespace.set_meta("labels", Some(labels));
+}

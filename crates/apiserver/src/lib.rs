@@ -42,7 +42,8 @@
 //!
 //! # What it leaves out
 //!
-//! No defaulting, no schema validation, no admission, and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
+//! No schema validation, no admission, no allocation (a `Service` gets no address), and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
+//! No defaulting either, with these exceptions: `status` starts as Kubernetes starts it (a client's is dropped, except a node's), a `Secret` gets its type and its `stringData` as `data`, a namespace its finalizer and label, and the field selectors know the defaults of what they select by.
 //! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 

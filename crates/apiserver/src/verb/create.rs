@@ -4,9 +4,11 @@
 //! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls give the same;
 //! - the check for an existing object and the store are one step.
 
+mod strategy;
+
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{How, Origin, namespace};
 use crate::object::Object;
@@ -14,6 +16,11 @@ use crate::resource::Resource;
 use crate::shared::{Shared, State};
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
+
+use strategy::{first_status, keeps_status};
+
+pub(crate) use strategy::counts_generations;
+pub(super) use strategy::fold_secret;
 
 /// What is left of `generateName` before the suffix (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
@@ -26,30 +33,6 @@ const GENERATE_ATTEMPTS: usize = 8;
 const NAME_MAX: usize = 253;
 /// The longest name of a namespace (`DNS1123LabelMaxLength`).
 const LABEL_MAX: usize = 63;
-
-/// Kinds whose built-in strategies count generations.
-const COUNTING_GENERATIONS: [&str; 20] = [
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "daemonsets.apps",
-    "deployments.apps",
-    "replicasets.apps",
-    "statefulsets.apps",
-    "cronjobs.batch",
-    "jobs.batch",
-    "ingresses.networking.k8s.io",
-    "ingressclasses.networking.k8s.io",
-    "networkpolicies.networking.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "poddisruptionbudgets.policy",
-    "pods",
-    "podtemplates",
-    "replicationcontrollers",
-    "priorityclasses.scheduling.k8s.io",
-    "endpointslices.discovery.k8s.io",
-];
 
 /// Creates an object; `namespace` is the URL's.
 pub(crate) fn create(
@@ -91,11 +74,6 @@ pub(crate) fn create(
     ));
     shared.commit(&mut state, resource, &key, Some(Arc::clone(&entry)));
     Ok(entry)
-}
-
-/// Whether the server counts this kind's generations.
-pub(crate) fn counts_generations(resource: &Resource) -> bool {
-    resource.kind.custom || COUNTING_GENERATIONS.contains(&resource.kind.group_resource().as_str())
 }
 
 fn settle_namespace(
@@ -150,16 +128,19 @@ fn prepare(
         for member in wiped {
             object.set_meta(member, None);
         }
-        if resource.has_status {
-            object.set("status", initial_status(resource));
+        if !keeps_status(resource) {
+            object.set("status", None);
         }
-    } else if object.get("status").is_none() {
-        object.set("status", initial_status(resource));
+    }
+    fold_secret(resource, object);
+    let now = shared.settings.clock.now().to_string();
+    if object.get("status").is_none() {
+        let status = first_status(resource, object, &now);
+        object.set("status", status);
     }
     object.set_meta("resourceVersion", None);
     if object.meta("creationTimestamp").is_none() {
-        let now = shared.settings.clock.now();
-        object.set_meta("creationTimestamp", Some(json!(now.to_string())));
+        object.set_meta("creationTimestamp", Some(json!(now)));
     }
     let given = object
         .number("generation")
@@ -167,17 +148,6 @@ fn prepare(
     let generation = counts_generations(resource).then(|| json!(given.unwrap_or(1)));
     object.set_meta("generation", generation);
     Ok(())
-}
-
-/// What the strategies of two core kinds put into a new object's status.
-fn initial_status(resource: &Resource) -> Option<Value> {
-    if resource.is_core("pods") {
-        Some(json!({"phase": "Pending"}))
-    } else if resource.is_core("namespaces") {
-        Some(json!({"phase": "Active"}))
-    } else {
-        None
-    }
 }
 
 fn check_namespace(

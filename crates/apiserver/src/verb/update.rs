@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::counts_generations;
+use super::create::{counts_generations, fold_secret};
 use super::{How, Origin, namespace};
 use crate::object::Object;
 use crate::resource::Resource;
@@ -117,7 +117,8 @@ pub(crate) fn change(
     let resource = subject.resource;
     loop {
         let (entry, old) = subject.newest(shared)?;
-        let sent = compute(&old)?;
+        let mut sent = compute(&old)?;
+        fold_secret(resource, &mut sent);
         check_identity(subject, &old, &sent)?;
         check_revision(subject, &entry, &sent)?;
         let new = merge(subject, &old, sent, how)?;

@@ -33,10 +33,111 @@ async fn a_new_object_gets_what_the_server_sets() {
     assert_eq!((uid.len(), &uid[14..15]), (36, "4"), "{uid}");
     assert_eq!(
         created.json["status"],
-        json!({"phase": "Pending"}),
+        json!({"phase": "Pending", "qosClass": "BestEffort"}),
         "status has its own door"
     );
     assert_eq!(get(&server, A).await.json, created.json);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_object_starts_with_the_status_of_its_kind() {
+    let server = builder().build();
+    let sent = json!({"phase": "Bound", "replicas": 7});
+    for (path, expected) in [
+        (
+            "/api/v1/persistentvolumes",
+            json!({"phase": "Pending", "lastPhaseTransitionTime": "2027-01-15T08:00:00Z"}),
+        ),
+        (
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            json!({"phase": "Pending"}),
+        ),
+        (
+            "/api/v1/namespaces/default/services",
+            json!({"loadBalancer": {}}),
+        ),
+        ("/apis/apps/v1/namespaces/default/deployments", json!({})),
+        (
+            "/apis/apps/v1/namespaces/default/replicasets",
+            json!({"replicas": 0}),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
+        ),
+        ("/api/v1/nodes", sent.clone()),
+    ] {
+        let body = json!({"metadata": {"name": "a"}, "status": sent});
+        let made = with(&server, "POST", path, &body).await;
+        assert_eq!(
+            (made.code, &made.json["status"]),
+            (201, &expected),
+            "{path}"
+        );
+    }
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = builder().kind(kind).build();
+    let widgets = "/apis/example.com/v1/namespaces/default/widgets";
+    let body = json!({"metadata": {"name": "a"}, "status": sent});
+    let made = with(&server, "POST", widgets, &body).await;
+    assert_eq!((made.code, made.json.get("status")), (201, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_told_its_quality_of_service() {
+    let server = builder().build();
+    let all = json!({"cpu": "1", "memory": "1Gi"});
+    for (name, containers, expected) in [
+        ("none", json!([{}]), "BestEffort"),
+        ("limits", json!([{"limits": all}]), "Guaranteed"),
+        (
+            "both",
+            json!([{"limits": all, "requests": all}]),
+            "Guaranteed",
+        ),
+        ("half", json!([{"limits": {"cpu": "1"}}]), "Burstable"),
+        ("one", json!([{"limits": all}, {}]), "Burstable"),
+        (
+            "less",
+            json!([{"limits": all, "requests": {"cpu": "100m"}}]),
+            "Burstable",
+        ),
+        (
+            "disk",
+            json!([{"requests": {"ephemeral-storage": "1Gi"}}]),
+            "BestEffort",
+        ),
+    ] {
+        let mut body = pod(name);
+        let containers = containers.as_array().unwrap().iter();
+        body["spec"]["containers"] = containers
+            .map(|resources| json!({"name": "c", "resources": resources}))
+            .collect();
+        let made = with(&server, "POST", PODS, &body).await;
+        assert_eq!(made.json["status"]["qosClass"], expected, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_texts_of_a_secret_are_stored_as_data() {
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    let server = builder().build();
+    let body = json!({"metadata": {"name": "s"}, "data": {"a": "eA==", "b": "eA=="}, "stringData": {"b": "y"}});
+    let made = with(&server, "POST", SECRETS, &body).await.json;
+    assert_eq!(made["data"], json!({"a": "eA==", "b": "eQ=="}));
+    assert_eq!(
+        (made.get("stringData"), &made["type"]),
+        (None, &json!("Opaque"))
+    );
+    let patch = json!({"stringData": {"c": "z"}});
+    let patched = with(&server, "PATCH", &format!("{SECRETS}/s"), &patch)
+        .await
+        .json;
+    assert_eq!(
+        patched["data"],
+        json!({"a": "eA==", "b": "eQ==", "c": "eg=="})
+    );
+    assert_eq!(patched.get("stringData"), None);
 }
 
 #[tokio::test(start_paused = true)]

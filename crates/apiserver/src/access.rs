@@ -18,7 +18,7 @@ use http::request::Parts;
 use parking_lot::Mutex;
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::route::Query;
+use crate::route::{Query, Target};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
@@ -196,6 +196,15 @@ impl Gate {
             .filter(|attributes| !policy.allows(&user, attributes))
             .map(|attributes| attributes.forbidden(&user));
         (user, refusal)
+    }
+
+    /// Whether a user who may update an object may also create it.
+    pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
+        let attributes = Attributes::of_creation(target);
+        if self.policy.lock().allows(user, &attributes) {
+            return Ok(());
+        }
+        Err(attributes.forbidden(user))
     }
 }
 

@@ -49,6 +49,7 @@
 
 // What is served, what an object is, and the words of a refusal.
 mod kinds;
+mod metadata;
 mod object;
 mod resource;
 mod selector;

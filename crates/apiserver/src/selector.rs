@@ -31,9 +31,7 @@ impl Selection {
         labels: &str,
         fields: &str,
     ) -> Result<Selection, ApiError> {
-        let labels = LabelSelector::parse(labels).map_err(|error| {
-            ApiError::bad_request(format!("unable to parse requirement: {error}"))
-        })?;
+        let labels = LabelSelector::parse(labels).map_err(ApiError::bad_request)?;
         let fields = FieldSelector::parse(kind, table, fields)?;
         Ok(Selection { labels, fields })
     }

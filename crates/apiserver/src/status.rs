@@ -349,6 +349,15 @@ impl ApiError {
         error
     }
 
+    /// The same where Kubernetes names the resource instead of the kind.
+    pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
+        let mut error = ApiError::validation(&kind.group_resource(), name, errors);
+        let details = error.0.details.get_or_insert_default();
+        details.group.clone_from(&kind.group);
+        details.kind.clone_from(&kind.plural);
+        error
+    }
+
     /// Query options that contradict each other; `options` is their kind, such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");

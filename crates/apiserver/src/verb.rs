@@ -220,8 +220,17 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let entry = self.update(target, Part::Main)?;
-                self.show(target, StatusCode::OK, &entry)
+                let object = Object::of(&target.resource, self.value()?)?;
+                let how = How::request(self.dry_run()?);
+                let subject = Self::subject(target, Part::Main)?;
+                let may_create = || self.shared.gate.admit_create(&self.user, target);
+                let (entry, is_new) = update::put(&self.shared, subject, &object, how, may_create)?;
+                let code = if is_new {
+                    StatusCode::CREATED
+                } else {
+                    StatusCode::OK
+                };
+                self.show(target, code, &entry)
             }
             Verb::Patch => {
                 let entry = self.patch(target, Part::Main)?;
@@ -260,6 +269,7 @@ impl Call {
             }
             ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target),
             _ => {
+                Self::subject(target, Part::Whole)?.read(&self.shared)?;
                 let message = format!(
                     "the subresource {name} of {} is not served by this server",
                     kind.group_resource()

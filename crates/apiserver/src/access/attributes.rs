@@ -7,7 +7,7 @@
 use http::Method;
 
 use super::User;
-use crate::route::{self, Query};
+use crate::route::{self, Query, Target};
 use crate::status::ApiError;
 
 /// A verb on a resource; what a request does not say is empty.
@@ -55,6 +55,19 @@ impl Attributes {
             name.clone_into(&mut attributes.name);
         }
         Some(attributes)
+    }
+
+    /// The creation of the object that a PUT names.
+    pub(super) fn of_creation(target: &Target) -> Attributes {
+        let kind = &target.resource.kind;
+        Attributes {
+            verb: "create".to_owned(),
+            group: kind.group.clone(),
+            resource: kind.plural.clone(),
+            subresource: String::new(),
+            namespace: target.namespace.clone().unwrap_or_default(),
+            name: target.name.clone().unwrap_or_default(),
+        }
     }
 
     /// Whether this asks what the asker may do, or who they are: everybody may (the role `system:basic-user`).

@@ -6,6 +6,12 @@ use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
+/// The longest `fieldManager`, in bytes (`FieldManagerMaxLength`).
+const FIELD_MANAGER_MAX: usize = 128;
+
+/// What `fieldValidation` can be.
+const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+
 /// The decoded pairs of a query, in the order sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
@@ -83,16 +89,33 @@ impl Query {
         Ok(Some(number))
     }
 
-    /// Whether nothing is to be stored; any value but `All` is refused, as an option of the kind that the verb has.
+    /// Whether nothing is to be stored; reads all options of a write, of the kind that its verb has, and refuses what is none.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        match self.text("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => {
-                let error = FieldError::unsupported("dryRun", [other], &["All"]);
-                Err(ApiError::invalid_options(options, &[error]))
-            }
+        let mut errors = Vec::new();
+        if options == "PatchOptions" && self.flag("force").is_some() {
+            let why = "may not be specified for non-apply patch";
+            errors.push(FieldError::forbidden("force", why));
         }
+        let manager = self.text("fieldManager").unwrap_or_default();
+        if manager.len() > FIELD_MANAGER_MAX {
+            errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX));
+        }
+        let stage = self.text("dryRun");
+        if let Some(other) = stage.filter(|stage| *stage != "All") {
+            errors.push(FieldError::unsupported("dryRun", [other], &["All"]));
+        }
+        let validation = self.text("fieldValidation").unwrap_or_default();
+        if !FIELD_VALIDATIONS.contains(&validation) {
+            errors.push(FieldError::unsupported(
+                "fieldValidation",
+                validation,
+                &FIELD_VALIDATIONS,
+            ));
+        }
+        if errors.is_empty() {
+            return Ok(stage.is_some());
+        }
+        Err(ApiError::invalid_options(options, &errors))
     }
 
     /// The pairs as a JSON object of strings, as a body with the same options would be.

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::texts::Texts;
+use crate::metadata;
 
 /// An object's labels: key, value, key, value, …, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,22 +93,35 @@ impl LabelSelector {
             .all(|requirement| requirement.matches(labels))
     }
 
-    /// Reads a selector; the error is a sentence without its prefix.
+    /// Reads a selector; the error is the message that Kubernetes answers.
     pub(crate) fn parse(text: &str) -> Result<LabelSelector, String> {
         let mut reader = Reader { rest: text };
         let mut requirements = Vec::new();
         if reader.peek() == Token::End {
             return Ok(LabelSelector { requirements });
         }
+        if let Token::Symbol(symbol) = reader.peek()
+            && symbol != "!"
+        {
+            return Err(format!(
+                "found '{symbol}', expected: !, identifier, or 'end of string'"
+            ));
+        }
         loop {
-            requirements.push(reader.requirement()?);
+            let requirement = reader.requirement();
+            requirements
+                .push(requirement.map_err(|why| format!("unable to parse requirement: {why}"))?);
             match reader.next() {
                 Token::End => break,
-                Token::Symbol(",") => {
-                    if matches!(reader.peek(), Token::End | Token::Symbol(",")) {
-                        return Err("found ',', expected: identifier after ','".to_owned());
+                Token::Symbol(",") => match reader.peek() {
+                    Token::Word(_) | Token::Symbol("!") => {}
+                    other => {
+                        return Err(format!(
+                            "found '{}', expected: identifier after ','",
+                            other.text()
+                        ));
                     }
-                }
+                },
                 other => {
                     return Err(format!(
                         "found '{}', expected: ',' or 'end of string'",
@@ -184,19 +198,19 @@ impl<'a> Reader<'a> {
         }
         let operator = match self.peek() {
             Token::End | Token::Symbol(",") => Operator::Exists,
-            _ => self.operator()?,
+            _ => self.operator(&key)?,
         };
         Ok(Requirement { key, operator })
     }
 
-    fn operator(&mut self) -> Result<Operator, String> {
+    fn operator(&mut self, key: &str) -> Result<Operator, String> {
         match self.next() {
-            Token::Symbol("=" | "==") => Ok(Operator::In(vec![self.exact()?])),
-            Token::Symbol("!=") => Ok(Operator::NotIn(vec![self.exact()?])),
+            Token::Symbol("=" | "==") => Ok(Operator::In(vec![self.exact(key)?])),
+            Token::Symbol("!=") => Ok(Operator::NotIn(vec![self.exact(key)?])),
             Token::Symbol(">") => Ok(Operator::GreaterThan(self.bound()?)),
             Token::Symbol("<") => Ok(Operator::LessThan(self.bound()?)),
-            Token::Word("in") => Ok(Operator::In(self.set()?)),
-            Token::Word("notin") => Ok(Operator::NotIn(self.set()?)),
+            Token::Word("in") => Ok(Operator::In(self.set(key)?)),
+            Token::Word("notin") => Ok(Operator::NotIn(self.set(key)?)),
             other => Err(format!(
                 "found '{}', expected: in, notin, =, ==, !=, gt, lt",
                 other.text()
@@ -205,12 +219,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The value after `=`; none stands for the empty value.
-    fn exact(&mut self) -> Result<String, String> {
+    fn exact(&mut self, key: &str) -> Result<String, String> {
+        checked_value(self.word()?, key, 0)
+    }
+
+    /// A word, or nothing.
+    fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
-            Token::End | Token::Symbol(",") => Ok(String::new()),
+            Token::End | Token::Symbol(",") => Ok(""),
             Token::Word(word) => {
                 self.next();
-                checked_value(word)
+                Ok(word)
             }
             other @ Token::Symbol(_) => {
                 Err(format!("found '{}', expected: identifier", other.text()))
@@ -219,12 +238,12 @@ impl<'a> Reader<'a> {
     }
 
     fn bound(&mut self) -> Result<i64, String> {
-        let word = self.exact()?;
+        let word = self.word()?;
         word.parse()
-            .map_err(|_| format!("values[0][key]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
+            .map_err(|_| format!("values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
     }
 
-    fn set(&mut self) -> Result<Vec<String>, String> {
+    fn set(&mut self, key: &str) -> Result<Vec<String>, String> {
         match self.next() {
             Token::Symbol("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
@@ -233,7 +252,7 @@ impl<'a> Reader<'a> {
         loop {
             match self.next() {
                 Token::Word(word) => {
-                    values.push(checked_value(word)?);
+                    values.push(checked_value(word, key, values.len())?);
                     match self.next() {
                         Token::Symbol(",") => {}
                         Token::Symbol(")") => return Ok(values),
@@ -270,33 +289,17 @@ impl Token<'_> {
 
 /// An optional DNS prefix and a name of at most 63 characters.
 fn checked_key(key: &str) -> Result<String, String> {
-    let name = match key.split_once('/') {
-        None => key,
-        Some((prefix, name)) if is_qualified(prefix, 253) => name,
-        Some(_) => "",
-    };
-    if is_qualified(name, 63) {
-        return Ok(key.to_owned());
+    match metadata::key_faults(key).first() {
+        None => Ok(key.to_owned()),
+        Some(why) => Err(format!("<nil>: Invalid value: {key:?}: {why}")),
     }
-    Err(format!(
-        "key: Invalid value: {key:?}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-    ))
 }
 
-fn checked_value(value: &str) -> Result<String, String> {
-    if value.is_empty() || is_qualified(value, 63) {
-        return Ok(value.to_owned());
+fn checked_value(value: &str, key: &str, at: usize) -> Result<String, String> {
+    match metadata::value_faults(value).first() {
+        None => Ok(value.to_owned()),
+        Some(why) => Err(format!(
+            "values[{at}][{key}]: Invalid value: {value:?}: {why}"
+        )),
     }
-    Err(format!(
-        "values[0][key]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-    ))
-}
-
-fn is_qualified(name: &str, length_max: usize) -> bool {
-    let bytes = name.as_bytes();
-    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    bytes.len() <= length_max
-        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes.iter().all(inner)
 }

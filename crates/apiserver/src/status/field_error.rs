@@ -33,6 +33,15 @@ impl FieldError {
         }
     }
 
+    /// `max` is in bytes.
+    pub(crate) fn too_long(field: &'static str, max: usize) -> FieldError {
+        FieldError {
+            field: field.into(),
+            reason: "FieldValueTooLong",
+            body: format!("Too long: may not be more than {max} bytes"),
+        }
+    }
+
     pub(crate) fn required(field: impl Into<Cow<'static, str>>, body: &str) -> FieldError {
         FieldError {
             field: field.into(),

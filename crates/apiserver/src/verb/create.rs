@@ -11,10 +11,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{How, Origin, namespace};
+use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
-use crate::status::{ApiError, FieldError};
+use crate::status::ApiError;
 use crate::storage::Entry;
 
 use strategy::{first_status, keeps_status};
@@ -29,11 +30,6 @@ const SUFFIX_LENGTH: usize = 5;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Names tried before giving up (`maxNameGenerationCreateAttempts` in `store.go`).
 const GENERATE_ATTEMPTS: usize = 8;
-/// The longest name of an object (`DNS1123SubdomainMaxLength`).
-const NAME_MAX: usize = 253;
-/// The longest name of a namespace (`DNS1123LabelMaxLength`).
-const LABEL_MAX: usize = 63;
-
 /// Creates an object; `namespace` is the URL's.
 pub(crate) fn create(
     shared: &Shared,
@@ -45,6 +41,9 @@ pub(crate) fn create(
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     prepare(shared, resource, &mut object, how)?;
+    if !object.text("name").is_empty() || object.text("generateName").is_empty() {
+        check_metadata(resource, &object)?;
+    }
     let mut state = shared.lock();
     if let Some(namespace) = &namespace {
         let name = match object.text("name") {
@@ -179,6 +178,18 @@ fn check_namespace(
     Ok(())
 }
 
+fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> {
+    let errors = metadata::check_new(resource, object);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(
+        &resource.kind,
+        object.text("name"),
+        &errors,
+    ))
+}
+
 /// The key of the new object, after a name was generated if none was given.
 fn settle_name(
     state: &mut State,
@@ -189,7 +200,6 @@ fn settle_name(
     let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
     let name = object.text("name").to_owned();
     if !name.is_empty() {
-        check_name(resource, &name)?;
         let key = resource.key(namespace, &name);
         if taken(state, &key) {
             return Err(ApiError::already_exists(&resource.kind, &name));
@@ -197,10 +207,6 @@ fn settle_name(
         return Ok(key);
     }
     let base = object.text("generateName").to_owned();
-    if base.is_empty() {
-        let error = FieldError::required("metadata.name", "name or generateName is required");
-        return Err(ApiError::invalid(&resource.kind, "", &[error]));
-    }
     let mut cut = base.len().min(GENERATED_BASE_MAX);
     while !base.is_char_boundary(cut) {
         cut -= 1;
@@ -208,50 +214,14 @@ fn settle_name(
     let mut name = String::new();
     for _ in 0..GENERATE_ATTEMPTS {
         name = format!("{}{}", &base[..cut], suffix(&mut state.rng));
-        check_name(resource, &name)?;
         let key = resource.key(namespace, &name);
         if !taken(state, &key) {
             object.set_meta("name", Some(json!(name)));
+            check_metadata(resource, object)?;
             return Ok(key);
         }
     }
     Err(ApiError::no_free_name(&resource.kind, &name))
-}
-
-/// Names are DNS subdomains, those of namespaces DNS labels, RBAC's any path segment.
-fn check_name(resource: &Resource, name: &str) -> Result<(), ApiError> {
-    let segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
-    let dns = |also: &[u8], length_max: usize| {
-        let edge =
-            |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || also.contains(b);
-        let bytes = name.as_bytes();
-        bytes.len() <= length_max
-            && edge(bytes.first())
-            && edge(bytes.last())
-            && bytes.iter().all(inner)
-    };
-    let (sound, rule) = if resource.is_core("namespaces") {
-        (
-            dns(b"-", LABEL_MAX),
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
-        )
-    } else if resource.kind.group == "rbac.authorization.k8s.io" {
-        (
-            segment,
-            "may not be '.' or '..', and may not contain '/' or '%'",
-        )
-    } else {
-        (
-            dns(b"-.", NAME_MAX),
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
-        )
-    };
-    if sound {
-        return Ok(());
-    }
-    let error = FieldError::invalid("metadata.name", format!("{name:?}"), rule);
-    Err(ApiError::invalid(&resource.kind, name, &[error]))
 }
 
 fn suffix(rng: &mut fastrand::Rng) -> String {

@@ -19,6 +19,7 @@ use super::How;
 use super::Origin;
 use super::delete::{DeleteOptions, Deleted, delete_object};
 use super::update::{Part, Subject, replace};
+use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::field::value_of;
@@ -31,9 +32,6 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Holds a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
-
-/// Finalizers that need no domain before them.
-const STANDARD_FINALIZERS: [&str; 3] = [FINALIZER, "orphan", "foregroundDeletion"];
 
 /// The label that tells a namespace's name to selectors.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -63,14 +61,9 @@ pub(super) fn keep(new: &mut Object, old: &Object, part: Part) {
 pub(super) fn check_change(namespace: &Object, part: Part) -> Vec<FieldError> {
     match part {
         Part::Finalize => {
-            let names = finalizers(namespace).into_iter().enumerate();
-            let short = names.filter(|(_, name)| !name.contains('/'));
-            let unknown = short.filter(|(_, name)| !STANDARD_FINALIZERS.contains(&name.as_str()));
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            let errors = unknown.map(|(at, name)| {
-                FieldError::invalid(format!("spec.finalizers[{at}]"), format!("{name:?}"), why)
-            });
-            errors.collect()
+            let names = finalizers(namespace);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            metadata::unqualified(&names, "spec.finalizers")
         }
         Part::Status => {
             let phase = namespace.get("status").map(|status| &status["phase"]);

@@ -3,6 +3,7 @@
 //! Guarantees:
 //! - a change is computed from one stored state and stored only if that is still the state; otherwise it is computed anew (etcd's guaranteed update);
 //! - what nobody may change (uid, creation, deletion, generation) survives any change; `status` and the rest are written apart where the kind says so;
+//! - a PUT of what is not there creates it, for the kinds where Kubernetes allows that;
 //! - a change of nothing is no event and no revision;
 //! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
 
@@ -10,8 +11,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::{counts_generations, fold_secret};
+use super::create::{counts_generations, create, fold_secret};
 use super::{How, Origin, namespace};
+use crate::kinds::Kind;
+use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
@@ -40,7 +43,7 @@ pub(crate) enum Part {
 }
 
 /// Kinds whose strategies refuse an update without a revision (`AllowUnconditionalUpdate`).
-const CONDITIONAL_ONLY: [&str; 17] = [
+const CONDITIONAL_ONLY: [&str; 16] = [
     "apiservices.apiregistration.k8s.io",
     "csidrivers.storage.k8s.io",
     "csinodes.storage.k8s.io",
@@ -57,7 +60,22 @@ const CONDITIONAL_ONLY: [&str; 17] = [
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
     "volumeattachments.storage.k8s.io",
-    "flowschemas.flowcontrol.apiserver.k8s.io",
+];
+
+/// Kinds that a PUT creates (`AllowCreateOnUpdate`).
+const CREATED_BY_UPDATE: [&str; 12] = [
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "endpoints",
+    "events",
+    "events.events.k8s.io",
+    "leasecandidates.coordination.k8s.io",
+    "leases.coordination.k8s.io",
+    "limitranges",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "services",
 ];
 
 impl Subject<'_> {
@@ -102,7 +120,41 @@ pub(crate) fn update(
     object: &Object,
     how: How,
 ) -> Result<Arc<Entry>, ApiError> {
-    change(shared, subject, how, |_| Ok(object.clone()))
+    check_place(subject, object)?;
+    change(shared, subject, how, |old| {
+        check_uid(subject, object.text("uid"), old.text("uid"))?;
+        Ok(object.clone())
+    })
+}
+
+/// PUT by a client: the object as it is to be, made if there is none and its kind allows that.
+///
+/// Returns whether it was made; `may_create` refuses whoever may only update.
+pub(crate) fn put(
+    shared: &Shared,
+    subject: Subject<'_>,
+    object: &Object,
+    how: How,
+    may_create: impl Fn() -> Result<(), ApiError>,
+) -> Result<(Arc<Entry>, bool), ApiError> {
+    let resource = subject.resource;
+    let creates = subject.part == Part::Main
+        && CREATED_BY_UPDATE.contains(&resource.kind.group_resource().as_str());
+    loop {
+        match update(shared, subject, object, how) {
+            Err(error) if error.code() == 404 && creates => {}
+            updated => return updated.map(|entry| (entry, false)),
+        }
+        may_create()?;
+        check_uid(subject, object.text("uid"), "")?;
+        let mut new = object.clone();
+        new.set_meta("resourceVersion", None);
+        match create(shared, resource, subject.namespace, new, how) {
+            // Somebody else was faster: there is something to update now.
+            Err(error) if error.reason() == "AlreadyExists" => {}
+            made => return made.map(|entry| (entry, true)),
+        }
+    }
 }
 
 /// Stores what `compute` makes of the stored object.
@@ -119,7 +171,7 @@ pub(crate) fn change(
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
         fold_secret(resource, &mut sent);
-        check_identity(subject, &old, &sent)?;
+        check_place(subject, &sent)?;
         check_revision(subject, &entry, &sent)?;
         let new = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
@@ -174,14 +226,15 @@ fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-fn check_identity(subject: Subject<'_>, old: &Object, sent: &Object) -> Result<(), ApiError> {
+/// Whether an object is what the URL names.
+fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
-        let message =
-            "the name of the object (, based on URL) was undeterminable: name must be provided";
-        return Err(ApiError::bad_request(
-            message.replace("(,", &format!("({},", subject.name)),
-        ));
+        let message = format!(
+            "the name of the object ({}, based on URL) was undeterminable: name must be provided",
+            subject.name
+        );
+        return Err(ApiError::bad_request(message));
     }
     if name != subject.name {
         let message = format!(
@@ -200,17 +253,34 @@ fn check_identity(subject: Subject<'_>, old: &Object, sent: &Object) -> Result<(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    let (uid, stored) = (sent.text("uid"), old.text("uid"));
-    if !uid.is_empty() && uid != stored {
-        let kind = &subject.resource.kind;
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
-            kind.plural,
-            subject.key()
-        );
-        return Err(ApiError::conflict(kind, subject.name, &why));
-    }
     Ok(())
+}
+
+/// A uid that is sent is a precondition.
+fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
+    if sent.is_empty() || sent == stored {
+        return Ok(());
+    }
+    let kind = &subject.resource.kind;
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}",
+        place_in_etcd(kind),
+        subject.key()
+    );
+    Err(ApiError::conflict(kind, subject.name, &why))
+}
+
+/// Where Kubernetes keeps a kind's objects, which some of its messages tell.
+fn place_in_etcd(kind: &Kind) -> String {
+    match kind.group_resource().as_str() {
+        "endpoints" => "services/endpoints".to_owned(),
+        "ingresses.networking.k8s.io" => "ingress".to_owned(),
+        "nodes" => "minions".to_owned(),
+        "replicationcontrollers" => "controllers".to_owned(),
+        "services" => "services/specs".to_owned(),
+        _ if kind.custom => format!("{}/{}", kind.group, kind.plural),
+        _ => kind.plural.clone(),
+    }
 }
 
 fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<(), ApiError> {
@@ -225,7 +295,7 @@ fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<
                     0,
                     "must be specified for an update",
                 );
-                return Err(ApiError::invalid(kind, subject.name, &[error]));
+                return Err(ApiError::invalid_resource(kind, subject.name, &[error]));
             }
             Ok(())
         }
@@ -248,7 +318,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
             let mut new = old.clone();
             new.set("status", sent.get("status").cloned());
             if how.origin == Origin::Request {
-                check_protected(subject, old, &new)?;
+                check_protected(subject, old, &new, Vec::new())?;
             }
             return Ok(new);
         }
@@ -262,6 +332,11 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     if resource.is_core("namespaces") {
         namespace::keep(&mut new, old, subject.part);
     }
+    let mut errors = if how.origin == Origin::Request {
+        immutable(old, &new)
+    } else {
+        Vec::new()
+    };
     for member in [
         "uid",
         "namespace",
@@ -274,7 +349,10 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         new.set_meta(member, old.meta(member).cloned());
     }
     if how.origin == Origin::Request {
-        check_protected(subject, old, &new)?;
+        if new.get("metadata") != old.get("metadata") {
+            errors.extend(metadata::check(resource, &new));
+        }
+        check_protected(subject, old, &new, errors)?;
     }
     if counts_generations(resource) && changes_desire(resource, old, &new) {
         let next = old.number("generation").unwrap_or(0) + 1;
@@ -283,13 +361,32 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-fn check_protected(subject: Subject<'_>, old: &Object, new: &Object) -> Result<(), ApiError> {
-    let resource = subject.resource;
-    let mut errors = if resource.is_core("namespaces") {
-        namespace::check_change(new, subject.part)
-    } else {
-        Vec::new()
+/// What a client may not change, nor set; what is left out keeps its value.
+fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
+    let changed = |member: &'static str| {
+        let sent = sent.meta(member).filter(|sent| **sent != "")?;
+        let is_set = member != "deletionTimestamp" || !old.is_deleting();
+        (is_set && old.meta(member) != Some(sent)).then(|| {
+            let field = format!("metadata.{member}");
+            FieldError::invalid(field, sent, "field is immutable")
+        })
     };
+    ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"]
+        .into_iter()
+        .filter_map(changed)
+        .collect()
+}
+
+fn check_protected(
+    subject: Subject<'_>,
+    old: &Object,
+    new: &Object,
+    mut errors: Vec<FieldError>,
+) -> Result<(), ApiError> {
+    let resource = subject.resource;
+    if resource.is_core("namespaces") {
+        errors.extend(namespace::check_change(new, subject.part));
+    }
     if old.is_deleting() {
         let known = old.finalizers();
         let added: Vec<String> = new

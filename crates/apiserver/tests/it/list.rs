@@ -157,7 +157,11 @@ async fn every_contradiction_is_refused_with_kubernetes_words() {
         ("resourceVersion=99999999999999999999", "400 BadRequest: invalid resource version: resourceVersion: Invalid value: \"99999999999999999999\": strconv.ParseUint: parsing \"99999999999999999999\": value out of range".to_owned()),
         ("limit=x", "400 BadRequest: strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()),
         ("fieldSelector=spec.foo=1", "400 BadRequest: field label not supported: spec.foo".to_owned()),
-        ("labelSelector=a=b=c", "400 BadRequest: unable to parse requirement: found '=', expected: ',' or 'end of string'".to_owned()),
+        ("labelSelector=a=b=c", "400 BadRequest: found '=', expected: ',' or 'end of string'".to_owned()),
+        ("labelSelector==b", "400 BadRequest: found '=', expected: !, identifier, or 'end of string'".to_owned()),
+        ("labelSelector=a,", "400 BadRequest: found '', expected: identifier after ','".to_owned()),
+        ("labelSelector=a%20in%20(b,-c)", "400 BadRequest: unable to parse requirement: values[1][a]: Invalid value: \"-c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned()),
+        ("labelSelector=-a", "400 BadRequest: unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned()),
     ] {
         assert_eq!(names(query, WatchCache::Adaptive).await, expected, "{query}");
     }

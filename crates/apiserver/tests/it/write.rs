@@ -3,7 +3,7 @@
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use kube_informer_apiserver::{Kind, Scope};
+use kube_informer_apiserver::{Kind, Rule, Scope};
 
 use crate::ask::{Watch, builder, get, pod, pods, request, send, with};
 
@@ -332,7 +332,6 @@ async fn what_nobody_may_change_stays() {
     let before = get(&server, A).await.json;
     let protected = json!({"metadata": {
         "creationTimestamp": "2000-01-01T00:00:00Z",
-        "deletionTimestamp": "2000-01-01T00:00:00Z",
         "generation": 99,
         "annotations": {"a": "b"},
     }});
@@ -348,10 +347,26 @@ async fn what_nobody_may_change_stays() {
             "{member}"
         );
     }
-    let other_uid = json!({"metadata": {"uid": "other"}});
+    for (member, value) in [
+        ("uid", json!("other")),
+        ("deletionTimestamp", json!("2000-01-01T00:00:00Z")),
+        ("deletionGracePeriodSeconds", json!(3)),
+    ] {
+        let mut patch = json!({"metadata": {}});
+        patch["metadata"][member] = value.clone();
+        assert_eq!(
+            with(&server, "PATCH", A, &patch).await.refusal(),
+            format!(
+                "422 Invalid: Pod \"a\" is invalid: metadata.{member}: Invalid value: {value}: field is immutable"
+            )
+        );
+    }
+    let mut other = after.clone();
+    other["metadata"]["uid"] = json!("other");
     assert_eq!(
-        with(&server, "PATCH", A, &other_uid).await.json["reason"],
-        "Conflict"
+        with(&server, "PUT", A, &other).await.json["reason"],
+        "Conflict",
+        "in a PUT it is a precondition"
     );
     let mut renamed = after;
     renamed["metadata"]["name"] = json!("b");
@@ -607,4 +622,141 @@ async fn a_dry_run_answers_and_stores_nothing() {
     let deleted = crate::ask::delete(&server, &format!("{A}?dryRun=All")).await;
     assert_eq!(deleted.code, 200);
     assert_eq!((server.revision(), server.list("v1", "pods").len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_put_creates_leases_and_other_kinds_that_allow_it() {
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let server = builder().build();
+    let body = json!({"metadata": {"name": "l", "resourceVersion": "77"}, "spec": {"holderIdentity": "me"}});
+    let dry = with(&server, "PUT", &format!("{LEASE}?dryRun=All"), &body).await;
+    assert_eq!((dry.code, server.revision()), (201, 1));
+    let mut precondition = body.clone();
+    precondition["metadata"]["uid"] = json!("x");
+    assert_eq!(
+        with(&server, "PUT", LEASE, &precondition).await.refusal(),
+        "409 Conflict: Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": StorageError: invalid object, Code: 4, Key: /registry/leases/default/l, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: x, UID in object meta: "
+    );
+    let made = with(&server, "PUT", LEASE, &body).await;
+    assert_eq!((made.code, made.revision()), (201, "2"));
+    assert!(made.json["metadata"]["uid"].is_string());
+    assert_eq!(
+        with(&server, "PUT", LEASE, &body).await.json["reason"],
+        "Conflict",
+        "now it is an update"
+    );
+    let unconditional = json!({"metadata": {"name": "l"}});
+    assert_eq!(
+        with(&server, "PUT", LEASE, &unconditional).await.refusal(),
+        "422 Invalid: leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    );
+    assert_eq!(with(&server, "PUT", A, &pod("a")).await.code, 404);
+    let elsewhere = with(&server, "PUT", A, &pod("b")).await;
+    assert_eq!(elsewhere.code, 400, "the name is looked at first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_only_update_creates_nothing_by_it() {
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let updates = Rule::allow(["update"], ["leases.coordination.k8s.io"]);
+    let server = builder().rules([updates]).build();
+    let body = json!({"metadata": {"name": "l"}});
+    assert_eq!(
+        with(&server, "PUT", LEASE, &body).await.refusal(),
+        "403 Forbidden: leases.coordination.k8s.io \"l\" is forbidden: User \"system:anonymous\" cannot create resource \"leases\" in API group \"coordination.k8s.io\" in the namespace \"default\""
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
+    const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let server = builder().build();
+    let sound = json!({"metadata": {"name": "m"}});
+    assert_eq!(with(&server, "POST", MAPS, &sound).await.code, 201);
+    let long = "x".repeat(64);
+    for (metadata, expected) in [
+        (
+            json!({"labels": {"a b": "c"}}),
+            format!("metadata.labels: Invalid value: \"a b\": name part {KEY}"),
+        ),
+        (
+            json!({"labels": {"a": long}}),
+            format!("metadata.labels: Invalid value: \"{long}\": must be no more than 63 bytes"),
+        ),
+        (
+            json!({"labels": {"/a": "b"}}),
+            "metadata.labels: Invalid value: \"/a\": prefix part must be non-empty".to_owned(),
+        ),
+        (
+            json!({"labels": {"a/b/c": "d"}}),
+            format!("metadata.labels: Invalid value: \"a/b/c\": a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"),
+        ),
+        (
+            json!({"annotations": {"a": "x".repeat(256 * 1024)}}),
+            "metadata.annotations: Too long: may not be more than 262144 bytes".to_owned(),
+        ),
+        (
+            json!({"finalizers": ["foo"]}),
+            "metadata.finalizers[0]: Invalid value: \"foo\": name is neither a standard finalizer name nor is it fully qualified".to_owned(),
+        ),
+        (
+            json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}]}),
+            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty".to_owned(),
+        ),
+    ] {
+        let mut new = json!({"metadata": metadata});
+        let path = format!("{MAPS}/m");
+        let patched = with(&server, "PATCH", &path, &new).await.refusal();
+        assert_eq!(patched, format!("422 Invalid: ConfigMap \"m\" is invalid: {expected}"));
+        new["metadata"]["name"] = json!("n");
+        let posted = with(&server, "POST", MAPS, &new).await.refusal();
+        assert_eq!(posted, format!("422 Invalid: ConfigMap \"n\" is invalid: {expected}"));
+    }
+    let upper = json!({"metadata": {"name": "n", "annotations": {"Example.com/A": "b"}}});
+    assert_eq!(
+        with(&server, "POST", MAPS, &upper).await.code,
+        201,
+        "case does not matter here"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_of_writes_are_judged_together() {
+    let server = pods(&["a"]);
+    for (query, expected) in [
+        (
+            "force=true",
+            "force: Forbidden: may not be specified for non-apply patch",
+        ),
+        (
+            "fieldValidation=X",
+            "fieldValidation: Unsupported value: \"X\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+        ),
+        (
+            "dryRun=X&force=false",
+            "[force: Forbidden: may not be specified for non-apply patch, dryRun: Unsupported value: [\"X\"]: supported values: \"All\"]",
+        ),
+    ] {
+        let reply = with(&server, "PATCH", &format!("{A}?{query}"), &json!({})).await;
+        assert_eq!(
+            reply.refusal(),
+            format!("422 Invalid: PatchOptions.meta.k8s.io \"\" is invalid: {expected}")
+        );
+    }
+    let long = format!("{A}?fieldManager={}", "m".repeat(129));
+    assert_eq!(
+        with(&server, "PUT", &long, &pod("a")).await.refusal(),
+        "422 Invalid: UpdateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subresource_that_is_not_served_says_first_whether_the_object_exists() {
+    let server = pods(&["a"]);
+    assert_eq!(get(&server, &format!("{A}/log")).await.code, 501);
+    assert_eq!(
+        get(&server, &format!("{PODS}/b/log")).await.refusal(),
+        "404 NotFound: pods \"b\" not found"
+    );
 }

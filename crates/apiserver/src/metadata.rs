@@ -1,0 +1,244 @@
+//! What Kubernetes demands of names, labels, annotations, finalizers and owner references.
+//!
+//! Guarantees: the same rules as `ValidateObjectMeta`, in the words of a 1.36 API server, each fault told once; of names those of namespaces, services, RBAC and all others.
+
+use serde_json::Value;
+
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::status::FieldError;
+
+/// The longest name of an object (`DNS1123SubdomainMaxLength`).
+const NAME_MAX: usize = 253;
+/// The longest DNS label, and the longest name or value of a label (`DNS1123LabelMaxLength`, `LabelValueMaxLength`).
+const LABEL_MAX: usize = 63;
+/// Bytes that all annotations of an object may add up to (`TotalAnnotationSizeLimitB`).
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// Finalizers that need no domain before them.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
+
+/// What is wrong with a new object's metadata; a name that is still to be generated is judged by what it starts with.
+pub(crate) fn check_new(resource: &Resource, object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let base = object.text("generateName");
+    if !base.is_empty() {
+        // A dash may stand at the end of what more is appended to.
+        let judged = match base.strip_suffix('-').and_then(|rest| {
+            let mut rest = rest.chars();
+            rest.next_back().map(|_| rest.as_str())
+        }) {
+            Some(rest) => format!("{rest}a"),
+            None => base.to_owned(),
+        };
+        refuse(
+            &mut errors,
+            "metadata.generateName",
+            base,
+            name_faults(resource, &judged),
+        );
+    }
+    match object.text("name") {
+        "" if base.is_empty() => errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        )),
+        "" => {}
+        name => refuse(
+            &mut errors,
+            "metadata.name",
+            name,
+            name_faults(resource, name),
+        ),
+    }
+    errors.extend(check(resource, object));
+    errors
+}
+
+/// What is wrong with metadata, but for the name.
+pub(crate) fn check(resource: &Resource, object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in texts(object, "labels") {
+        refuse(&mut errors, "metadata.labels", key, key_faults(key));
+        refuse(&mut errors, "metadata.labels", value, value_faults(value));
+    }
+    let mut size = 0;
+    for (key, value) in texts(object, "annotations") {
+        size += key.len() + value.len();
+        let faults = key_faults(&key.to_lowercase());
+        refuse(&mut errors, "metadata.annotations", key, faults);
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(FieldError::too_long(
+            "metadata.annotations",
+            ANNOTATIONS_MAX,
+        ));
+    }
+    errors.extend(owner_errors(object));
+    for finalizer in object.finalizers() {
+        refuse(
+            &mut errors,
+            "metadata.finalizers",
+            finalizer,
+            key_faults(finalizer),
+        );
+    }
+    if !resource.kind.custom {
+        let finalizers = object.finalizers();
+        errors.extend(unqualified(&finalizers, "metadata.finalizers"));
+    }
+    errors
+}
+
+/// The finalizers that Kubernetes knows nothing of and that name no domain.
+pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
+    let all = finalizers.iter().enumerate();
+    let bad = all.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
+    let error = |(at, name): (usize, &&str)| {
+        FieldError::invalid(format!("{field}[{at}]"), format!("{name:?}"), UNQUALIFIED)
+    };
+    bad.map(error).collect()
+}
+
+fn refuse(errors: &mut Vec<FieldError>, field: &'static str, value: &str, faults: Vec<String>) {
+    let faults = faults.into_iter();
+    errors.extend(faults.map(|why| FieldError::invalid(field, format!("{value:?}"), &why)));
+}
+
+fn texts<'a>(object: &'a Object, member: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let map = object.meta(member).and_then(Value::as_object);
+    let pairs = map.into_iter().flatten();
+    pairs.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+fn owner_errors(object: &Object) -> Vec<FieldError> {
+    let list = object.meta("ownerReferences").and_then(Value::as_array);
+    let mut errors = Vec::new();
+    for owner in list.into_iter().flatten() {
+        for member in ["apiVersion", "kind", "name", "uid"] {
+            if owner[member].as_str().is_some_and(|text| !text.is_empty()) {
+                continue;
+            }
+            let why = match member {
+                "apiVersion" => "version must not be empty",
+                _ => "must not be empty",
+            };
+            let field = format!("metadata.ownerReferences.{member}");
+            errors.push(FieldError::invalid(field, "\"\"", why));
+        }
+    }
+    errors
+}
+
+/// Names are DNS subdomains, those of namespaces and services DNS labels, RBAC's any path segment.
+pub(crate) fn name_faults(resource: &Resource, name: &str) -> Vec<String> {
+    if resource.is_core("namespaces") || resource.is_core("services") {
+        return label_faults(name);
+    }
+    if resource.kind.group == "rbac.authorization.k8s.io" {
+        if matches!(name, "." | "..") {
+            return vec![format!("may not be '{name}'")];
+        }
+        let bad = ['/', '%'].into_iter().filter(|bad| name.contains(*bad));
+        return bad.map(|bad| format!("may not contain '{bad}'")).collect();
+    }
+    let mut faults = Vec::new();
+    if name.len() > NAME_MAX {
+        faults.push(format!("must be no more than {NAME_MAX} characters"));
+    }
+    if !is_subdomain(name) {
+        faults.push(SUBDOMAIN.to_owned());
+    }
+    faults
+}
+
+fn label_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > LABEL_MAX {
+        faults.push(format!("must be no more than {LABEL_MAX} characters"));
+    }
+    if !is_dns_label(name) {
+        let why = if is_subdomain(name) {
+            "must not contain dots"
+        } else {
+            LABEL
+        };
+        faults.push(why.to_owned());
+    }
+    faults
+}
+
+/// What is wrong with the key of a label, or with anything that looks like one (`IsQualifiedName`).
+pub(crate) fn key_faults(key: &str) -> Vec<String> {
+    let (prefix, name) = match key.split_once('/') {
+        None => (None, key),
+        Some((_, name)) if name.contains('/') => {
+            return vec![format!(
+                "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some((prefix, name)) => (Some(prefix), name),
+    };
+    let mut faults = Vec::new();
+    if let Some(prefix) = prefix {
+        if prefix.is_empty() {
+            faults.push("prefix part must be non-empty".to_owned());
+        } else {
+            if prefix.len() > NAME_MAX {
+                faults.push(format!("prefix part must be no more than {NAME_MAX} bytes"));
+            }
+            if !is_subdomain(prefix) {
+                faults.push(format!("prefix part {SUBDOMAIN}"));
+            }
+        }
+    }
+    if name.is_empty() {
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        faults.push(format!("name part must be no more than {LABEL_MAX} bytes"));
+    }
+    if !is_name(name) {
+        faults.push(format!("name part {KEY}"));
+    }
+    faults
+}
+
+/// What is wrong with the value of a label.
+pub(crate) fn value_faults(value: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if value.len() > LABEL_MAX {
+        faults.push(format!("must be no more than {LABEL_MAX} bytes"));
+    }
+    if !value.is_empty() && !is_name(value) {
+        faults.push(LABEL_VALUE.to_owned());
+    }
+    faults
+}
+
+/// Letters, digits and `-_.`, the first and last being no punctuation.
+fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
+/// Whatever its length.
+fn is_dns_label(text: &str) -> bool {
+    let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')
+}
+
+fn is_edged(text: &str, edge: impl Fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let (first, last) = (bytes.first(), bytes.last());
+    first.is_some_and(|byte| edge(*byte)) && last.is_some_and(|byte| edge(*byte))
+}

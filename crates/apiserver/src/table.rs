@@ -3,6 +3,8 @@
 //! Guarantees: every kind has at least Name and Age; the kinds that people look at most have the columns that Kubernetes prints; a cell that can't be computed is empty, never an error.
 
 mod cell;
+mod columns;
+mod workload;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +15,8 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::storage::Entry;
 
-use cell::{Column, columns_of};
+use cell::Column;
+use columns::columns_of;
 
 /// How the objects of one kind are shown.
 pub(crate) struct Table {

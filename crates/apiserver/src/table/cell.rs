@@ -1,12 +1,11 @@
-//! The columns of the kinds, and how a cell is computed from an object.
+//! What a column is, and how cells are computed from objects that any client may have written.
 //!
-//! Guarantees: names, order and priorities are those of Kubernetes' printers for the kinds listed here; priority 1 is shown by `-o wide` only.
+//! Guarantees: an absent or odd value is an empty or `<none>` cell, never an error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::Object;
-use crate::resource::Resource;
 
 /// One column of a table.
 pub(crate) struct Column {
@@ -16,7 +15,7 @@ pub(crate) struct Column {
     pub(crate) cell: fn(&Object, Timestamp) -> Value,
 }
 
-const fn text(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
+pub(super) const fn text(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
     Column {
         name,
         cell_type: "string",
@@ -25,7 +24,7 @@ const fn text(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Colu
     }
 }
 
-const fn number(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
+pub(super) const fn number(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
     Column {
         name,
         cell_type: "integer",
@@ -34,7 +33,7 @@ const fn number(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Co
     }
 }
 
-const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
+pub(super) const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
     Column {
         name,
         cell_type: "string",
@@ -43,72 +42,11 @@ const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Colu
     }
 }
 
-const NAME: Column = text("Name", |object, _| json!(object.text("name")));
-const AGE: Column = text("Age", |object, now| json!(age(object, now)));
+pub(super) const NAME: Column = text("Name", |object, _| json!(object.text("name")));
+pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now)));
 
-const ANY: &[Column] = &[NAME, AGE];
-const PODS: &[Column] = &[
-    NAME,
-    text("Ready", |pod, _| json!(ready_containers(pod))),
-    text("Status", |pod, _| json!(pod_status(pod))),
-    number("Restarts", |pod, _| json!(restarts(pod))),
-    AGE,
-    wide("IP", |pod, _| or_none(at(pod, "/status/podIP"))),
-    wide("Node", |pod, _| or_none(at(pod, "/spec/nodeName"))),
-    wide("Nominated Node", |pod, _| {
-        or_none(at(pod, "/status/nominatedNodeName"))
-    }),
-];
-const DEPLOYMENTS: &[Column] = &[
-    NAME,
-    text("Ready", |it, _| {
-        json!(format!(
-            "{}/{}",
-            count(it, "/status/readyReplicas"),
-            desired(it)
-        ))
-    }),
-    number("Up-to-date", |it, _| {
-        json!(count(it, "/status/updatedReplicas"))
-    }),
-    number("Available", |it, _| {
-        json!(count(it, "/status/availableReplicas"))
-    }),
-    AGE,
-];
-const REPLICA_SETS: &[Column] = &[
-    NAME,
-    number("Desired", |it, _| json!(desired(it))),
-    number("Current", |it, _| json!(count(it, "/status/replicas"))),
-    number("Ready", |it, _| json!(count(it, "/status/readyReplicas"))),
-    AGE,
-];
-const NODES: &[Column] = &[
-    NAME,
-    text("Status", |node, _| json!(node_status(node))),
-    text("Roles", |node, _| json!(node_roles(node))),
-    AGE,
-    text("Version", |node, _| {
-        at(node, "/status/nodeInfo/kubeletVersion")
-    }),
-];
-const NAMESPACES: &[Column] = &[
-    NAME,
-    text("Status", |namespace, _| at(namespace, "/status/phase")),
-    AGE,
-];
-
-/// The columns of a kind.
-pub(crate) fn columns_of(resource: &Resource) -> &'static [Column] {
-    match resource.kind.group_resource().as_str() {
-        "pods" => PODS,
-        "deployments.apps" => DEPLOYMENTS,
-        "replicasets.apps" => REPLICA_SETS,
-        "nodes" => NODES,
-        "namespaces" => NAMESPACES,
-        _ => ANY,
-    }
-}
+/// What an empty cell says in most columns.
+pub(super) const NONE: &str = "<none>";
 
 /// A duration as `kubectl` shows it (`duration.HumanDuration`): two units at most, fewer the longer it is.
 pub(crate) fn human_duration(seconds: i64) -> String {
@@ -139,7 +77,7 @@ pub(crate) fn human_duration(seconds: i64) -> String {
     }
 }
 
-fn age(object: &Object, now: Timestamp) -> String {
+pub(super) fn age(object: &Object, now: Timestamp) -> String {
     let created: Result<Timestamp, _> = object.text("creationTimestamp").parse();
     created.map_or_else(
         |_| "<unknown>".to_owned(),
@@ -148,105 +86,106 @@ fn age(object: &Object, now: Timestamp) -> String {
 }
 
 /// The value at a JSON pointer; empty if there is none.
-fn at(object: &Object, pointer: &str) -> Value {
+pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
     let found = member.and_then(|member| match rest {
         "" => Some(member),
         rest => member.pointer(&format!("/{rest}")),
     });
+    let found = found.filter(|value| !value.is_null());
     found.cloned().unwrap_or_else(|| json!(""))
 }
 
-fn or_none(value: Value) -> Value {
+pub(super) fn or_none(value: Value) -> Value {
     if value == "" { json!("<none>") } else { value }
 }
 
-fn count(object: &Object, pointer: &str) -> i64 {
+pub(super) fn count(object: &Object, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or(0)
 }
 
 /// `spec.replicas`, which is 1 where it is not said.
-fn desired(object: &Object) -> i64 {
+pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
 
-fn container_statuses(pod: &Object) -> Vec<Value> {
-    at(pod, "/status/containerStatuses")
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
+/// The value at a pointer, or what Kubernetes would have filled in.
+pub(super) fn or(value: Value, default: &str) -> Value {
+    if value == "" { json!(default) } else { value }
 }
 
-fn ready_containers(pod: &Object) -> String {
-    let all = at(pod, "/spec/containers").as_array().map_or(0, Vec::len);
-    let ready = container_statuses(pod)
-        .iter()
-        .filter(|status| status["ready"] == true)
-        .count();
-    format!("{ready}/{all}")
+pub(super) fn string(object: &Object, pointer: &str) -> String {
+    at(object, pointer).as_str().unwrap_or_default().to_owned()
 }
 
-fn restarts(pod: &Object) -> i64 {
-    container_statuses(pod)
-        .iter()
-        .filter_map(|status| status["restartCount"].as_i64())
-        .sum()
+pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
+    at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// The phase, or what says more: the reason, a container's reason, or that it is being deleted.
-fn pod_status(pod: &Object) -> String {
-    if pod.is_deleting() {
-        return "Terminating".to_owned();
+/// How many members an object or list has.
+pub(super) fn size(object: &Object, pointer: &str) -> usize {
+    match at(object, pointer) {
+        Value::Object(members) => members.len(),
+        Value::Array(items) => items.len(),
+        _ => 0,
     }
-    let mut reasons = container_statuses(pod).into_iter().filter_map(|status| {
-        let reason = |state: &str| status["state"][state]["reason"].as_str().map(str::to_owned);
-        reason("waiting").or_else(|| reason("terminated"))
-    });
-    let own = at(pod, "/status/reason")
-        .as_str()
-        .filter(|reason| !reason.is_empty())
-        .map(str::to_owned);
-    let phase = at(pod, "/status/phase")
-        .as_str()
-        .filter(|phase| !phase.is_empty())
-        .map(str::to_owned);
-    reasons
-        .next_back()
-        .or(own)
-        .or(phase)
-        .unwrap_or_else(|| "Unknown".to_owned())
 }
 
-fn node_status(node: &Object) -> String {
-    let conditions = at(node, "/status/conditions");
-    let ready = conditions
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|it| it["type"] == "Ready");
-    let status = match ready.map(|ready| ready["status"] == "True") {
-        Some(true) => "Ready",
-        Some(false) => "NotReady",
-        None => "Unknown",
-    };
-    let cordoned = at(node, "/spec/unschedulable") == true;
-    format!(
-        "{status}{}",
-        if cordoned { ",SchedulingDisabled" } else { "" }
-    )
+/// The texts at a pointer in each item, joined.
+pub(super) fn joined(items: &[Value], pointer: &str) -> String {
+    let texts = items
+        .iter()
+        .filter_map(|item| item.pointer(pointer)?.as_str());
+    texts.collect::<Vec<_>>().join(",")
 }
 
-fn node_roles(node: &Object) -> String {
-    let labels = node.meta("labels").and_then(Value::as_object);
-    let roles: Vec<&str> = labels
-        .into_iter()
-        .flat_map(serde_json::Map::keys)
-        .filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"))
+/// Labels as they are typed, or `<none>`.
+pub(super) fn labels(labels: &Value) -> String {
+    let pairs = labels.as_object().into_iter().flatten();
+    let pairs: Vec<String> = pairs
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    if roles.is_empty() {
-        "<none>".to_owned()
-    } else {
-        roles.join(",")
+    none_if_empty(pairs.join(","))
+}
+
+/// A `metav1.LabelSelector` as it is typed, or `<none>`.
+pub(super) fn selector(selector: &Value) -> String {
+    let equal = labels(&selector["matchLabels"]);
+    let mut terms: Vec<String> = Vec::new();
+    if equal != NONE {
+        terms.push(equal);
     }
+    let expressions = selector["matchExpressions"].as_array();
+    let mut expressions = expressions.cloned().unwrap_or_default();
+    expressions.sort_by(|a, b| a["key"].as_str().cmp(&b["key"].as_str()));
+    for term in &expressions {
+        let key = term["key"].as_str().unwrap_or_default();
+        let values = term["values"].as_array().map(Vec::as_slice);
+        let values = joined(values.unwrap_or_default(), "");
+        terms.push(match term["operator"].as_str() {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    none_if_empty(terms.join(","))
+}
+
+pub(super) fn none_if_empty(text: String) -> String {
+    if text.is_empty() {
+        NONE.to_owned()
+    } else {
+        text
+    }
+}
+
+/// How long ago a time was; `unknown` if there is none.
+pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
+    let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
+    time.map_or_else(
+        || unknown.to_owned(),
+        |time| human_duration(now.as_second() - time.as_second()),
+    )
 }

@@ -1,5 +1,7 @@
 //! Tables and metadata-only objects, as answers and in watches.
 
+use expect_test::expect;
+use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
 
 use crate::ask::{builder, get_as, pod, pods, request};
@@ -39,7 +41,9 @@ async fn a_list_can_be_a_table_with_the_columns_of_its_kind() {
     );
     assert_eq!(
         table["rows"][0]["cells"],
-        json!(["a", "1/1", "Running", 2, "0s", "<none>", "<none>", "<none>"])
+        json!([
+            "a", "1/1", "Running", "2", "0s", "<none>", "<none>", "<none>", "<none>"
+        ])
     );
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
     let none = get_as(&server, &format!("{PODS}?includeObject=None"), TABLE)
@@ -51,7 +55,7 @@ async fn a_list_can_be_a_table_with_the_columns_of_its_kind() {
         .json;
     assert_eq!(whole["rows"][0]["object"]["status"]["phase"], "Running");
     let configs = get_as(&server, "/api/v1/configmaps", TABLE).await.json;
-    assert_eq!(columns(&configs), ["Name", "Age"]);
+    assert_eq!(columns(&configs), ["Name", "Data", "Age"]);
     let one = get_as(&server, "/api/v1/namespaces/default/pods/a", TABLE)
         .await
         .json;
@@ -149,4 +153,146 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     )
     .await;
     assert_eq!(error[0]["object"]["kind"], "Status");
+}
+
+/// The rows of a list as `kubectl get -o wide` prints them.
+async fn printed(server: &Server, path: &str) -> String {
+    let table = get_as(server, path, TABLE).await.json;
+    let mut text = columns(&table).join(" | ");
+    for row in table["rows"].as_array().unwrap() {
+        let cells = row["cells"].as_array().unwrap().iter();
+        let cells: Vec<String> = cells
+            .map(|cell| {
+                cell.as_str()
+                    .map_or_else(|| cell.to_string(), str::to_owned)
+            })
+            .collect();
+        text.push('\n');
+        text.push_str(&cells.join(" | "));
+    }
+    text.push('\n');
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tables_of_what_runs_pods_are_those_of_kubernetes() {
+    let template =
+        json!({"spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}});
+    let selector = json!({"matchLabels": {"a": "b"}, "matchExpressions": [
+        {"key": "z", "operator": "Exists"},
+        {"key": "k", "operator": "In", "values": ["x", "y"]},
+    ]});
+    let ended = json!({"terminated": {"exitCode": 3}});
+    let waiting = json!({"waiting": {"reason": "ContainerCreating"}});
+    let mut failed = pod("p");
+    failed["status"] =
+        json!({"phase": "Failed", "containerStatuses": [{"state": ended}, {"state": waiting}]});
+    let mut restarted = pod("q");
+    restarted["spec"]["readinessGates"] = json!([{"conditionType": "x/y"}]);
+    restarted["status"] = json!({"phase": "Running", "containerStatuses": [{
+        "restartCount": 3, "ready": true, "state": {"running": {}},
+        "lastState": {"terminated": {"finishedAt": "2027-01-15T07:55:00Z"}},
+    }]});
+    let seeds = [
+        failed,
+        restarted,
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+            "spec": {"replicas": 3, "selector": selector, "template": template},
+            "status": {"readyReplicas": 2, "updatedReplicas": 1, "availableReplicas": 2}}),
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+            "spec": {"completions": 2, "template": template},
+            "status": {"succeeded": 1, "startTime": "2027-01-15T07:58:00Z"}}),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+            "status": {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}]}}),
+    ];
+    let server = builder().seed(seeds).build();
+    let mut text = String::new();
+    for path in [
+        PODS,
+        "/apis/apps/v1/deployments",
+        "/apis/batch/v1/jobs",
+        "/api/v1/nodes",
+    ] {
+        text.push_str(&printed(&server, path).await);
+    }
+    expect![[r#"
+        Name | Ready | Status | Restarts | Age | IP | Node | Nominated Node | Readiness Gates
+        p | 0/1 | ExitCode:3 | 0 | 0s | <none> | <none> | <none> | <none>
+        q | 1/1 | Running | 3 (5m ago) | 0s | <none> | <none> | <none> | 0/1
+        Name | Ready | Up-to-date | Available | Age | Containers | Images | Selector
+        d | 2/3 | 1 | 2 | 0s | c,d | i,j | a=b,k in (x,y),z
+        Name | Status | Completions | Duration | Age | Containers | Images | Selector
+        j | Running | 1/2 | 2m | 0s | c,d | i,j | <none>
+        Name | Status | Roles | Age | Version | Internal-IP | External-IP | OS-Image | Kernel-Version | Container-Runtime
+        n | Unknown | <none> | 0s |  | 1.2.3.4 | <none> | <unknown> | <unknown> | <unknown>
+    "#]].assert_eq(&text);
+}
+
+fn services_storage_and_events() -> [Value; 9] {
+    [
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+            "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "selector": {"a": "b"}, "externalIPs": ["9.9.9.9"],
+                "ports": [{"port": 80, "nodePort": 30080}, {"port": 53, "protocol": "UDP"}]},
+            "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "h.x"}]}}}),
+        json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "e"},
+            "subsets": [{"addresses": [{"ip": "1.1.1.1"}, {"ip": "1.1.1.2"}], "ports": [{"port": 80}, {"port": 81}]}]}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "eA=="}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+            "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany", "ReadWriteOnce"], "storageClassName": "c",
+                "claimRef": {"namespace": "n", "name": "c"}},
+            "status": {"phase": "Bound"}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"]}}),
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
+            "spec": {"tls": [{}], "rules": [{"host": "a"}, {"host": "b"}, {"host": "c"}, {"host": "d"}]}}),
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+            "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"},
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}]}}),
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1"}, "type": "Normal", "reason": "r", "message": " m\n",
+            "involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec.c"}, "count": 4,
+            "source": {"component": "kubelet", "host": "h"},
+            "firstTimestamp": "2027-01-15T06:00:00Z", "lastTimestamp": "2027-01-15T07:00:00Z"}),
+        json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e2"}, "type": "Normal", "reason": "r", "note": "n",
+            "regarding": {"kind": "Pod", "name": "p"}, "eventTime": "2027-01-15T06:00:00.000000Z",
+            "reportingController": "c", "reportingInstance": "i",
+            "series": {"count": 7, "lastObservedTime": "2027-01-15T07:59:00.000000Z"}}),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tables_of_services_storage_and_events_are_those_of_kubernetes() {
+    let server = builder().seed(services_storage_and_events()).build();
+    let mut text = String::new();
+    for path in [
+        "/api/v1/services",
+        "/api/v1/endpoints",
+        "/api/v1/secrets",
+        "/api/v1/persistentvolumes",
+        "/api/v1/persistentvolumeclaims",
+        "/apis/networking.k8s.io/v1/ingresses",
+        "/apis/autoscaling/v2/horizontalpodautoscalers",
+        "/api/v1/events",
+        "/apis/events.k8s.io/v1/events",
+    ] {
+        text.push_str(&printed(&server, path).await);
+    }
+    expect![[r#"
+        Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector
+        s | LoadBalancer | 10.0.0.1 | 1.2.3.4,h.x,9.9.9.9 | 80:30080/TCP,53/UDP | 0s | a=b
+        Name | Endpoints | Age
+        e | 1.1.1.1:80,1.1.1.2:80,1.1.1.1:81 + 1 more... | 0s
+        Name | Type | Data | Age
+        s | Opaque | 1 | 0s
+        Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass | Reason | Age | VolumeMode
+        v | 1Gi | RWO,RWX | Retain | Bound | n/c | c | <unset> |  | 0s | Filesystem
+        Name | Status | Volume | Capacity | Access Modes | StorageClass | VolumeAttributesClass | Age | VolumeMode
+        c | Pending |  |  |  |  | <unset> | 0s | Filesystem
+        Name | Class | Hosts | Address | Ports | Age
+        i | <none> | a,b,c + 1 more... |  | 80, 443 | 0s
+        Name | Reference | Targets | MinPods | MaxPods | Replicas | Age
+        h | Deployment/d | cpu: <unknown>/50% | 1 | 3 | 0 | 0s
+        Last Seen | Type | Reason | Object | Subobject | Source | Message | First Seen | Count | Name
+        60m | Normal | r | pod/p | spec.c | kubelet, h | m | 120m | 4 | e1
+        Last Seen | Type | Reason | Object | Subobject | Source | Message | First Seen | Count | Name
+        60s | Normal | r | pod/p |  | c, i | n | 120m | 7 | e2
+    "#]].assert_eq(&text);
 }

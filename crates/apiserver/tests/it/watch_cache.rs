@@ -146,7 +146,7 @@ async fn the_closing_bookmark_of_a_table_is_the_row_of_an_empty_object() {
     )
     .await;
     let row = &reply.json["object"]["rows"][0];
-    assert_eq!(row["cells"], json!(["", "<unknown>"]));
+    assert_eq!(row["cells"], json!(["", 0, "<unknown>"]));
     let metadata =
         json!({"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}});
     assert_eq!(row["object"]["metadata"], metadata, "and nothing else");

@@ -220,7 +220,10 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(&target.resource, self.value()?)?;
+                let object = Object::of(
+                    &target.resource,
+                    self.value(request_body::of_kind(&target.resource.kind))?,
+                )?;
                 let how = How::request(self.dry_run()?);
                 let subject = Self::subject(target, Part::Main)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);

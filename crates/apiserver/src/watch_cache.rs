@@ -3,11 +3,12 @@
 //! Guarantees:
 //! - a watch that starts at or above [`Cache::horizon`] misses nothing; a lower start is too old;
 //! - an event costs nothing for watchers whose field selector or namespace rules it out ([`watchers`]);
-//! - every watcher has a bounded channel; one that does not keep up is closed, without an error event, and holds back nobody;
+//! - every watcher has a bounded queue ([`inbox`]); one that does not keep up is closed, without an error event, and holds back nobody;
 //! - events, bookmarks and injected bytes reach a watcher in the order in which they were sent.
 //!
 //! The events themselves are storage's; the cache decides how many of them watches may still ask for.
 
+mod inbox;
 mod watchers;
 
 use std::collections::VecDeque;
@@ -15,13 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
 
 use crate::request_log::LoggedRequest;
 use crate::selector::Selection;
 use crate::storage::{Event, EventType, LOG_EVENTS_MAX};
 
+use inbox::{Refused, Sender};
 use watchers::Watchers;
+
+pub(crate) use inbox::{Receiver, inbox};
 
 /// Where an adaptive window starts and what it never falls below (`defaultLowerBoundCapacity` in `watch_cache_history.go`).
 const ADAPTIVE_EVENTS_MIN: usize = 100;
@@ -70,7 +73,7 @@ pub(crate) struct Watcher {
     pub(crate) bookmarks: bool,
     /// What faults know it by.
     pub(crate) request: Arc<LoggedRequest>,
-    pub(crate) sender: mpsc::Sender<Delivery>,
+    pub(crate) sender: Sender,
 }
 
 /// What a watch is about.
@@ -233,17 +236,13 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Whether the watcher is kept: one whose channel is full or closed is not.
+    /// Whether the watcher is kept: one whose queue is full or that is not read any more is not.
     fn send(&self, delivery: Delivery) -> bool {
         if matches!(delivery, Delivery::Bookmark(_)) {
             // A bookmark is never worth a watch: one that is full is skipped.
-            return !self.bookmarks
-                || !matches!(
-                    self.sender.try_send(delivery),
-                    Err(mpsc::error::TrySendError::Closed(_))
-                );
+            return !self.bookmarks || self.sender.send(delivery) != Err(Refused::Gone);
         }
-        self.sender.try_send(delivery).is_ok()
+        self.sender.send(delivery).is_ok()
     }
 }
 

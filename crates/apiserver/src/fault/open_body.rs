@@ -13,7 +13,6 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http_body::Body as _;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
 
@@ -281,9 +280,8 @@ impl Disturbed {
 
     /// Reads on: a chunk to pass at once, or nothing where there is a step to take.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
-        Poll::Ready(match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
-            Some(Ok(frame)) => {
-                let chunk = frame.into_data().unwrap_or_default();
+        Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
+            Some(Ok(chunk)) => {
                 if self.disturbance.is_idle() {
                     return Poll::Ready(Some(Ok(chunk)));
                 }

@@ -11,8 +11,6 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
 use crate::body::Body;
 use crate::fault::Held;
 use crate::negotiate::Representation;
@@ -23,7 +21,7 @@ use crate::selector::Selection;
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Entry, Event, Snapshot};
-use crate::watch_cache::{Delivery, Filter, WATCHES_MAX, Watcher};
+use crate::watch_cache::{Filter, Receiver, WATCHES_MAX, Watcher, inbox};
 
 use super::list::prefix;
 use frame::Framer;
@@ -59,7 +57,7 @@ enum Start {
 /// What the lock was held for: everything a watch needs of one moment.
 struct Opened {
     registration: Registration,
-    receiver: mpsc::Receiver<Delivery>,
+    receiver: Receiver,
     held: Held,
     /// The collection, if all its objects come first.
     snapshot: Option<Snapshot>,
@@ -181,7 +179,7 @@ fn register(
     start: &Start,
 ) -> Result<Result<Opened, ApiError>, ApiError> {
     let collection = call.resource.collection;
-    let (sender, receiver) = mpsc::channel(shared.settings.watcher_buffer);
+    let (sender, receiver) = inbox(shared.settings.watcher_buffer);
     let mut state = shared.lock();
     if state.watches() >= WATCHES_MAX {
         return Err(ApiError::too_many_requests().retry_in(1));

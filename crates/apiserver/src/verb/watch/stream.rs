@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
@@ -22,7 +21,7 @@ use crate::resource::CollectionId;
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
 use crate::verb::list::CHUNK_BYTES;
-use crate::watch_cache::{Delivery, Filter, WatcherId};
+use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
 /// Time between two bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
@@ -63,7 +62,7 @@ enum Due {
 /// One open watch.
 pub(super) struct WatchStream {
     registration: Registration,
-    receiver: mpsc::Receiver<Delivery>,
+    receiver: Receiver,
 }
 
 /// A watch with everything it needs to go on.
@@ -191,10 +190,7 @@ impl Timers {
 // === impl WatchStream ===
 
 impl WatchStream {
-    pub(super) fn new(
-        registration: Registration,
-        receiver: mpsc::Receiver<Delivery>,
-    ) -> WatchStream {
+    pub(super) fn new(registration: Registration, receiver: Receiver) -> WatchStream {
         WatchStream {
             registration,
             receiver,
@@ -232,7 +228,7 @@ impl Stream for Running {
                 None => {}
             }
         }
-        let delivery = ready!(running.watch.receiver.poll_recv(cx));
+        let delivery = ready!(running.watch.receiver.poll_next(cx));
         Poll::Ready(delivery.map(|delivery| Ok(running.encode(&delivery))))
     }
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tokio::sync::mpsc;
 
-use super::super::{Filter, Watcher, WatcherId};
+use super::super::{Filter, Watcher, WatcherId, inbox};
 use super::Watchers;
 use crate::kinds::Kinds;
 use crate::request_log::LoggedRequest;
@@ -66,7 +65,7 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
         filter,
         bookmarks: false,
         request: Arc::new(request()),
-        sender: mpsc::channel(1).0,
+        sender: inbox(1).0,
     }
 }
 

@@ -25,7 +25,6 @@
 //! - Between a list and a watch from its revision no event is lost or told twice.
 //! - The same seed and the same calls give the same bytes; all waiting is done by tokio's clock, so paused time works in process.
 //! - In process it needs no task and no socket: it runs when it is polled.
-//! - A million objects of 1 KB take 1.5 GB of memory (`examples/stored_objects.rs`).
 //! - With feature `persistence`, a server that was opened on a data directory (`Builder::open`) has everything it acknowledged after any restart.
 //!
 //! # Deletion
@@ -46,6 +45,10 @@
 //! No defaulting either, with these exceptions: `status` starts as Kubernetes starts it (a client's is dropped, except a node's), a `Secret` gets its type and its `stringData` as `data`, a namespace its finalizer and label, and the field selectors know the defaults of what they select by.
 //! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
+//!
+//! # Under load
+//!
+#![doc = include_str!("../LOAD.md")]
 
 // What is served, what an object is, and the words of a refusal.
 mod kinds;

@@ -10,6 +10,7 @@
 //! | `everything` | 1,000 watchers of all pods at 100 writes/s: 9 µs of the server's CPU per delivery at most (in the median second), none over 1 s behind |
 //! | `by-node` | 10,000 watchers by `spec.nodeName` at 500 writes/s: none over 1 s behind |
 //! | `stored` | 1,000,000 objects: under 3 GB of memory |
+//! | `build` | a server without a socket: made in under 10 ms |
 //!
 //! Objects are of 1 KB.
 //! The server is a child process, so its CPU (user and system, as the kernel counts it) and its memory are its own; on a loopback device its system time includes the receiving side of TCP.
@@ -23,9 +24,11 @@ mod child;
 mod client;
 mod scenario;
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, bail};
 
-use scenario::Options;
+use scenario::{Options, Row};
 
 fn main() {
     if let Err(error) = run() {
@@ -49,21 +52,53 @@ fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
-        for scenario in scenarios {
-            match scenario.as_str() {
-                "everything" => scenario::everything(&options).await?,
-                "by-node" => scenario::by_node(&options).await?,
-                "stored" => scenario::stored()?,
-                other => bail!("no scenario {other:?}: everything, by-node or stored"),
-            }
-        }
-        Ok(())
-    })
+    let mut rows = Vec::new();
+    for scenario in &scenarios {
+        let row = match scenario.as_str() {
+            "everything" => runtime.block_on(scenario::everything(&options))?,
+            "by-node" => runtime.block_on(scenario::by_node(&options))?,
+            "build" => scenario::build(),
+            "stored" => runtime.block_on(async { scenario::stored() })?,
+            other => bail!("no scenario {other:?}: everything, by-node, stored or build"),
+        };
+        println!("{scenario}: {}", row.measured);
+        rows.push(row);
+    }
+    if options.write {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/LOAD.md");
+        std::fs::write(path, document(&rows)?)?;
+    }
+    match rows.iter().find_map(|row| row.missed.as_ref()) {
+        Some(missed) => bail!("{missed}"),
+        None => Ok(()),
+    }
+}
+
+/// The page that states the figures.
+fn document(rows: &[Row]) -> anyhow::Result<String> {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpu.lines().find(|line| line.starts_with("model name"));
+    let model = model
+        .and_then(|line| line.split_once(": "))
+        .map(|(_, model)| model);
+    let cores = std::thread::available_parallelism()?;
+    let mut page = format!(
+        "What the server costs under load: objects of 1 KB, plain TCP, server and clients as two processes on {cores} cores ({}), release profile.\n\
+         `cargo bench -p kube-informer-apiserver --bench load -- --write` measures it and writes this table; the bench's own documentation says how.\n\n\
+         | asked | measured |\n| --- | --- |\n",
+        model.unwrap_or("unknown"),
+    );
+    for row in rows {
+        writeln!(page, "| {} | {} |", row.asked, row.measured)?;
+    }
+    Ok(page)
 }
 
 fn read(arguments: &[String]) -> anyhow::Result<(Options, Vec<String>)> {
-    let mut options = Options { seconds: 20 };
+    let mut options = Options {
+        seconds: 20,
+        write: false,
+    };
     let mut scenarios = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -72,12 +107,18 @@ fn read(arguments: &[String]) -> anyhow::Result<(Options, Vec<String>)> {
                 let seconds = rest.next().context("--seconds N")?;
                 options.seconds = seconds.parse().context("--seconds is a whole number")?;
             }
-            flag if flag.starts_with('-') => bail!("unknown flag {flag}: there is --seconds N"),
+            "--write" => options.write = true,
+            flag if flag.starts_with('-') => {
+                bail!("unknown flag {flag}: there are --seconds N and --write")
+            }
             scenario => scenarios.push(scenario.to_owned()),
         }
     }
+    if options.write && !scenarios.is_empty() {
+        bail!("--write is for all scenarios");
+    }
     if scenarios.is_empty() {
-        scenarios = ["everything", "by-node", "stored"]
+        scenarios = ["everything", "by-node", "stored", "build"]
             .map(str::to_owned)
             .to_vec();
     }

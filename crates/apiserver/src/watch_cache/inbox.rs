@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn deliveries_keep_their_order_and_a_full_queue_takes_none() {
-        let mut cx = Context::from_waker(Waker::noop());
+        let cx = Context::from_waker(Waker::noop());
         let (sender, mut receiver) = inbox(2);
         assert_eq!(sender.send(Delivery::Bookmark(1)), Ok(()));
         assert_eq!(sender.send(Delivery::Bookmark(2)), Ok(()));
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(sender.send(Delivery::Bookmark(4)), Ok(()));
         assert_eq!(bookmark(receiver.poll_next(&cx)), Poll::Ready(Some(2)));
         assert_eq!(bookmark(receiver.poll_next(&cx)), Poll::Ready(Some(4)));
-        assert_eq!(bookmark(receiver.poll_next(&mut cx)), Poll::Pending);
+        assert_eq!(bookmark(receiver.poll_next(&cx)), Poll::Pending);
     }
 
     #[test]

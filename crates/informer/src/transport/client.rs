@@ -5,6 +5,11 @@
 //! with retries of its own, for minutes and unseen; [`connect`] switches them off, so that every
 //! refusal reaches the reflector and is backed off from once.
 
+#[cfg(feature = "http2")]
+mod shared_connection;
+#[cfg(feature = "http2")]
+mod single_flight;
+
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -13,6 +18,9 @@ use futures_util::StreamExt;
 use http_body_util::{BodyExt, BodyStream, Limited};
 use kube_client::{Client, client::Body};
 use kube_core::Resource;
+
+#[cfg(feature = "http2")]
+use shared_connection::Protocol;
 
 use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
 use crate::selector::Selector;
@@ -26,11 +34,40 @@ const ERROR_BODY_BYTES: usize = 64 << 10;
 /// A client for informers: kube's configuration and authentication, a `User-Agent`, and none of
 /// kube's hidden retries, so that one 429 is one back-off.
 ///
-/// Must be called inside a Tokio runtime, as kube's client runs a task of its own.
+/// With feature `http2`, and unless the configuration names a proxy, all informers of the client
+/// share one connection to a server that offers HTTP/2 in the TLS handshake. Without it each open
+/// watch has an HTTP/1.1 connection of its own.
+///
+/// Must be called inside a Tokio runtime, as the client runs tasks of its own.
 ///
 /// # Errors
 /// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
+    identify(&mut config);
+    #[cfg(feature = "http2")]
+    if config.proxy_url.is_none() {
+        return shared_connection::connect(&config, Protocol::Offered);
+    }
+    Client::try_from(config)
+}
+
+/// As [`connect`], for a server that is known to speak HTTP/2: also without TLS, where it can't
+/// offer it.
+///
+/// Proxies are not used.
+///
+/// # Errors
+/// As [`connect`]. A server that speaks HTTP/1.1 only fails every request.
+#[cfg(feature = "http2")]
+pub fn connect_with_prior_knowledge(
+    mut config: kube_client::Config,
+) -> Result<Client, kube_client::Error> {
+    identify(&mut config);
+    shared_connection::connect(&config, Protocol::Http2)
+}
+
+/// What is not left to the configuration.
+fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let has_agent = config
         .headers
@@ -40,7 +77,6 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
         let agent = http::HeaderValue::from_static(USER_AGENT);
         config.headers.push((http::header::USER_AGENT, agent));
     }
-    Client::try_from(config)
 }
 
 /// Changes the options of every list and watch just before it is sent.

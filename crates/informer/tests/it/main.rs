@@ -10,6 +10,8 @@ mod callbacks;
 mod edges;
 mod factory;
 mod handlers;
+#[cfg(feature = "http2")]
+mod http2;
 mod indices;
 mod lives;
 mod logs;

@@ -1,0 +1,144 @@
+//! The stack of [`super::connect`]: one connection for all requests of a client, where the server
+//! speaks HTTP/2.
+//!
+//! Guarantees:
+//! - a server that offers `h2` (ALPN) is asked over one connection, however many informers there
+//!   are; any other over HTTP/1.1, one connection per open watch;
+//! - a connection that has died without a word is found within [`PING_INTERVAL`] and
+//!   [`PING_TIMEOUT`], and then everything that went over it ends with an error;
+//! - so many watches that nobody reads as fit into the connection's window hold back none of the
+//!   others.
+//!
+//! It repeats what kube's own stack does besides: the base URL, credentials and their refresh,
+//! impersonation and extra headers, time-outs, the name that the server's certificate is for.
+
+use std::time::Duration;
+
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube_client::{
+    Client, Config,
+    client::{Body, ClientBuilder, ConfigExt},
+};
+use tower::{Layer, ServiceExt, util::option_layer};
+
+use super::single_flight::SingleFlight;
+
+/// How long a connection may be silent before it is asked whether it lives (`readIdleTimeout` in
+/// client-go's HTTP/2 transport).
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long it may take over the answer (`pingTimeout`, there).
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What the server may send of one answer before somebody reads it: a long list over a line with
+/// 50 ms of delay still comes at 20 MB/s.
+const STREAM_WINDOW: u32 = 1 << 20;
+
+/// The same of all answers together: room for 64 that nobody reads, which is a bound for memory
+/// too.
+const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
+
+/// How a connection finds its protocol.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// HTTP/2 if the server chooses it in the TLS handshake, else HTTP/1.1.
+    Offered,
+    /// HTTP/2 without asking.
+    Http2,
+}
+
+/// A client with one connection to the server, or with some if it speaks HTTP/1.1 only.
+pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
+    connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
+}
+
+fn connect_and_ping(
+    config: &Config,
+    protocol: Protocol,
+    ping_interval: Duration,
+    ping_timeout: Duration,
+) -> Result<Client, kube_client::Error> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    // Requests are small and wait for nothing.
+    tcp.set_nodelay(true);
+    let mut tls = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into();
+        let name = name.map_err(|error| kube_client::Error::Service(Box::new(error)))?;
+        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let mut connector = TimeoutConnector::new(tls.enable_all_versions().wrap_connector(tcp));
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_only(protocol == Protocol::Http2)
+        .http2_keep_alive_interval(ping_interval)
+        .http2_keep_alive_timeout(ping_timeout)
+        .http2_keep_alive_while_idle(true)
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .build::<_, Body>(connector);
+    let service = SingleFlight::new(client);
+    let service = config.extra_headers_layer()?.layer(service);
+    let service = option_layer(config.auth_layer()?).layer(service);
+    let service = config.base_uri_layer().layer(service);
+    Ok(ClientBuilder::new(service.boxed(), config.default_namespace.clone()).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube_informer_apiserver::Server;
+    use tokio::{
+        io::copy_bidirectional,
+        net::{TcpListener, TcpStream},
+        task::JoinSet,
+    };
+
+    use super::*;
+    use crate::{
+        client::ListWatch,
+        transport::{ListOptions, ListerWatcher},
+    };
+
+    #[tokio::test]
+    async fn a_connection_that_died_without_a_word_ends_its_watches() {
+        let server = Server::builder().build();
+        let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let between = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let uri = format!("http://{}", between.local_addr().unwrap());
+        let (address, (cut, mut is_cut)) =
+            (listening.local_addr(), tokio::sync::oneshot::channel());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let (mut client, _) = between.accept().await.unwrap();
+            let mut server = TcpStream::connect(address).await.unwrap();
+            tokio::select! {
+                ended = copy_bidirectional(&mut client, &mut server) => drop(ended),
+                _ = &mut is_cut => std::future::pending().await,
+            }
+        });
+        let config = Config::new(uri.parse().unwrap());
+        let moment = Duration::from_millis(50);
+        let client = connect_and_ping(&config, Protocol::Http2, moment, moment).unwrap();
+        let source = ListWatch::<Pod>::new(client);
+        let mut watch = source.watch(&ListOptions::default()).await.unwrap();
+        cut.send(()).unwrap();
+        let ended = watch.next().await.expect("it does not end cleanly");
+        assert!(ended.is_err());
+        listening.shutdown().await;
+    }
+}

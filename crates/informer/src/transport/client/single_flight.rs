@@ -1,0 +1,131 @@
+//! The first request of a client goes alone.
+//!
+//! Guarantees:
+//! - while nobody knows what the server speaks, one request is under way and the others wait for
+//!   the head of its answer, but no longer than [`WAIT_MAX`];
+//! - a request or an answer that fails makes the next request the first one again: what shared a
+//!   dead connection does not come back with a connection each.
+//!
+//! hyper's pool opens a connection for each request that finds none, and learns that one would
+//! have done when they are all there.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures_core::future::BoxFuture;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use tokio::sync::Mutex;
+use tower::{BoxError, Service};
+
+/// How long a request waits for the first one's answer: longer than a connection with its TLS
+/// handshake takes, shorter than anybody's patience with one that hangs.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// A service whose requests wait for the first one.
+#[derive(Clone)]
+pub(super) struct SingleFlight<S> {
+    inner: S,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// Whether a request has been answered since the last failure.
+    open: AtomicBool,
+    /// Held by the request that goes alone.
+    first: Mutex<()>,
+}
+
+/// An answer whose failure closes the gate.
+pub(super) struct Guarded<B> {
+    inner: B,
+    gate: Arc<Gate>,
+}
+
+impl<S> SingleFlight<S> {
+    pub(super) fn new(inner: S) -> Self {
+        Self {
+            inner,
+            gate: Arc::default(),
+        }
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for SingleFlight<S>
+where
+    S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    A: Send + 'static,
+{
+    type Response = Response<Guarded<B>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let clone = self.inner.clone();
+        // The one that was polled ready.
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let gate = Arc::clone(&self.gate);
+        Box::pin(async move {
+            let alone = if gate.is_open() {
+                None
+            } else {
+                let first = tokio::time::timeout(WAIT_MAX, gate.first.lock());
+                first.await.ok()
+            };
+            // Whoever was first has opened it for those who waited.
+            let alone = alone.filter(|_| !gate.is_open());
+            let answer = inner.call(request).await;
+            gate.open.store(answer.is_ok(), Ordering::Relaxed);
+            drop(alone);
+            let answer = answer.map_err(Into::into)?;
+            Ok(answer.map(|inner| Guarded {
+                inner,
+                gate: Arc::clone(&gate),
+            }))
+        })
+    }
+}
+
+impl Gate {
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+impl<B: http_body::Body + Unpin> http_body::Body for Guarded<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if matches!(frame, Some(Err(_))) {
+            self.gate.open.store(false, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -39,6 +39,7 @@ pub mod controller;
 pub mod shared_informer;
 pub mod informer;
 pub mod lister;
+pub mod mutation_cache;
 #[cfg(feature = "client")]
 pub mod factory;
 
@@ -49,6 +50,7 @@ pub use self::{
     event_handler::{Event, EventHandler, enqueue},
     indexer::{Cause, Indexer, Indexers, Snapshot},
     lister::Lister,
+    mutation_cache::MutationCache,
     object::{Deleted, Object, ObjectName},
     selector::Selector,
     shared_informer::SharedInformer,

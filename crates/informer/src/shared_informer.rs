@@ -31,11 +31,12 @@ mod registration;
 mod subscription;
 mod wait;
 
+pub(crate) use self::wait::reached;
 pub use self::{
     builder::Builder,
     registration::{HandlerBuilder, Registration},
     subscription::Subscription,
-    wait::{RevisionError, WaitForRevision},
+    wait::{DeletedError, RevisionError, WaitForDeleted, WaitForRevision, Written},
 };
 pub use crate::processor::ListenerBuffer;
 
@@ -57,7 +58,7 @@ use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Outcome},
     indexer::{DuplicateIndex, IndexToken, Indexer, Indexers},
-    object::{Deleted, Object, ResourceVersion},
+    object::{Deleted, Object, ObjectName, ResourceVersion},
     processor::{Buffer, ListenerId},
     status::{StatusReader, WaitForSync},
     transport::ListerWatcher,
@@ -320,27 +321,55 @@ impl<K> SharedInformer<K> {
         WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
-    /// Waits until the cache has all changes up to a revision, for at most so long; for the first of
-    /// several sources. This is how one reads one's own writes: the revision is that of the answer to
-    /// the write.
+    /// Waits until the cache has what was written, for at most so long: all changes up to a revision,
+    /// which is given as it is, or by the object that the write was answered with.
+    ///
+    /// An informer over several sources (namespaces) has an object when the source that holds it has
+    /// come so far; while none holds it, and for a revision alone, when all of them have. A quiet
+    /// source comes on with the server's bookmarks only, about once a minute. What the informer's
+    /// selector leaves out is waited for in the same way, and not in the cache afterwards.
     ///
     /// # Errors
     /// [`RevisionError`]: the deadline has passed (counted from the first poll), the informer has
-    /// stopped, or the revisions have no order.
+    /// stopped, the revisions have no order, or the server went back behind what it had told. A server
+    /// that went back and has not told the informer yet can't be told from one that did not.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
-    #[doc(alias = "MutationCache")]
-    #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn wait_for_revision(
         &self,
-        revision: impl Into<ResourceVersion>,
+        written: impl Into<Written>,
         deadline: Duration,
     ) -> WaitForRevision
     where
         K: Send + Sync + 'static,
     {
-        wait::for_revision(self.clone(), revision.into(), deadline)
+        wait::for_written(self.clone(), written.into(), deadline)
+    }
+
+    /// Waits until the cache does not have an object any more, for at most so long, also if there is
+    /// another of its name by then. This is for deletions, whose revision nobody is told; a deletion
+    /// that finalizers or a grace period hold up is waited for until it has happened.
+    ///
+    /// What the cache has not heard of yet it does not have either: who has just made the object waits
+    /// for its revision first. Before the first list is in the cache, nothing counts as deleted.
+    ///
+    /// # Errors
+    /// [`DeletedError`]: the deadline has passed (counted from the first poll), or the informer has
+    /// stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub fn wait_for_deleted(
+        &self,
+        name: &ObjectName,
+        uid: impl Into<String>,
+        deadline: Duration,
+    ) -> WaitForDeleted
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        wait::for_deleted(self.clone(), name.clone(), uid.into(), deadline)
     }
 
     /// Waits until every handler has handled everything that is in the cache now; subscriptions, which
@@ -358,6 +387,11 @@ impl<K> SharedInformer<K> {
         for buffer in self.buffers() {
             buffer.until_idle().await;
         }
+    }
+
+    /// How many sources the informer is over.
+    pub(crate) fn sources(&self) -> u32 {
+        u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
     fn command(&self, command: Command<K>) -> Result<(), Stopped> {

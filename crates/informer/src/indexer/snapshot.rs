@@ -111,6 +111,11 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
+    /// How often the revision of a source has gone backwards, as after the restore of a backup.
+    pub(crate) fn setbacks(&self) -> u64 {
+        self.root.setbacks()
+    }
+
     /// The objects that an index has under a value, in order.
     ///
     /// # Errors
@@ -174,6 +179,19 @@ impl<K> Snapshot<K> {
             .into_iter()
             .filter_map(|name| self.get(name))
             .collect())
+    }
+
+    /// The values of an index that an object has, which need not be in the store; none if the function
+    /// can't place it.
+    pub(crate) fn values_of(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+        object: &Object<K>,
+    ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
+        Ok(match self.find(index)? {
+            None => vec![Arc::from(object.namespace().unwrap_or_default())],
+            Some(index) => index.values(object).unwrap_or_default(),
+        })
     }
 
     /// The values that an index has, in order, each once.

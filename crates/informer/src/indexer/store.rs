@@ -18,6 +18,8 @@ pub(super) struct Root<K> {
     pub(super) entries: OrdMap<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
+    /// Counts how often one of them went backwards.
+    setbacks: u64,
     /// Entries without a usable state.
     broken: OrdSet<ObjectName>,
     /// Counts the changes of `broken`.
@@ -30,6 +32,7 @@ impl<K> Clone for Root<K> {
             entries: self.entries.clone(),
             indices: Arc::clone(&self.indices),
             revisions: Arc::clone(&self.revisions),
+            setbacks: self.setbacks,
             broken: self.broken.clone(),
             broken_version: self.broken_version,
         }
@@ -86,6 +89,7 @@ impl<K> Root<K> {
             entries: OrdMap::new(),
             indices: Arc::new(Vec::new()),
             revisions: Arc::default(),
+            setbacks: 0,
             broken: OrdSet::new(),
             broken_version: 0,
         }
@@ -107,11 +111,19 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
+    pub(super) fn setbacks(&self) -> u64 {
+        self.setbacks
+    }
+
     /// The store has all that its source told up to here.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
-        if !revision.is_unset() {
-            Arc::make_mut(&mut self.revisions).insert(source, revision);
+        if revision.is_unset() {
+            return;
         }
+        let reached = Arc::make_mut(&mut self.revisions).entry(source);
+        let reached = reached.or_default();
+        self.setbacks += u64::from(revision < *reached);
+        *reached = revision;
     }
 
     pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {

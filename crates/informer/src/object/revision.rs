@@ -39,6 +39,12 @@ impl ResourceVersion {
         self.0 == Repr::Unset
     }
 
+    /// Whether this is a positive decimal number, as every object's of a server is whose revisions have
+    /// an order ([KEP-5504](https://kep.k8s.io/5504)).
+    pub fn is_comparable(&self) -> bool {
+        *self > Self::ZERO
+    }
+
     /// Whether this is `"0"`, which no live object has.
     pub fn is_zero(&self) -> bool {
         self.0 == Repr::Number(0)
@@ -132,6 +138,12 @@ mod tests {
         assert!(rv("18446744073709551615") < rv("18446744073709551616"));
         assert!(rv("99999999999999999998") < rv("99999999999999999999"));
         assert!(rv("99999999999999999999") < rv("100000000000000000000"));
+        for comparable in ["1", "99999999999999999999"] {
+            assert!(rv(comparable).is_comparable(), "{comparable}");
+        }
+        for odd in ["", "x", "007", "0", "-1"] {
+            assert!(!rv(odd).is_comparable(), "{odd:?}");
+        }
         for odd in ["", "x", "007"] {
             assert_eq!(rv("1").partial_cmp(&rv(odd)), None, "{odd:?}");
             assert_eq!(rv(odd).partial_cmp(&rv(odd)), Some(Ordering::Equal));

@@ -18,6 +18,7 @@ mod logs;
 mod mutations;
 mod plain;
 mod queues;
+mod read_your_writes;
 mod reflector;
 mod relist;
 mod representations;

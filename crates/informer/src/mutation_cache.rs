@@ -1,0 +1,320 @@
+//! One's own writes, laid over an informer's cache until it has caught up with them.
+//!
+//! - A read gives the newest of what the cache has and what was written here, by revision.
+//! - What was deleted here is not read any more, whatever the cache still has.
+//! - A write is let go of as soon as the cache has come as far: it has the write then, or something
+//!   newer, or the object is gone. The cache's revision says so, so nothing has to be told of its
+//!   events, and a write of what was deleted since is never shown again.
+//! - Nothing stays longer than its time, and there is a bound to how many there are.
+//!
+//! Whoever can wait has it simpler with
+//! [`wait_for_revision`](SharedInformer::wait_for_revision); this is for those who can't.
+//!
+//! ```no_run
+//! # use k8s_openapi::api::core::v1::Pod;
+//! # use kube_informer::{Object, SharedInformer};
+//! # async fn example(
+//! #     pods: SharedInformer<Pod>, api: kube_client::Api<Pod>, pod: Pod,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
+//! let overlay = pods.overlay();
+//! let written = api.replace("mypod", &Default::default(), &pod).await?;
+//! let revision = written.metadata.resource_version.clone();
+//! let name = overlay.put(written)?;
+//! assert_eq!(overlay.get(&name)?.metadata.resource_version, revision); // or newer
+//! # Ok(()) }
+//! ```
+
+mod layer;
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use kube_core::Resource;
+use parking_lot::Mutex;
+
+use self::layer::{Absent, Layer, View};
+use crate::{
+    indexer::{IndexRef, Indexer, NoSuchIndex, Snapshot},
+    lister::GetError,
+    object::{Nameless, Object, ObjectName},
+    selector::Selector,
+    shared_informer::SharedInformer,
+};
+
+/// So many writes are kept by default, and as many deletions; `defaultMaxSize` of client-go's mutation
+/// cache.
+pub const CAPACITY: usize = 100;
+
+/// How long a write or a deletion is kept by default at the longest; client-go takes as much when it is
+/// told no time.
+pub const TTL: Duration = Duration::from_secs(5 * 60);
+
+/// Reads an informer's cache with one's own writes laid over it. Clones are the same overlay.
+///
+/// # What is shown
+///
+/// A write is shown as the server answered it, without the informer's transform, and also if the
+/// informer's selector leaves it out, until the cache is past it.
+///
+/// A deletion hides the object of that uid; another of the same name is shown. It stays for its whole
+/// time, for a write that was answered before it may come in after it, and is refused then.
+///
+/// When the server's revision goes backwards everything is let go of: the order by revision has ended.
+///
+/// # Bounds
+///
+/// Beyond its capacity it lets go of the oldest write, or deletion, and reads are the cache's again.
+/// Time is tokio's; there is no task, and what has had its time stays in memory until the next call.
+#[doc(alias = "Overlay")]
+pub struct MutationCache<K> {
+    indexer: Indexer<K>,
+    kind: Arc<str>,
+    layer: Arc<Mutex<Layer<K>>>,
+}
+
+/// Settles the limits of a [`MutationCache`].
+#[must_use]
+pub struct Builder<K> {
+    indexer: Indexer<K>,
+    kind: Arc<str>,
+    limits: Limits,
+    absent: Absent,
+    sources: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    capacity: usize,
+    ttl: Duration,
+}
+
+/// Why a write could not be laid over the cache.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PutError<K> {
+    /// The object has no name.
+    #[error(transparent)]
+    Nameless(Nameless<K>),
+    /// The object has no revision, or one without an order, so nobody can tell what is newer.
+    #[error("{object:?} has no revision that can be compared")]
+    NotComparable {
+        /// What was written.
+        object: Object<K>,
+    },
+}
+
+impl<K> SharedInformer<K>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    /// A reader of this informer's cache with one's own writes laid over it: at most [`CAPACITY`] of
+    /// them, for at most [`TTL`]. [`MutationCache::builder`] sets other limits.
+    #[doc(alias = "NewIntegerResourceVersionMutationCache")]
+    pub fn overlay(&self) -> MutationCache<K> {
+        MutationCache::builder(self).build()
+    }
+}
+
+// === impl Builder ===
+
+impl<K> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("kind", &self.kind)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> Builder<K> {
+    /// So many writes are kept, and as many deletions; at least one of each.
+    pub fn capacity(mut self, objects: usize) -> Self {
+        self.limits.capacity = objects.max(1);
+        self
+    }
+
+    /// A write or a deletion is kept for so long at the most.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.limits.ttl = ttl;
+        self
+    }
+
+    /// Shows a write only of what the cache has an object of: what was created is first read when the
+    /// cache has it, so a new object is never read here before handlers can hear of it.
+    #[doc(alias = "includeAdds")]
+    pub fn without_adds(mut self) -> Self {
+        self.absent = Absent::Hidden;
+        self
+    }
+
+    /// Makes the overlay.
+    pub fn build(self) -> MutationCache<K> {
+        let layer = Layer::new(self.limits.capacity, self.limits.ttl)
+            .absent(self.absent)
+            .sources(self.sources);
+        MutationCache {
+            indexer: self.indexer,
+            kind: self.kind,
+            layer: Arc::new(Mutex::new(layer)),
+        }
+    }
+}
+
+// === impl MutationCache ===
+
+impl<K> Clone for MutationCache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            indexer: self.indexer.clone(),
+            kind: Arc::clone(&self.kind),
+            layer: Arc::clone(&self.layer),
+        }
+    }
+}
+
+impl<K> fmt::Debug for MutationCache<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MutationCache").field(&self.kind).finish()
+    }
+}
+
+impl<K> MutationCache<K>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    /// Begins an overlay over the cache of an informer.
+    #[doc(alias = "NewIntegerResourceVersionMutationCache")]
+    pub fn builder(informer: &SharedInformer<K>) -> Builder<K> {
+        Builder {
+            indexer: informer.indexer(),
+            kind: Arc::from(informer.kind()),
+            limits: Limits {
+                capacity: CAPACITY,
+                ttl: TTL,
+            },
+            absent: Absent::Shown,
+            sources: informer.sources(),
+        }
+    }
+
+    /// Lays an object over the cache, as the answer to a write returned it, and says its name. What is
+    /// known to be older than the cache, than another write, or than a deletion is not taken, and need
+    /// not be.
+    ///
+    /// # Errors
+    /// [`PutError`]: it has no name, or no revision that can be compared.
+    #[doc(alias = "Mutation")]
+    pub fn put(&self, written: K) -> Result<ObjectName, PutError<K>> {
+        let object = Object::new(written).map_err(PutError::Nameless)?;
+        if !object.revision().is_comparable() {
+            return Err(PutError::NotComparable { object });
+        }
+        let name = object.object_name().clone();
+        self.with(|layer, cache| layer.put(object, cache));
+        Ok(name)
+    }
+
+    /// Hides the object of this name and uid from now on, for the server has deleted it. One that the
+    /// server has only marked (it has finalizers or a grace period, and the answer is the object) is
+    /// there still: such an answer is [`put`](MutationCache::put).
+    #[doc(alias = "OnDelete")]
+    pub fn delete(&self, name: &ObjectName, uid: impl Into<Arc<str>>) {
+        let uid = uid.into();
+        self.with(|layer, cache| layer.delete(name.clone(), uid, cache));
+    }
+
+    /// The object of this name.
+    ///
+    /// # Errors
+    /// There is none, or its last state could not be decoded.
+    pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
+        match self.find(name) {
+            Some(object) => Ok(object.get()?),
+            None => Err(GetError::NotFound {
+                kind: self.kind.to_string(),
+                name: name.clone(),
+            }),
+        }
+    }
+
+    /// The handle of this name, also if its last state could not be decoded.
+    #[doc(alias = "GetByKey")]
+    pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
+        let (seen, cached) = self.with(|layer, cache| {
+            let seen = layer.view(name, cache);
+            (seen, cache.get(name).cloned())
+        });
+        match seen {
+            View::Cache => cached,
+            View::Written(object) => Some(object),
+            View::Gone => None,
+        }
+    }
+
+    /// The objects with these labels, all of one moment, ordered by namespace and name.
+    pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
+        let (views, cache) = self.views();
+        let matches = |object: &Object<K>| selector.matches(|key| object.labels().get(key));
+        let cached = cache.iter().filter(|object| matches(object));
+        merge(cached, &views, matches)
+    }
+
+    /// The objects that an index has under a value, in order. Of what was written here, the index's
+    /// function is asked again.
+    ///
+    /// # Errors
+    /// There is no such index.
+    #[doc(alias = "ByIndex")]
+    pub fn by_index(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+        value: &str,
+    ) -> Result<Vec<Object<K>>, NoSuchIndex> {
+        let (views, cache) = self.views();
+        let cached = cache.by_index(index, value)?;
+        Ok(merge(cached, &views, |object| {
+            let values = cache.values_of(index, object).unwrap_or_default();
+            values.iter().any(|found| **found == *value)
+        }))
+    }
+
+    /// How many of the writes the cache has not caught up with.
+    pub fn pending(&self) -> usize {
+        self.with(Layer::pending)
+    }
+
+    /// What differs from the cache, and the cache of that moment. No code of the user runs meanwhile.
+    fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
+        self.with(|layer, cache| (layer.views(cache), cache.clone()))
+    }
+
+    /// The snapshot is taken under the lock, so that nobody brings an older one after a newer one.
+    fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
+        let mut layer = self.layer.lock();
+        let cache = self.indexer.snapshot();
+        let result = act(&mut layer, &cache);
+        let let_go = layer.take_let_go();
+        drop(layer);
+        // A type may have a destructor of the user's, which must not find the lock taken.
+        drop(let_go);
+        result
+    }
+}
+
+/// What the cache has, but for what is seen otherwise, and in the same order what is seen instead.
+fn merge<'a, K: 'a>(
+    cached: impl Iterator<Item = &'a Object<K>>,
+    views: &BTreeMap<ObjectName, View<K>>,
+    matches: impl Fn(&Object<K>) -> bool,
+) -> Vec<Object<K>> {
+    let mut merged: Vec<_> = cached
+        .filter(|object| !views.contains_key(object.object_name()))
+        .cloned()
+        .collect();
+    let before = merged.len();
+    let written = views.values().filter_map(View::written);
+    merged.extend(written.filter(|object| matches(object)).cloned());
+    if merged.len() > before {
+        merged.sort_by(|one, other| one.object_name().cmp(other.object_name()));
+    }
+    merged
+}

@@ -1,0 +1,373 @@
+//! Never acting on an old cache: waiting for what was written or deleted, and own writes laid over the
+//! cache.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::ResourceExt;
+use kube_informer::{
+    Indexers, MutationCache, ObjectName, Selector,
+    client::ListWatch,
+    mutation_cache::PutError,
+    object::ResourceVersion,
+    queue::DeltaFifo,
+    shared_informer::{Builder, DeletedError, RevisionError},
+};
+use kube_informer_apiserver::{Match, Server};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::setting::{LONG, Running, builder, labelled, pod, run};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A pod as a client gets it.
+fn typed(answer: Value) -> Pod {
+    serde_json::from_value(answer).unwrap()
+}
+
+fn create(server: &Server, name: &str) -> Pod {
+    typed(server.create(pod(name)).unwrap())
+}
+
+fn delete(server: &Server, name: &str) {
+    server
+        .delete("v1", "pods", &format!("default/{name}"))
+        .unwrap();
+}
+
+fn name(name: &str) -> ObjectName {
+    ObjectName::namespaced("default", name)
+}
+
+fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap()
+}
+
+/// An informer that has synced, with its watch open.
+async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
+    let informer = run(builder);
+    informer.caught_up(server).await;
+    sleep(2 * SECOND).await;
+    informer
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_written_is_in_the_cache_when_the_wait_for_it_ends() {
+    let server = Server::builder().build();
+    for builder in [builder(&server), builder(&server).queue(DeltaFifo::new())] {
+        let informer = watching(builder, &server).await;
+        let (pods, cache) = (&informer.pods, informer.pods.indexer());
+        for round in 0..50 {
+            let made = create(&server, &format!("pod-{round}"));
+            let update = server.update(labelled(&made.name_any(), "new")).unwrap();
+            let written = typed(update);
+            pods.wait_for_revision(&written, LONG).await.unwrap();
+            let cached = cache.get(&name(&made.name_any())).unwrap();
+            assert_eq!(cached.labels().get("app"), Some("new"));
+            pods.wait_for_revision(&cached, Duration::ZERO)
+                .await
+                .unwrap();
+            delete(&server, &made.name_any());
+            let deleted = pods.wait_for_deleted(&name(&made.name_any()), uid(&made), LONG);
+            deleted.await.unwrap();
+            assert!(cache.is_empty());
+        }
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_without_order_is_refused_at_once() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let never_stored = typed(pod("b"));
+    let began = Instant::now();
+    for wait in [
+        informer.pods.wait_for_revision("0", LONG),
+        informer.pods.wait_for_revision("x-1", LONG),
+        informer.pods.wait_for_revision("", LONG),
+        informer.pods.wait_for_revision(&never_stored, LONG),
+    ] {
+        let error = wait.await.unwrap_err();
+        assert!(
+            matches!(error, RevisionError::NotComparable { .. }),
+            "{error}"
+        );
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    server.faults().freeze_watches();
+    let written = create(&server, "b");
+    let began = Instant::now();
+    let error = informer.pods.wait_for_revision(&written, 5 * SECOND).await;
+    assert_eq!(
+        error,
+        Err(RevisionError::Deadline {
+            wanted: ResourceVersion::from(server.revision()),
+            reached: ResourceVersion::from(server.revision() - 1),
+        })
+    );
+    assert_eq!(began.elapsed(), 5 * SECOND);
+
+    server.faults().thaw_watches();
+    let wait = informer.pods.wait_for_revision(&written, LONG);
+    wait.await.unwrap();
+    informer.stop().await;
+}
+
+/// Whether the server tells it by a bookmark on a watch, or by a list after it refused one.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
+    for lists in [false, true] {
+        let server = Server::builder().seed([pod("a"), pod("b")]).build();
+        let old = server.revision();
+        let informer = watching(builder(&server), &server).await;
+        create(&server, "c");
+        informer.caught_up(&server).await;
+
+        server.faults().freeze_watches();
+        let written = create(&server, "lost");
+        let wait = informer.pods.wait_for_revision(&written, LONG);
+        server.faults().restart_at(old).unwrap();
+        if lists {
+            server.faults().answer(Match::watch("pods"), 410);
+        }
+        server.faults().thaw_watches();
+        let went_back = RevisionError::WentBack {
+            wanted: ResourceVersion::from(old + 2),
+            reached: ResourceVersion::from(old),
+        };
+        assert_eq!(wait.await, Err(went_back), "by a list: {lists}");
+
+        if lists {
+            let anew = create(&server, "anew");
+            let wait = informer.pods.wait_for_revision(&anew, LONG);
+            wait.await.expect("revisions count on from there");
+            assert!(informer.pods.indexer().get(&name("anew")).is_some());
+        }
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_sources_an_object_names_the_one_that_has_it() {
+    let server = Server::builder().build();
+    let of = |namespace: &str| ListWatch::<Pod>::new(server.client()).namespace(namespace);
+    let (pods, controller) = kube_informer::SharedInformer::<Pod>::builder(of("kube-public"))
+        .source(of("default"))
+        .rng_seed(1)
+        .build();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(controller.run(async {
+        let _ = stopped.await;
+    }));
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    sleep(2 * SECOND).await;
+
+    let made = create(&server, "a");
+    pods.wait_for_revision(&made, LONG).await.unwrap();
+    assert!(pods.indexer().get(&name("a")).is_some());
+
+    let began = Instant::now();
+    let written = typed(server.update(labelled("a", "new")).unwrap());
+    // The cache has an older state of it, so the source is known.
+    pods.wait_for_revision(&written, LONG).await.unwrap();
+    let cached = pods.indexer().get(&name("a")).unwrap();
+    assert_eq!(cached.labels().get("app"), Some("new"));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+
+    let wait = pods.wait_for_revision(server.revision(), SECOND);
+    let error = wait.await.unwrap_err();
+    assert!(
+        matches!(error, RevisionError::Deadline { .. }),
+        "the first source has told nothing since: {error}"
+    );
+    let wait = pods.wait_for_revision(server.revision(), LONG);
+    wait.await.expect("a bookmark comes at last");
+    drop(stop);
+    tasks.join_next().await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_seen_also_where_there_is_another_of_that_name() {
+    let server = Server::builder().build();
+    let first = create(&server, "a");
+    let informer = watching(builder(&server), &server).await;
+    let wait = |deadline| {
+        let pods = &informer.pods;
+        pods.wait_for_deleted(&name("a"), uid(&first), deadline)
+    };
+    let began = Instant::now();
+    let in_vain = wait(SECOND).await;
+    assert_eq!(in_vain, Err(DeletedError::Deadline { name: name("a") }));
+    assert_eq!(began.elapsed(), SECOND);
+
+    delete(&server, "a");
+    let second = create(&server, "a");
+    assert_ne!(uid(&first), uid(&second));
+    wait(LONG).await.unwrap();
+    assert_eq!(began.elapsed(), SECOND, "at once");
+    let cached = informer.pods.indexer().get(&name("a"));
+    assert!(cached.is_none_or(|cached| cached.uid() == uid(&second)));
+
+    let waiting = informer
+        .pods
+        .wait_for_deleted(&name("a"), uid(&second), LONG);
+    let waiting = async { (waiting.await, Instant::now()) };
+    informer
+        .pods
+        .wait_for_revision(&second, LONG)
+        .await
+        .unwrap();
+    let began = Instant::now();
+    let ((ended, at), pods) = tokio::join!(waiting, informer.stop());
+    assert_eq!(ended, Err(DeletedError::Stopped { name: name("a") }));
+    assert_eq!(at, began, "not at its deadline");
+    let after = pods.wait_for_deleted(&name("a"), uid(&first), LONG);
+    after.await.expect("what holds at the end holds after it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_list_nothing_counts_as_deleted() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (pods, controller) = builder(&server).build();
+    let wait = |deadline| pods.wait_for_deleted(&name("b"), "u", deadline);
+    let early = wait(SECOND).await;
+    assert_eq!(early, Err(DeletedError::Deadline { name: name("b") }));
+    let waiting = wait(LONG);
+    drop(controller);
+    let never = waiting.await;
+    assert_eq!(never, Err(DeletedError::Stopped { name: name("b") }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_loses_nothing() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let written = create(&server, "b");
+    for polls in 0.. {
+        let mut wait = informer.pods.wait_for_revision(&written, LONG);
+        let mut polled = 0;
+        let dropped_or_done = std::future::poll_fn(|context| {
+            if polled == polls {
+                return std::task::Poll::Ready(None);
+            }
+            polled += 1;
+            wait.as_mut().poll(context).map(Some)
+        });
+        if let Some(done) = dropped_or_done.await {
+            done.unwrap();
+            break;
+        }
+    }
+    assert!(informer.pods.indexer().get(&name("b")).is_some());
+    informer.stop().await;
+}
+
+/// What an overlay reads, in one line.
+fn listed(overlay: &MutationCache<Pod>) -> String {
+    format!("{:?}", overlay.list(&Selector::everything()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_are_read_at_once_and_the_caches_when_it_has_caught_up() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
+    let informer = watching(builder(&server).indexers(by_app).unwrap(), &server).await;
+    let overlay = informer.pods.overlay();
+    server.faults().freeze_watches();
+
+    let doomed = overlay.get(&name("b")).unwrap();
+    overlay
+        .put(typed(server.update(labelled("a", "x")).unwrap()))
+        .unwrap();
+    overlay
+        .put(typed(server.create(labelled("0", "x")).unwrap()))
+        .unwrap();
+    delete(&server, "b");
+    overlay.delete(&name("b"), uid(&doomed));
+    assert_eq!(listed(&overlay), "[default/0@4, default/a@3]");
+    assert_eq!(overlay.clone().pending(), 2);
+    let found = overlay.by_index("app", "x").unwrap();
+    assert_eq!(format!("{found:?}"), "[default/0@4, default/a@3]");
+    assert_eq!(overlay.by_index("namespace", "default").unwrap().len(), 2);
+    assert!(overlay.by_index("none", "x").is_err());
+    let gone = overlay.get(&name("b")).unwrap_err();
+    assert_eq!(gone.to_string(), "Pod default/b not found");
+    let cached = format!("{:?}", informer.pods.indexer().list());
+    assert_eq!(
+        cached, "[default/a@1, default/b@2]",
+        "the cache is as it was"
+    );
+
+    overlay
+        .put(typed(server.update(labelled("a", "y")).unwrap()))
+        .unwrap();
+    let found = overlay.by_index("app", "x").unwrap();
+    assert_eq!(format!("{found:?}"), "[default/0@4]");
+
+    server.update(labelled("a", "z")).unwrap();
+    server.faults().thaw_watches();
+    informer.caught_up(&server).await;
+    assert_eq!(overlay.pending(), 0);
+    assert_eq!(listed(&overlay), "[default/0@4, default/a@7]");
+    let cached = informer.pods.indexer().get(&name("0")).unwrap();
+    let read = overlay.find(&name("0")).unwrap();
+    assert!(read.is_same(&cached), "the cache's own object again");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_created_and_deleted_behind_the_informers_back_is_not_read_once_it_knows() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let overlay = informer.pods.overlay();
+    server.faults().cut_watches();
+    let made = create(&server, "b");
+    overlay.put(made.clone()).unwrap();
+    assert_eq!(listed(&overlay), "[default/a@1, default/b@2]");
+    delete(&server, "b");
+    server.faults().expire_history();
+    informer.caught_up(&server).await;
+    assert_eq!(listed(&overlay), "[default/a@1]");
+    overlay.put(made).unwrap();
+    assert_eq!(listed(&overlay), "[default/a@1]", "nor put once more");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overlay_keeps_to_its_limits_and_takes_only_what_has_a_name_and_an_order() {
+    let server = Server::builder().build();
+    let informer = watching(builder(&server), &server).await;
+    server.faults().freeze_watches();
+    let overlay = MutationCache::builder(&informer.pods)
+        .capacity(2)
+        .ttl(SECOND)
+        .build();
+    let shy = MutationCache::builder(&informer.pods)
+        .without_adds()
+        .build();
+    for name in ["a", "b", "c"] {
+        let made = create(&server, name);
+        shy.put(made.clone()).unwrap();
+        overlay.put(made).unwrap();
+    }
+    assert_eq!(listed(&overlay), "[default/b@3, default/c@4]");
+    assert_eq!((listed(&shy).as_str(), shy.pending()), ("[]", 3));
+    sleep(SECOND).await;
+    assert_eq!((listed(&overlay).as_str(), overlay.pending()), ("[]", 0));
+
+    let unwritten = overlay.put(typed(pod("d"))).unwrap_err();
+    assert!(matches!(unwritten, PutError::NotComparable { .. }));
+    let nameless = overlay.put(Pod::default()).unwrap_err();
+    assert!(matches!(nameless, PutError::Nameless(_)), "{nameless}");
+    informer.stop().await;
+}

@@ -140,9 +140,8 @@ async fn as_a_snapshot(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Resul
     let before = pods.indexer().snapshot();
     ours.delete("a").await?;
     let moved = ours.label("c", "tier", "web").await?;
-    let revision = moved.metadata.resource_version.unwrap_or_default();
-    // Whoever has written knows how far the cache must be to have it, and everything before it.
-    pods.wait_for_revision(revision.as_str(), PATIENCE).await?;
+    // The answer to a write says how far the cache must be to have it, and everything before it.
+    pods.wait_for_revision(&moved, PATIENCE).await?;
     let now = pods.indexer().snapshot();
     for (moment, snapshot, expected) in [("before", before, (3, "a b")), ("now", now, (2, "b c"))] {
         let web: Vec<_> = snapshot.by_index("tier", "web")?.cloned().collect();

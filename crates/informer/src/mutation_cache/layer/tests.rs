@@ -1,3 +1,5 @@
+//! What is read of writes, deletions and a cache that is behind: the rules, line by line.
+
 use expect_test::{Expect, expect};
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;

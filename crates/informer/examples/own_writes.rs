@@ -1,0 +1,89 @@
+//! Never acting on an old cache: what the program has written or deleted is read at once, through an
+//! overlay, or waited for.
+//!
+//! A cache is a little behind its server. A controller that reads it right after a write sees the
+//! state of before, and does its work twice; both ways below prevent that.
+//!
+//! `cargo run -p kube-informer --example own_writes [-- --kubeconfig FILE --context NAME]`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+
+#[path = "setting/cluster.rs"]
+mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
+#[path = "setting/pods.rs"]
+mod pods;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::ensure;
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::ResourceExt;
+use kube_informer::{InformerOptions, ObjectName, SharedInformer, SharedInformerFactory};
+use kube_informer_apiserver::Server;
+
+use self::{
+    cluster::Cluster,
+    pods::{LABEL, Pods},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(own_writes().await)
+}
+
+async fn own_writes() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let ours = Pods::new(cluster.client(), "own-writes").await?;
+    let factory = SharedInformerFactory::builder(cluster.client()).build();
+    let selector = format!("{LABEL}=own-writes").parse()?;
+    let pods = factory.informer_with::<Pod>(InformerOptions::new().labels(selector))?;
+    factory.start();
+    let synced = factory.wait_for_cache_sync();
+    synced.deadline(PATIENCE).await?;
+
+    by_overlay(&pods, &ours).await?;
+    by_waiting(&pods, &ours).await?;
+    factory.shutdown().await;
+    ours.clear().await?;
+    cluster.close().await;
+    Ok(())
+}
+
+async fn by_overlay(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<()> {
+    let overlay = pods.overlay();
+    let name = overlay.put(ours.create("a").await?)?;
+    let read = overlay.get(&name)?;
+    println!("{name} is read as soon as it is written");
+    overlay.put(ours.label("a", "tier", "web").await?)?;
+    let tier = overlay.get(&name)?.labels().get("tier").cloned();
+    println!("its tier is {tier:?}");
+    ensure!(tier.as_deref() == Some("web"), "an old state was read");
+
+    ours.delete("a").await?;
+    overlay.delete(&name, read.uid().unwrap_or_default());
+    let gone = overlay.find(&name).is_none();
+    println!("it is gone as soon as it is deleted: {gone}");
+    ensure!(gone, "what was deleted was read");
+    Ok(())
+}
+
+async fn by_waiting(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<()> {
+    let written = ours.create("b").await?;
+    pods.wait_for_revision(&written, PATIENCE).await?;
+    let name = ObjectName::namespaced("default", "b");
+    pods.lister().get(&name)?;
+    println!("{name} is in the cache");
+
+    ours.delete("b").await?;
+    // Nobody is told the revision of a deletion; the uid tells this pod from the next of its name.
+    let uid = written.uid().unwrap_or_default();
+    pods.wait_for_deleted(&name, uid, PATIENCE).await?;
+    let gone = pods.lister().find(&name).is_none();
+    println!("the cache has lost it: {gone}");
+    ensure!(gone, "it is still in the cache");
+    Ok(())
+}

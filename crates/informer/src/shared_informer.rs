@@ -352,7 +352,8 @@ impl<K> SharedInformer<K> {
     /// that finalizers or a grace period hold up is waited for until it has happened.
     ///
     /// What the cache has not heard of yet it does not have either: who has just made the object waits
-    /// for its revision first. Before the first list is in the cache, nothing counts as deleted.
+    /// for its revision first. Before the first list is in the cache, nothing counts as deleted. The uid
+    /// is compared with the cache's, which a transform must leave there.
     ///
     /// # Errors
     /// [`DeletedError`]: the deadline has passed (counted from the first poll), or the informer has

@@ -202,7 +202,7 @@ async fn a_late_write_of_what_was_deleted_or_made_anew_is_not_taken() {
          put a u1 7
          at 9 has b u3 5
          delete b u3
-         put b u3 6
+         put b u3 10
          put b u4 12",
         expect![[r#"
             at 5 has a u1 5: a@5
@@ -212,7 +212,7 @@ async fn a_late_write_of_what_was_deleted_or_made_anew_is_not_taken() {
             put a u1 7: a@9
             at 9 has b u3 5: a@9, b@5
             delete b u3: a@9, b gone
-            put b u3 6: a@9, b gone
+            put b u3 10: a@9, b gone
             put b u4 12: a@9, b@12 written
         "#]],
     )

@@ -4,7 +4,8 @@
 //! - What was deleted here is not read any more, whatever the cache still has.
 //! - A write is let go of as soon as the cache has come as far: it has the write then, or something
 //!   newer, or the object is gone. The cache's revision says so, so nothing has to be told of its
-//!   events, and a write of what was deleted since is never shown again.
+//!   events, and no write outlasts the news that its object was deleted. (With a
+//!   [`DeltaFifo`](crate::queue::DeltaFifo), which runs ahead of the revision, it may by a moment.)
 //! - Nothing stays longer than its time, and there is a bound to how many there are.
 //!
 //! Whoever can wait has it simpler with

@@ -56,6 +56,7 @@ impl Between {
                 connections.spawn(async move {
                     let mut far = TcpStream::connect(server).await.unwrap();
                     tokio::select! {
+                        biased;
                         ended = copy_bidirectional(&mut near, &mut far) => drop(ended),
                         _ = cut.changed() => {}
                     }

@@ -127,6 +127,7 @@ mod tests {
             let (mut client, _) = between.accept().await.unwrap();
             let mut server = TcpStream::connect(address).await.unwrap();
             tokio::select! {
+                biased;
                 ended = copy_bidirectional(&mut client, &mut server) => drop(ended),
                 _ = &mut is_cut => std::future::pending().await,
             }

@@ -18,7 +18,7 @@ import (
 
 var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	podResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
 func widget(name string) *unstructured.Unstructured {
@@ -78,7 +78,7 @@ func TestDynamicInformerFollowsACustomKindThroughFailures(t *testing.T) {
 func TestMetadataInformerGetsNoContentAndMissesNothing(t *testing.T) {
 	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(false)()
 	s := start(t)
-	write := pods{t, s.client()}
+	write := configmaps{t, s.client()}
 	write.create("a")
 	client, err := metadata.NewForConfig(s.config())
 	must(t, err)
@@ -87,14 +87,14 @@ func TestMetadataInformerGetsNoContentAndMissesNothing(t *testing.T) {
 	told.expect("add a 2")
 	write.label("a", "web")
 	told.expect("update a 3")
-	equal(t, "requests", s.requests("pods"), either([]string{"watch all"}, firstRequests(2)))
+	equal(t, "requests", s.requests("configmaps"), either([]string{"watch all"}, firstRequests(2)))
 
 	s.inject("freeze watch *")
 	write.create("b")
 	write.delete("a")
 	s.inject("cut watch *; thaw watch *")
 	told.expect("add b 4", "delete a 5")
-	equal(t, "requests", s.requests("pods"), []string{"watch from 3"})
+	equal(t, "requests", s.requests("configmaps"), []string{"watch from 3"})
 
 	s.inject("freeze watch *")
 	write.delete("b")

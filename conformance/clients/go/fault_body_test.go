@@ -51,7 +51,7 @@ func (s stage) read(options metav1.ListOptions) (string, string) {
 // listed are the names in the text of a list.
 func listed(t *testing.T, text string) string {
 	t.Helper()
-	var list corev1.PodList
+	var list corev1.ConfigMapList
 	must(t, json.Unmarshal([]byte(text), &list))
 	return names(t, &list)
 }
@@ -63,7 +63,7 @@ func TestFaultsOfBodies(t *testing.T) {
 			t := s.server.t
 			text, ended := s.read(metav1.ListOptions{})
 			equal(t, "length and end", fmt.Sprint(len(text), " ", ended), fmt.Sprint(length, " ", how))
-			_, err := s.pods.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+			_, err := s.configmaps.client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 			said(t, refusal(err), typed)
 		}
 	}
@@ -76,12 +76,12 @@ func TestFaultsOfBodies(t *testing.T) {
 		}
 	}
 	show(t, []row{
-		{plan: `list pods: cut`, see: ends(0, "ended", "…")},
-		{plan: `list pods: cut after 100 bytes`, see: ends(100, "ended", "…")},
-		{plan: `list pods: break after 100 bytes`, see: ends(100, "broken", "…")},
-		{plan: `watch pods: cut after 2 events`, see: begins("ended")},
-		{plan: `watch pods: break after 2 events`, see: begins("broken")},
-		{plan: `list pods: freeze after 100 bytes`, see: func(s stage) {
+		{plan: `list configmaps: cut`, see: ends(0, "ended", "…")},
+		{plan: `list configmaps: cut after 100 bytes`, see: ends(100, "ended", "…")},
+		{plan: `list configmaps: break after 100 bytes`, see: ends(100, "broken", "…")},
+		{plan: `watch configmaps: cut after 2 events`, see: begins("ended")},
+		{plan: `watch configmaps: break after 2 events`, see: begins("broken")},
+		{plan: `list configmaps: freeze after 100 bytes`, see: func(s stage) {
 			t := s.server.t
 			body := s.body(metav1.ListOptions{})
 			start := make([]byte, 100)
@@ -104,7 +104,7 @@ func TestFaultsOfBodies(t *testing.T) {
 }
 
 func TestFaultsThatBreakAWatchAreNoEnd(t *testing.T) {
-	perform(t, []row{{plan: `break watch pods`, see: func(s stage) {
+	perform(t, []row{{plan: `break watch configmaps`, see: func(s stage) {
 		t := s.server.t
 		body := s.body(*asWatch(metav1.ListOptions{ResourceVersion: "4", TimeoutSeconds: &deadline}))
 		lines := bufio.NewReader(body)
@@ -167,7 +167,7 @@ func (s stage) wired() (stage, *wire) {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	must(t, err)
-	s.pods.client = client
+	s.configmaps.client = client
 	return s, kept
 }
 
@@ -183,7 +183,7 @@ func TestFaultsThatSplitABodyLeaveItsBytesAlone(t *testing.T) {
 		}
 	}
 	show(t, []row{
-		{plan: `list pods: split every 100 bytes`, see: split(func(t *testing.T, chunks []int) {
+		{plan: `list configmaps: split every 100 bytes`, see: split(func(t *testing.T, chunks []int) {
 			if len(chunks) < 5 {
 				t.Fatalf("few chunks: %v", chunks)
 			}
@@ -191,11 +191,11 @@ func TestFaultsThatSplitABodyLeaveItsBytesAlone(t *testing.T) {
 				equal(t, "chunk", length, 100)
 			}
 		})},
-		{plan: `list pods: split at 5,20`, see: split(func(t *testing.T, chunks []int) {
+		{plan: `list configmaps: split at 5,20`, see: split(func(t *testing.T, chunks []int) {
 			equal(t, "count of chunks", len(chunks), 3)
 			equal(t, "chunks", chunks[:2], []int{5, 15})
 		})},
-		{plan: `list pods: split randomly`, see: split(func(t *testing.T, chunks []int) {
+		{plan: `list configmaps: split randomly`, see: split(func(t *testing.T, chunks []int) {
 			lengths := map[int]bool{}
 			for _, length := range chunks {
 				lengths[length] = true
@@ -207,7 +207,7 @@ func TestFaultsThatSplitABodyLeaveItsBytesAlone(t *testing.T) {
 				t.Fatalf("hardly random: %v", chunks)
 			}
 		})},
-		{plan: `watch pods: split every 7 bytes`, see: func(s stage) {
+		{plan: `watch configmaps: split every 7 bytes`, see: func(s stage) {
 			t := s.server.t
 			wired, wire := s.wired()
 			watchTells("ADDED a 2", "ADDED b 3", "ADDED c 4", "ADDED d 5")(wired)

@@ -16,7 +16,7 @@ import (
 
 // informed is a fault on the second watch of an informer, and what that makes of it.
 //
-// The informer knows the pods a and b, of the revisions 2 and 3; then, in one moment, c is created at 4, a is deleted at 5, and its watch ends.
+// The informer knows the configmaps a and b, of the revisions 2 and 3; then, in one moment, c is created at 4, a is deleted at 5, and its watch ends.
 // Behind what is told, d is created at 6.
 type informed struct {
 	plan string
@@ -41,27 +41,27 @@ func TestFaultsUnderInformers(t *testing.T) {
 	whole := "[default/b default/c default/d]"
 	undone := slices.Concat([]string{"watch from 3"}, anew(4, 5))
 	for _, f := range []informed{
-		{plan: `watch pods: drop event 1 x1`, told: "delete a 5", asked: []string{"watch from 3"}, kept: "[default/b default/d]"},
-		{plan: `watch pods: duplicate event 1 x1`, told: "add c 4, update c 4, delete a 5", asked: []string{"watch from 3"}, kept: whole},
-		{plan: `watch pods: swap event 1 x1`, told: "delete a 5, add c 4", asked: []string{"watch from 3"}, kept: whole},
+		{plan: `watch configmaps: drop event 1 x1`, told: "delete a 5", asked: []string{"watch from 3"}, kept: "[default/b default/d]"},
+		{plan: `watch configmaps: duplicate event 1 x1`, told: "add c 4, update c 4, delete a 5", asked: []string{"watch from 3"}, kept: whole},
+		{plan: `watch configmaps: swap event 1 x1`, told: "delete a 5, add c 4", asked: []string{"watch from 3"}, kept: whole},
 		// Half a line becomes a mistake with the line behind it.
-		{plan: `watch pods: garble event 1 x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
-		{plan: `watch pods: spoil event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
-		{plan: `watch pods: retype event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
-		{plan: `watch pods: send "garbage\n" after 1 event x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
-		{plan: `watch pods: cut after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
-		{plan: `watch pods: break after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
+		{plan: `watch configmaps: garble event 1 x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch configmaps: spoil event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch configmaps: retype event 2 x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch configmaps: send "garbage\n" after 1 event x1`, told: "add c 4, (update b 3, update c 4, vanished a 2)", asked: undone, kept: whole},
+		{plan: `watch configmaps: cut after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
+		{plan: `watch configmaps: break after 1 event x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3", "watch from 4"}, kept: whole},
 		// A watch that ends within a second and has told nothing is a failure to client-go.
-		{plan: `watch pods: cut after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
-		{plan: `watch pods: break after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
-		{plan: `watch pods: 429 plain x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 429", "watch from 3"}, kept: whole},
-		{plan: `watch pods: 504 too-large x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3 -> 504"}, anew(3, 5)), kept: whole},
+		{plan: `watch configmaps: cut after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch configmaps: break after 300 bytes x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3"}, anew(3, 5)), kept: whole},
+		{plan: `watch configmaps: 429 plain x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 429", "watch from 3"}, kept: whole},
+		{plan: `watch configmaps: 504 too-large x1`, told: "(add c 4, update b 3, vanished a 2)", asked: slices.Concat([]string{"watch from 3 -> 504"}, anew(3, 5)), kept: whole},
 		// Go asks again by itself when a connection that it has used before is closed.
-		{plan: `watch pods: reset x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 0", "watch from 3"}, kept: whole},
+		{plan: `watch configmaps: reset x1`, told: "add c 4, delete a 5", asked: []string{"watch from 3 -> 0", "watch from 3"}, kept: whole},
 	} {
 		t.Run(f.plan, func(t *testing.T) {
 			sc := started(t)
-			st := stage{server: sc.server, pods: sc.pods, plan: f.plan}
+			st := stage{server: sc.server, configmaps: sc.configmaps, plan: f.plan}
 			st.plant()
 			sc.inject("freeze watch *")
 			sc.create("c")
@@ -95,40 +95,40 @@ func lines(text string) []string {
 func (s stage) informer() scene {
 	t := s.server.t
 	t.Helper()
-	informer := informers.NewSharedInformerFactory(s.pods.client, 0).Core().V1().Pods().Informer()
+	informer := informers.NewSharedInformerFactory(s.configmaps.client, 0).Core().V1().ConfigMaps().Informer()
 	told := follow(t, informer)
 	told.expectAnyOrder("add a 2", "add b 3", "add c 4", "add d 5")
 	// A watch that has told something is not taken for a failure of the server when it ends.
 	s.create("e")
 	told.expect("add e 6")
-	s.requests("pods")
-	return scene{server: s.server, pods: s.pods, trace: told, informer: informer}
+	s.requests("configmaps")
+	return scene{server: s.server, configmaps: s.configmaps, trace: told, informer: informer}
 }
 
 func TestFaultsOfBookmarksUnderInformers(t *testing.T) {
 	perform(t, []row{
 		// Without one the informer's revision grows too old: TestInformerIsSavedFromExpiredHistoryByABookmark is the other case.
-		{plan: `watch pods: drop bookmarks x1`, see: func(s stage) {
+		{plan: `watch configmaps: drop bookmarks x1`, see: func(s stage) {
 			sc := s.informer()
 			s.plant()
-			s.inject("cut watch pods")
+			s.inject("cut watch configmaps")
 			s.awaitRequest("watch from 6")
 			// A watch that has told nothing is a failure to client-go when it ends within a second.
 			s.create("f")
 			sc.expect("add f 7")
 			s.other("n")
 			// A watch that is closed has told all that was sent to it, so the bookmark is not lost in another way.
-			s.inject("send bookmarks to watch pods; expire history; close watch pods")
+			s.inject("send bookmarks to watch configmaps; expire history; close watch configmaps")
 			sc.expectAnyOrder("update a 2", "update b 3", "update c 4", "update d 5", "update e 6", "update f 7")
 			s.create("g")
 			sc.expect("add g 9")
 			sc.asked(slices.Concat([]string{"watch from 7"}, anew(7, 8))...)
 		}},
 		// A streamed list that does not end is asked for again when it is over; a plain list is not hit.
-		{plan: `watch pods: drop end-bookmark x1`, see: func(s stage) {
+		{plan: `watch configmaps: drop end-bookmark x1`, see: func(s stage) {
 			t := s.server.t
 			s.plant()
-			informer := informers.NewSharedInformerFactory(s.pods.client, 0).Core().V1().Pods().Informer()
+			informer := informers.NewSharedInformerFactory(s.configmaps.client, 0).Core().V1().ConfigMaps().Informer()
 			synced := make(chan *trace)
 			go func() { synced <- follow(t, informer) }()
 			if streaming() {
@@ -137,11 +137,11 @@ func TestFaultsOfBookmarksUnderInformers(t *testing.T) {
 					t.Fatal("synced")
 				case <-time.After(quiet):
 				}
-				s.inject("cut watch pods")
+				s.inject("cut watch configmaps")
 			}
 			(<-synced).expectAnyOrder("add a 2", "add b 3", "add c 4", "add d 5")
 			s.create("e")
-			equal(t, "requests", s.requests("pods"), either(
+			equal(t, "requests", s.requests("configmaps"), either(
 				[]string{"watch all", "watch all", "list from 5 exactly"},
 				[]string{"list from 0", "watch from 5"},
 			))
@@ -151,12 +151,12 @@ func TestFaultsOfBookmarksUnderInformers(t *testing.T) {
 
 func TestFaultsAtOnceUnderInformers(t *testing.T) {
 	perform(t, []row{
-		{plan: `expire history; cut watch pods`, see: func(s stage) {
+		{plan: `expire history; cut watch configmaps`, see: func(s stage) {
 			sc := s.informer()
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("f")
 			s.plant()
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			sc.expectAnyOrder("add f 7", "update a 2", "update b 3", "update c 4", "update d 5", "update e 6")
 			s.create("g")
 			sc.expect("add g 8")
@@ -164,10 +164,10 @@ func TestFaultsAtOnceUnderInformers(t *testing.T) {
 		}},
 		{plan: `restart`, see: func(s stage) {
 			sc := s.informer()
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("f")
 			s.plant()
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			sc.expectAnyOrder("add f 7", "update a 2", "update b 3", "update c 4", "update d 5", "update e 6")
 			s.create("g")
 			sc.expect("add g 8")
@@ -185,22 +185,22 @@ func TestFaultsAtOnceUnderInformers(t *testing.T) {
 			equal(s.server.t, "the store", kept, "[default/a default/b default/c default/d default/e default/new]")
 			equal(s.server.t, "stored", s.stored(), "[a b new x y z]")
 		}},
-		{plan: `refuse connections for 2s; cut watch pods`, see: func(s stage) {
+		{plan: `refuse connections for 2s; cut watch configmaps`, see: func(s stage) {
 			sc := s.informer()
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("f")
 			refused := time.Now()
 			s.plant()
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			sc.expect("add f 7")
 			lasted(s.server.t, refused, 2*time.Second)
 			sc.asked("watch from 6")
 		}},
 		{plan: `accept connections`, see: func(s stage) {
 			sc := s.informer()
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("f")
-			s.inject("refuse connections; cut watch pods; thaw watch pods")
+			s.inject("refuse connections; cut watch configmaps; thaw watch configmaps")
 			select {
 			case line := <-sc.trace.lines:
 				s.server.t.Fatal(line)

@@ -38,10 +38,10 @@ type row struct {
 	see  func(s stage)
 }
 
-// stage is a server with the pods a, b, c and d, at the revisions 2 to 5.
+// stage is a server with the configmaps a, b, c and d, at the revisions 2 to 5.
 type stage struct {
 	*server
-	pods
+	configmaps
 	plan string
 }
 
@@ -59,7 +59,7 @@ func perform(t *testing.T, rows []row, before func(s stage)) {
 		t.Run(r.plan, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			st := stage{server: s, pods: pods{t, s.client()}, plan: r.plan}
+			st := stage{server: s, configmaps: configmaps{t, s.client()}, plan: r.plan}
 			st.create("a", "b", "c", "d")
 			if before != nil {
 				before(st)
@@ -77,9 +77,9 @@ func (s stage) plant() {
 	}
 }
 
-// request is one for a pod or for all of them, tried once.
+// request is one for a configmap or for all of them, tried once.
 func (s stage) request(verb string) *rest.Request {
-	return s.pods.client.CoreV1().RESTClient().Verb(verb).Namespace("default").Resource("pods").MaxRetries(0)
+	return s.configmaps.client.CoreV1().RESTClient().Verb(verb).Namespace("default").Resource("configmaps").MaxRetries(0)
 }
 
 // watching is client-go's watch.
@@ -109,7 +109,7 @@ func streamed() metav1.ListOptions {
 func (s stage) open(options metav1.ListOptions) watching {
 	t := s.server.t
 	t.Helper()
-	events, err := s.pods.client.CoreV1().Pods("").Watch(t.Context(), options)
+	events, err := s.configmaps.client.CoreV1().ConfigMaps("").Watch(t.Context(), options)
 	must(t, err)
 	t.Cleanup(events.Stop)
 	return watching{t, events}
@@ -197,7 +197,7 @@ func asWatch(options metav1.ListOptions) *metav1.ListOptions {
 // stored are the names on the server.
 func (s stage) stored() string {
 	s.server.t.Helper()
-	list, err := s.pods.client.CoreV1().Pods("").List(s.server.t.Context(), metav1.ListOptions{})
+	list, err := s.configmaps.client.CoreV1().ConfigMaps("").List(s.server.t.Context(), metav1.ListOptions{})
 	must(s.server.t, err)
 	return names(s.server.t, list)
 }

@@ -23,7 +23,7 @@ func listTells(lines ...string) func(s stage) {
 		s.server.t.Helper()
 		w := s.open(streamed())
 		w.expect("ADDED a 2", "ADDED b 3", "ADDED c 4", "ADDED d 5")
-		s.inject("send bookmarks to watch pods")
+		s.inject("send bookmarks to watch configmaps")
 		s.create("e")
 		w.expect(lines...)
 	}
@@ -36,32 +36,32 @@ func undecodable(why string) string {
 
 func TestFaultsOfEvents(t *testing.T) {
 	show(t, []row{
-		{plan: `watch pods: drop events`, see: watchTells()},
-		{plan: `watch pods: drop event 2`, see: watchTells("ADDED a 2", "ADDED c 4", "ADDED d 5")},
-		{plan: `watch pods: drop every 2 events`, see: watchTells("ADDED a 2", "ADDED c 4")},
-		{plan: `seed 1; watch pods: drop 50% of events`, see: watchTells("ADDED a 2", "ADDED d 5")},
-		{plan: `watch pods: drop bookmarks`, see: listTells("ADDED e 6")},
-		{plan: `watch pods: drop end-bookmark`, see: listTells("BOOKMARK  5", "ADDED e 6")},
-		{plan: `watch pods: duplicate event 2`, see: watchTells("ADDED a 2", "ADDED b 3", "ADDED b 3", "ADDED c 4", "ADDED d 5")},
-		{plan: `watch pods: swap event 2`, see: watchTells("ADDED a 2", "ADDED c 4", "ADDED b 3", "ADDED d 5")},
-		{plan: `watch pods: garble event 2`, see: watchTells("ADDED a 2", undecodable(`invalid character '\\n' in string literal`))},
-		{plan: `watch pods: spoil event 2`, see: watchTells("ADDED a 2", undecodable(`unable to decode watch event: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.annotations of type map[string]string`))},
-		{plan: `watch pods: retype event 2`, see: watchTells("ADDED a 2", undecodable(`got invalid watch event type: MOVED`))},
-		{plan: `watch pods: send "text\n" after 2 events`, see: watchTells("ADDED a 2", "ADDED b 3", undecodable(`invalid character 'e' in literal true (expecting 'r')`))},
+		{plan: `watch configmaps: drop events`, see: watchTells()},
+		{plan: `watch configmaps: drop event 2`, see: watchTells("ADDED a 2", "ADDED c 4", "ADDED d 5")},
+		{plan: `watch configmaps: drop every 2 events`, see: watchTells("ADDED a 2", "ADDED c 4")},
+		{plan: `seed 1; watch configmaps: drop 50% of events`, see: watchTells("ADDED a 2", "ADDED d 5")},
+		{plan: `watch configmaps: drop bookmarks`, see: listTells("ADDED e 6")},
+		{plan: `watch configmaps: drop end-bookmark`, see: listTells("BOOKMARK  5", "ADDED e 6")},
+		{plan: `watch configmaps: duplicate event 2`, see: watchTells("ADDED a 2", "ADDED b 3", "ADDED b 3", "ADDED c 4", "ADDED d 5")},
+		{plan: `watch configmaps: swap event 2`, see: watchTells("ADDED a 2", "ADDED c 4", "ADDED b 3", "ADDED d 5")},
+		{plan: `watch configmaps: garble event 2`, see: watchTells("ADDED a 2", undecodable(`invalid character '\\n' in string literal`))},
+		{plan: `watch configmaps: spoil event 2`, see: watchTells("ADDED a 2", undecodable(`unable to decode watch event: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.annotations of type map[string]string`))},
+		{plan: `watch configmaps: retype event 2`, see: watchTells("ADDED a 2", undecodable(`got invalid watch event type: MOVED`))},
+		{plan: `watch configmaps: send "text\n" after 2 events`, see: watchTells("ADDED a 2", "ADDED b 3", undecodable(`invalid character 'e' in literal true (expecting 'r')`))},
 	})
 }
 
 func TestFaultsThatEndAWatch(t *testing.T) {
 	show(t, []row{
-		{plan: `watch pods: cut after 2 events`, see: watchTells("ADDED a 2", "ADDED b 3")},
+		{plan: `watch configmaps: cut after 2 events`, see: watchTells("ADDED a 2", "ADDED b 3")},
 		// An event that is not whole is none, and to client-go no error either.
-		{plan: `watch pods: cut after 300 bytes`, see: watchTells()},
-		{plan: `watch pods: freeze after 2 events`, see: func(s stage) {
+		{plan: `watch configmaps: cut after 300 bytes`, see: watchTells()},
+		{plan: `watch configmaps: freeze after 2 events`, see: func(s stage) {
 			w := s.open(fromTheStart())
 			w.expect("ADDED a 2", "ADDED b 3")
 			// Not even the deadline ends it.
 			w.silent(time.Duration(deadline)*time.Second + quiet)
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			w.expect("ADDED c 4", "ADDED d 5", "end")
 		}},
 	})
@@ -76,50 +76,50 @@ func TestFaultsOnOpenWatches(t *testing.T) {
 		return w
 	}
 	perform(t, []row{
-		{plan: `cut watch pods`, see: func(s stage) {
+		{plan: `cut watch configmaps`, see: func(s stage) {
 			w := opened(s)
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("e")
 			s.plant()
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			w.expect("end")
 		}},
-		{plan: `close watch pods`, see: func(s stage) {
+		{plan: `close watch configmaps`, see: func(s stage) {
 			w := opened(s)
-			s.inject("freeze watch pods")
+			s.inject("freeze watch configmaps")
 			s.create("e")
 			s.plant()
 			s.create("f")
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			w.expect("ADDED e 6", "end")
 		}},
-		{plan: `freeze watch pods`, see: func(s stage) {
+		{plan: `freeze watch configmaps`, see: func(s stage) {
 			w := opened(s)
 			s.plant()
 			s.create("e")
 			later := s.open(metav1.ListOptions{ResourceVersion: "5", TimeoutSeconds: &deadline})
 			w.silent(quiet)
 			later.silent(time.Duration(deadline)*time.Second + quiet)
-			s.inject("thaw watch pods")
+			s.inject("thaw watch configmaps")
 			w.expect("ADDED e 6")
 			later.expect("ADDED e 6", "end")
 		}},
-		{plan: `thaw watch pods`, see: func(s stage) {
+		{plan: `thaw watch configmaps`, see: func(s stage) {
 			w := opened(s)
-			s.inject("freeze watch *; freeze watch pods")
-			s.inject("freeze watch pods in other")
+			s.inject("freeze watch *; freeze watch configmaps")
+			s.inject("freeze watch configmaps in other")
 			s.create("e")
 			s.inject("thaw watch nodes")
 			w.silent(quiet)
 			s.plant()
 			w.expect("ADDED e 6")
 		}},
-		{plan: `send "{\"type\":\"DELETED\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"77\"}}}\n" to watch pods`, see: func(s stage) {
+		{plan: `send "{\"type\":\"DELETED\",\"object\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"77\"}}}\n" to watch configmaps`, see: func(s stage) {
 			w := opened(s)
 			s.plant()
 			w.expect("DELETED x 77")
 		}},
-		{plan: `send bookmarks to watch pods`, see: func(s stage) {
+		{plan: `send bookmarks to watch configmaps`, see: func(s stage) {
 			w := opened(s)
 			deaf := s.open(metav1.ListOptions{ResourceVersion: "5"})
 			s.other("n")

@@ -30,10 +30,10 @@ func firstRequests(revision int) []string {
 	)
 }
 
-// scene is a server with pod a, at revision 2, and an informer that has told it.
+// scene is a server with configmap a, at revision 2, and an informer that has told it.
 type scene struct {
 	*server
-	pods
+	configmaps
 	*trace
 	informer cache.SharedIndexInformer
 }
@@ -46,12 +46,12 @@ func podScene(t *testing.T, plans ...string) scene {
 		s.inject(plan)
 	}
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	write.create("a")
-	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
 	told := follow(t, informer)
 	told.expect("add a 2")
-	return scene{server: s, pods: write, trace: told, informer: informer}
+	return scene{server: s, configmaps: write, trace: told, informer: informer}
 }
 
 // started is a scene in which a watch has told something, which keeps client-go from taking its end for a failure of the server.
@@ -60,21 +60,21 @@ func started(t *testing.T) scene {
 	sc := podScene(t)
 	sc.create("b")
 	sc.expect("add b 3")
-	sc.server.requests("pods")
+	sc.server.requests("configmaps")
 	return sc
 }
 
-// asked compares what was asked about pods since the last time.
+// asked compares what was asked about configmaps since the last time.
 func (sc scene) asked(want ...string) {
 	sc.server.t.Helper()
-	equal(sc.server.t, "requests", sc.requests("pods"), want)
+	equal(sc.server.t, "requests", sc.requests("configmaps"), want)
 }
 
 // keeps compares the store with the server.
 func (sc scene) keeps() {
 	t := sc.server.t
 	t.Helper()
-	list, err := sc.pods.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	list, err := sc.configmaps.client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	var stored []string
 	for _, item := range list.Items {
@@ -140,20 +140,20 @@ func TestInformerIsSavedFromExpiredHistoryByABookmark(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	write.create("a")
 	// A short deadline, because it loses nothing: everything that was sent before it arrives.
 	soon := int64(3)
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.TimeoutSeconds = &soon }))
-	told := follow(t, factory.Core().V1().Pods().Informer())
+	told := follow(t, factory.Core().V1().ConfigMaps().Informer())
 	told.expect("add a 2")
 	write.other("n")
 	s.inject("send bookmarks to watch *; expire history")
 	s.awaitRequest("watch from 3")
 	write.create("b")
 	told.expect("add b 4")
-	for _, line := range s.requests("pods") {
+	for _, line := range s.requests("configmaps") {
 		if !strings.HasPrefix(line, "watch from ") {
 			t.Fatalf("a new start: %s", line)
 		}
@@ -164,14 +164,14 @@ func TestInformerWaitsAsLongAsItIsAskedTo(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	write.create("a")
-	s.inject("list pods: 429 retry-after=1 x2; watch pods: 429 retry-after=1 x1")
-	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer())
+	s.inject("list configmaps: 429 retry-after=1 x2; watch configmaps: 429 retry-after=1 x1")
+	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer())
 	told.expect("add a 2")
 	write.create("b")
 	told.expect("add b 3")
-	equal(t, "requests", s.requests("pods"), either(
+	equal(t, "requests", s.requests("configmaps"), either(
 		[]string{"watch all -> 429", "watch all", "list from 2 exactly -> 429", "list from 2 exactly -> 429", "list from 2 exactly"},
 		[]string{"list from 0 -> 429", "list from 0 -> 429", "list from 0", "watch from 2 -> 429", "watch from 2"},
 	))
@@ -192,7 +192,7 @@ func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
 	for _, code := range []int{500, 503, 504} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			sc := started(t)
-			sc.inject(fmt.Sprintf("watch pods: %d x1; list pods: %d x1; freeze watch *", code, code))
+			sc.inject(fmt.Sprintf("watch configmaps: %d x1; list configmaps: %d x1; freeze watch *", code, code))
 			sc.create("c")
 			sc.delete("a")
 			sc.inject("cut watch *; thaw watch *")
@@ -206,7 +206,7 @@ func TestInformerOutlivesErrorsOfTheServer(t *testing.T) {
 
 func TestInformerStartsAnewWhereItsRevisionIsInTheFuture(t *testing.T) {
 	sc := started(t)
-	sc.inject("watch pods: 504 too-large x1; freeze watch *")
+	sc.inject("watch configmaps: 504 too-large x1; freeze watch *")
 	sc.create("c")
 	sc.inject("cut watch *; thaw watch *")
 	sc.expectAnyOrder("add c 4", "update a 2", "update b 3")
@@ -232,10 +232,10 @@ func TestInformerFindsItsWayBackFromGarbage(t *testing.T) {
 		line string
 		told []string
 	}{
-		"unknown type":    {`{"type":"MOVED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}}`, anew},
+		"unknown type":    {`{"type":"MOVED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}}`, anew},
 		"no object":       {`{"type":"ADDED"}`, anew},
 		"no JSON":         {`garbage`, anew},
-		"not its content": {`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":7}}}`, anew},
+		"not its content": {`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":7}}}`, anew},
 		"another kind":    {`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"}}}`, []string{"add c 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,13 +256,13 @@ func TestInformerOfASelectionHearsOfWhatEntersAndLeavesIt(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	write.create("a", "b")
 	write.label("a", "web")
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace("default"),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "app=web" }))
-	told := follow(t, factory.Core().V1().Pods().Informer())
+	told := follow(t, factory.Core().V1().ConfigMaps().Informer())
 	told.expect("add a 4")
 	write.label("a", "db")
 	write.label("b", "web")
@@ -273,7 +273,7 @@ func TestInformerOfManyObjectsGetsThemAll(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	var lines []string
 	// More than client-go's page of 500.
 	for n := range 1200 {
@@ -281,10 +281,10 @@ func TestInformerOfManyObjectsGetsThemAll(t *testing.T) {
 		write.create(name)
 		lines = append(lines, fmt.Sprintf("add %s %d", name, n+2))
 	}
-	s.requests("pods")
-	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer())
+	s.requests("configmaps")
+	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer())
 	told.expectAnyOrder(lines...)
 	write.create("z")
 	told.expect("add z 1202")
-	equal(t, "requests", s.requests("pods"), firstRequests(1201))
+	equal(t, "requests", s.requests("configmaps"), firstRequests(1201))
 }

@@ -16,17 +16,17 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// paged is a server with the pods p0 to p9, at the revisions 2 to 11.
+// paged is a server with the configmaps p0 to p9, at the revisions 2 to 11.
 type paged struct {
 	*server
-	pods
+	configmaps
 }
 
 func pagedScene(t *testing.T) paged {
 	t.Helper()
 	t.Parallel()
 	s := start(t)
-	write := pods{t, s.client()}
+	write := configmaps{t, s.client()}
 	for n := range 10 {
 		write.create(fmt.Sprintf("p%d", n))
 	}
@@ -39,7 +39,7 @@ func (p paged) by(between func()) *pager.ListPager {
 		if options.Continue != "" && between != nil {
 			between()
 		}
-		return p.pods.client.CoreV1().Pods("").List(ctx, options)
+		return p.configmaps.client.CoreV1().ConfigMaps("").List(ctx, options)
 	})
 	it.PageSize = 3
 	it.PageBufferSize = 0
@@ -63,7 +63,7 @@ func TestPagerShowsOneMomentWhateverHappensBetweenPages(t *testing.T) {
 	p := pagedScene(t)
 	writes := 0
 	list, wasPaged, err := p.by(func() {
-		p.pods.delete(fmt.Sprintf("p%d", 9-writes))
+		p.configmaps.delete(fmt.Sprintf("p%d", 9-writes))
 		p.create(fmt.Sprintf("p0-%d", writes))
 		writes++
 	}).List(t.Context(), metav1.ListOptions{})
@@ -73,7 +73,7 @@ func TestPagerShowsOneMomentWhateverHappensBetweenPages(t *testing.T) {
 	of, err := meta.ListAccessor(list)
 	must(t, err)
 	equal(t, "revision", of.GetResourceVersion(), "11")
-	equal(t, "requests", p.requests("pods"), []string{"list", "list continued", "list continued", "list continued"})
+	equal(t, "requests", p.requests("configmaps"), []string{"list", "list continued", "list continued", "list continued"})
 }
 
 func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
@@ -82,13 +82,13 @@ func TestPagerStartsAnewWhenItsPagesHaveExpired(t *testing.T) {
 	list, _, err := p.by(func() {
 		if !expired {
 			expired = true
-			p.pods.delete("p9")
+			p.configmaps.delete("p9")
 			p.inject("expire history")
 		}
 	}).List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	equal(t, "names", names(t, list), "[p0 p1 p2 p3 p4 p5 p6 p7 p8]")
-	equal(t, "requests", p.requests("pods"), []string{"list", "list continued -> 410", "list"})
+	equal(t, "requests", p.requests("configmaps"), []string{"list", "list continued -> 410", "list"})
 }
 
 func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
@@ -100,7 +100,7 @@ func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
 	it.FullListIfExpired = false
 	var told []string
 	err := it.EachListItem(t.Context(), metav1.ListOptions{}, func(item runtime.Object) error {
-		told = append(told, item.(*corev1.Pod).Name)
+		told = append(told, item.(*corev1.ConfigMap).Name)
 		return nil
 	})
 	equal(t, "expired", apierrors.IsResourceExpired(err), true)
@@ -109,8 +109,8 @@ func TestPagerTellsOfExpiredPagesIfItIsAskedTo(t *testing.T) {
 
 func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
 	p := pagedScene(t)
-	list := func(options metav1.ListOptions) (*corev1.PodList, error) {
-		return p.pods.client.CoreV1().Pods("default").List(t.Context(), options)
+	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+		return p.configmaps.client.CoreV1().ConfigMaps("default").List(t.Context(), options)
 	}
 	first, err := list(metav1.ListOptions{Limit: 4})
 	must(t, err)
@@ -123,7 +123,7 @@ func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
 	must(t, err)
 	equal(t, "remaining of a selection", selected.RemainingItemCount, (*int64)(nil))
 
-	p.pods.delete("p8")
+	p.configmaps.delete("p8")
 	p.inject("expire history")
 	_, err = list(metav1.ListOptions{Limit: 4, Continue: second.Continue})
 	var status *apierrors.StatusError
@@ -138,9 +138,9 @@ func TestPagesSayHowMuchRemainsAndExpiredOnesHowToGoOn(t *testing.T) {
 
 func TestListsAtARevisionShowIt(t *testing.T) {
 	p := pagedScene(t)
-	p.pods.delete("p3")
-	list := func(options metav1.ListOptions) (*corev1.PodList, error) {
-		return p.pods.client.CoreV1().Pods("").List(t.Context(), options)
+	p.configmaps.delete("p3")
+	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+		return p.configmaps.client.CoreV1().ConfigMaps("").List(t.Context(), options)
 	}
 	exactly, err := list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	must(t, err)
@@ -151,8 +151,8 @@ func TestListsAtARevisionShowIt(t *testing.T) {
 	_, err = list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: "Roughly"})
 	equal(t, "invalid", apierrors.IsInvalid(err), true)
 	// Asked once: client-go would try again as often as the server names a time to wait.
-	pods := p.pods.client.CoreV1().RESTClient().Get().Resource("pods").MaxRetries(0)
-	err = pods.Param("resourceVersion", "1000").Do(t.Context()).Error()
+	configmaps := p.configmaps.client.CoreV1().RESTClient().Get().Resource("configmaps").MaxRetries(0)
+	err = configmaps.Param("resourceVersion", "1000").Do(t.Context()).Error()
 	equal(t, "a time-out", apierrors.IsTimeout(err), true)
 	equal(t, "cause", apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), true)
 }

@@ -91,14 +91,14 @@ func lives[T metav1.Object](t *testing.T, client typed[T], object T) {
 	t.Helper()
 	name := "a"
 	object.SetName(name)
-	object.SetLabels(map[string]string{"made": "by protobuf"})
+	object.SetLabels(map[string]string{"made": "by-protobuf"})
 	made, err := client.Create(t.Context(), object, metav1.CreateOptions{})
 	must(t, err)
-	equal(t, "labels", made.GetLabels(), map[string]string{"made": "by protobuf"})
-	made.SetLabels(map[string]string{"updated": "by protobuf"})
+	equal(t, "labels", made.GetLabels(), map[string]string{"made": "by-protobuf"})
+	made.SetLabels(map[string]string{"updated": "by-protobuf"})
 	updated, err := client.Update(t.Context(), made, metav1.UpdateOptions{})
 	must(t, err)
-	equal(t, "labels", updated.GetLabels(), map[string]string{"updated": "by protobuf"})
+	equal(t, "labels", updated.GetLabels(), map[string]string{"updated": "by-protobuf"})
 	// Of that, protobuf has kept everything but the label.
 	again, err := client.Update(t.Context(), updated, metav1.UpdateOptions{})
 	must(t, err)
@@ -394,6 +394,10 @@ func drawn(t *testing.T, kind schema.GroupVersionKind, revision string, seed int
 		func(_ *metav1.TypeMeta, _ randfill.Continue) {},
 	)
 	filler.Fill(object)
+	if namespace, found := object.(*corev1.Namespace); found {
+		// Any other is refused unless it is being deleted.
+		namespace.Status.Phase = corev1.NamespaceActive
+	}
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	if named, found := object.(metav1.Object); found {
 		named.SetName(nameFor(kind))

@@ -15,10 +15,10 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// retried is a watch of pods from the revision of a list.
+// retried is a watch of configmaps from the revision of a list.
 type retried struct {
 	*server
-	pods
+	configmaps
 	watch *watchtools.RetryWatcher
 }
 
@@ -27,18 +27,18 @@ func retryScene(t *testing.T, timeoutSeconds int64) retried {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := pods{t, client}
+	write := configmaps{t, client}
 	write.create("a")
-	list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	list, err := client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	watches := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.TimeoutSeconds = &timeoutSeconds
-		return client.CoreV1().Pods("").Watch(ctx, o)
+		return client.CoreV1().ConfigMaps("").Watch(ctx, o)
 	}}
 	watcher, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, watches)
 	must(t, err)
 	t.Cleanup(func() { <-watcher.Done() })
-	re := retried{server: s, pods: write, watch: watcher}
+	re := retried{server: s, configmaps: write, watch: watcher}
 	write.create("b")
 	re.expect("ADDED b 3")
 	return re
@@ -60,7 +60,7 @@ func (re retried) expect(lines ...string) {
 
 func eventLine(event watch.Event) string {
 	switch object := event.Object.(type) {
-	case *corev1.Pod:
+	case *corev1.ConfigMap:
 		return fmt.Sprintf("%s %s %s", event.Type, object.Name, object.ResourceVersion)
 	case *metav1.Status:
 		return fmt.Sprintf("%s %d %s: %s", event.Type, object.Code, object.Reason, object.Message)
@@ -79,7 +79,7 @@ func TestRetryWatcherGoesOnWithoutLossOrRepetition(t *testing.T) {
 			re.delete("a")
 			re.label("b", "web")
 			re.expect("ADDED c 4", "DELETED a 5", "MODIFIED b 6")
-			requests := re.requests("pods")
+			requests := re.requests("configmaps")
 			equal(t, "requests", requests, []string{"list", "watch from 2", "watch from 3"})
 		})
 	}
@@ -110,11 +110,11 @@ func TestRetryWatcherTriesAgainWhenItIsRefused(t *testing.T) {
 	for _, code := range []int{429, 500, 503} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			re := retryScene(t, 600)
-			re.inject(fmt.Sprintf("watch pods: %d x1; cut watch *", code))
+			re.inject(fmt.Sprintf("watch configmaps: %d x1; cut watch *", code))
 			re.create("c")
 			re.expect("ADDED c 4")
 			refused := fmt.Sprintf("watch from 3 -> %d", code)
-			equal(t, "requests", re.requests("pods"), []string{"list", "watch from 2", refused, "watch from 3"})
+			equal(t, "requests", re.requests("configmaps"), []string{"list", "watch from 2", refused, "watch from 3"})
 		})
 	}
 }

@@ -126,11 +126,11 @@ func (s *server) requests(resource string) []string {
 	return lines
 }
 
-// awaitRequest waits for a request for pods, and forgets those before it.
+// awaitRequest waits for a request for configmaps, and forgets those before it.
 func (s *server) awaitRequest(wanted string) {
 	s.t.Helper()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-		if slices.Contains(s.requests("pods"), wanted) {
+		if slices.Contains(s.requests("configmaps"), wanted) {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,41 +108,41 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-func pod(name string) *corev1.Pod {
-	return &corev1.Pod{
+func configmap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Data:       map[string]string{"settings": strings.Repeat("x", 150)},
 	}
 }
 
-// pods writes pods, each write one revision.
-type pods struct {
+// configmaps writes configmaps, each write one revision: pods have two for a deletion.
+type configmaps struct {
 	t      *testing.T
 	client kubernetes.Interface
 }
 
-func (p pods) create(names ...string) {
+func (p configmaps) create(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		_, err := p.client.CoreV1().Pods("default").Create(p.t.Context(), pod(name), metav1.CreateOptions{})
+		_, err := p.client.CoreV1().ConfigMaps("default").Create(p.t.Context(), configmap(name), metav1.CreateOptions{})
 		must(p.t, err)
 	}
 }
 
-func (p pods) label(name, value string) {
+func (p configmaps) label(name, value string) {
 	p.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"app":%q}}}`, value)
-	_, err := p.client.CoreV1().Pods("default").Patch(p.t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err := p.client.CoreV1().ConfigMaps("default").Patch(p.t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	must(p.t, err)
 }
 
-func (p pods) delete(name string) {
+func (p configmaps) delete(name string) {
 	p.t.Helper()
-	must(p.t, p.client.CoreV1().Pods("default").Delete(p.t.Context(), name, metav1.DeleteOptions{}))
+	must(p.t, p.client.CoreV1().ConfigMaps("default").Delete(p.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// other writes an object of another kind: one revision that no watch of pods hears of.
-func (p pods) other(name string) {
+// other writes an object of another kind: one revision that no watch of configmaps hears of.
+func (p configmaps) other(name string) {
 	p.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := p.client.CoreV1().Nodes().Create(p.t.Context(), node, metav1.CreateOptions{})

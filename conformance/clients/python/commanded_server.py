@@ -40,7 +40,7 @@ class CommandedServer:
         with urllib.request.urlopen(request, timeout=PATIENCE):
             pass
 
-    def requests(self, resource="pods"):
+    def requests(self, resource="configmaps"):
         """The lists and watches of a resource since the last call, a line each."""
         self._child.stdin.write("requests\n")
         self._child.stdin.flush()

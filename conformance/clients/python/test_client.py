@@ -15,10 +15,10 @@ from commanded_server import PATIENCE, CommandedServer
 logging.disable(logging.CRITICAL)
 
 
-def pod(name, **labels):
+def configmap(name, **labels):
     return {
         "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "data": {"settings": "x" * 150},
     }
 
 
@@ -28,7 +28,7 @@ def line(event):
 
 
 class Scene(unittest.TestCase):
-    """A server with pod `a`, at revision 2."""
+    """A server with configmap `a`, at revision 2."""
 
     def setUp(self):
         self.server = CommandedServer()
@@ -39,13 +39,13 @@ class Scene(unittest.TestCase):
 
     def create(self, *names):
         for name in names:
-            self.api.create_namespaced_pod("default", pod(name))
+            self.api.create_namespaced_config_map("default", configmap(name))
 
     def delete(self, name):
-        self.api.delete_namespaced_pod(name, "default")
+        self.api.delete_namespaced_config_map(name, "default")
 
     def other(self, name):
-        """One revision that no watch of pods hears of."""
+        """One revision that no watch of configmaps hears of."""
         self.api.create_node({"metadata": {"name": name}})
 
     def events(self, watching=None, **options):
@@ -53,7 +53,7 @@ class Scene(unittest.TestCase):
         watching = watching or watch.Watch()
         # A read that takes too long ends the test with an error.
         options.setdefault("_request_timeout", PATIENCE)
-        return watching.stream(self.api.list_namespaced_pod, "default", **options)
+        return watching.stream(self.api.list_namespaced_config_map, "default", **options)
 
     def expect(self, events, *lines):
         self.assertEqual([line(next(events)) for _ in lines], list(lines))
@@ -62,13 +62,13 @@ class Scene(unittest.TestCase):
 class Lists(Scene):
     def test_pages_show_one_moment(self):
         self.create("b", "c", "d", "e")
-        page = self.api.list_namespaced_pod("default", limit=2)
+        page = self.api.list_namespaced_config_map("default", limit=2)
         self.assertEqual(page.metadata.remaining_item_count, 3)
         names = [item.metadata.name for item in page.items]
         self.create("aa")
         self.delete("e")
         while page.metadata._continue:
-            page = self.api.list_namespaced_pod(
+            page = self.api.list_namespaced_config_map(
                 "default", limit=2, _continue=page.metadata._continue
             )
             self.assertEqual(page.metadata.resource_version, "6")
@@ -77,11 +77,11 @@ class Lists(Scene):
 
     def test_an_expired_page_is_gone(self):
         self.create("b")
-        page = self.api.list_namespaced_pod("default", limit=1)
+        page = self.api.list_namespaced_config_map("default", limit=1)
         self.create("c")
         self.server.inject("expire history")
         with self.assertRaises(client.ApiException) as raised:
-            self.api.list_namespaced_pod(
+            self.api.list_namespaced_config_map(
                 "default", limit=1, _continue=page.metadata._continue
             )
         self.assertEqual(raised.exception.status, 410)
@@ -89,24 +89,24 @@ class Lists(Scene):
 
     def test_a_server_that_names_a_time_is_asked_again_then(self):
         self.server.requests()
-        self.server.inject("list pods: 429 retry-after=1 x2")
-        self.assertEqual(len(self.api.list_namespaced_pod("default").items), 1)
+        self.server.inject("list configmaps: 429 retry-after=1 x2")
+        self.assertEqual(len(self.api.list_namespaced_config_map("default").items), 1)
         self.assertEqual(self.server.requests(), ["list -> 429", "list -> 429", "list"])
 
     def test_a_refusal_without_a_time_is_an_error(self):
-        self.server.inject("list pods: 429 x1")
+        self.server.inject("list configmaps: 429 x1")
         with self.assertRaises(client.ApiException) as raised:
-            self.api.list_namespaced_pod("default")
+            self.api.list_namespaced_config_map("default")
         self.assertEqual(raised.exception.status, 429)
 
 
 class Watches(Scene):
     def test_a_watch_from_a_list_tells_every_change_once(self):
-        listed = self.api.list_namespaced_pod("default")
+        listed = self.api.list_namespaced_config_map("default")
         self.create("b")
         events = self.events(resource_version=listed.metadata.resource_version)
         self.expect(events, "ADDED b 3")
-        self.api.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"x": "y"}}})
+        self.api.patch_namespaced_config_map("a", "default", {"metadata": {"labels": {"x": "y"}}})
         self.delete("b")
         self.expect(events, "MODIFIED a 4", "DELETED b 5")
         self.assertEqual(self.server.requests(), ["list", "watch from 2"])
@@ -198,9 +198,9 @@ class Watches(Scene):
 
     def test_selections_are_entered_and_left(self):
         events = self.events(resource_version="2", label_selector="app=web")
-        self.api.create_namespaced_pod("default", pod("b", app="web"))
-        self.api.patch_namespaced_pod("b", "default", {"metadata": {"labels": {"app": "db"}}})
-        self.api.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"app": "web"}}})
+        self.api.create_namespaced_config_map("default", configmap("b", app="web"))
+        self.api.patch_namespaced_config_map("b", "default", {"metadata": {"labels": {"app": "db"}}})
+        self.api.patch_namespaced_config_map("a", "default", {"metadata": {"labels": {"app": "web"}}})
         self.expect(events, "ADDED b 3", "DELETED b 4", "ADDED a 5")
 
 
@@ -209,7 +209,7 @@ class Informers(Scene):
         super().setUp()
         self.told = queue.Queue()
         self.informer = informer.SharedInformer(
-            self.api.list_namespaced_pod, namespace="default"
+            self.api.list_namespaced_config_map, namespace="default"
         )
         for event_type in (informer.ADDED, informer.MODIFIED, informer.DELETED):
             self.informer.add_event_handler(event_type, self.tell(event_type))

@@ -4,6 +4,7 @@
 //! - a namespace has the finalizer `kubernetes` in its `spec` and its name as a label, from its creation on;
 //! - its deletion makes it Terminating (MODIFIED); from then on nothing can be created in it, and it can't be brought back;
 //! - it is emptied in the order of kube-controller-manager: all pods, which have their grace periods; when the last of them is gone, everything else; when nothing is left, the finalizer is taken away, and with it the namespace, unless something else holds it;
+//! - only what is in it when it ends is deleted with it, never what somebody makes under its name as soon as it is gone;
 //! - nothing of this runs in the background: each step is taken by the very call that makes it possible, and before that is answered. So an empty namespace is gone when its deletion is answered, and one whose last pod has a finalizer goes when that is taken away.
 //!
 //! As in Kubernetes, one that has no finalizer left when it is deleted first stays Terminating until it is deleted again.
@@ -23,7 +24,7 @@ use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::field::value_of;
-use crate::shared::Shared;
+use crate::shared::{Shared, State};
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 
@@ -132,7 +133,7 @@ pub(super) fn delete(
         }
     };
     if !how.dry_run {
-        empty(shared, subject.name, how);
+        empty(shared, subject.resource, subject.name, how);
     }
     Ok(Deleted::Marked(marked))
 }
@@ -143,20 +144,16 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
         return;
     };
-    let entry = shared
-        .lock()
-        .newest(namespaces.collection, namespace)
-        .cloned();
-    if !entry.is_some_and(|entry| is_terminating(namespaces, &entry)) {
+    if !ends(&shared.lock(), namespaces, namespace) {
         return;
     }
     if resource.is_core("pods") {
         if has_objects(shared, resource, namespace) {
             return;
         }
-        delete_all_but_pods(shared, namespace, how);
+        delete_all_but_pods(shared, namespaces, namespace, how);
     }
-    finish(shared, namespace);
+    finish(shared, namespaces, namespace);
 }
 
 /// Goes on with the deletion of all namespaces that are Terminating, as after a restart in the middle of it.
@@ -167,7 +164,7 @@ pub(crate) fn resume(shared: &Shared) {
     };
     let state = shared.lock();
     let entries = state.newest_below(namespaces.collection, "");
-    let entries = entries.filter(|entry| is_terminating(namespaces, entry));
+    let entries = entries.filter(|entry| is_ending(namespaces, entry));
     let names: Vec<String> = entries.map(|entry| entry.name().to_owned()).collect();
     drop(state);
     for name in names {
@@ -175,7 +172,7 @@ pub(crate) fn resume(shared: &Shared) {
             origin: Origin::Request,
             dry_run: false,
         };
-        empty(shared, &name, how);
+        empty(shared, namespaces, &name, how);
     }
 }
 
@@ -218,43 +215,59 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked
 }
 
+/// Whether a namespace is being deleted now: it may have gone, and another may have its name.
+fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
+    let entry = state.newest(namespaces.collection, name);
+    entry.is_some_and(|entry| is_ending(namespaces, entry))
+}
+
+/// Whether a namespace is being deleted; the phase alone is something that its owner may have written.
+fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
+    is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
+}
+
 /// Deletes what is in a Terminating namespace, and then the namespace, as far as nothing has to be waited for.
-fn empty(shared: &Shared, namespace: &str, how: How) {
+fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = shared.registry.by_path("", "v1", "pods") {
-        delete_all(shared, pods, namespace, how);
-        if has_objects(shared, pods, namespace) {
+        delete_all(shared, namespaces, name, pods, how);
+        if has_objects(shared, pods, name) {
             return;
         }
     }
-    delete_all_but_pods(shared, namespace, how);
-    finish(shared, namespace);
+    delete_all_but_pods(shared, namespaces, name, how);
+    finish(shared, namespaces, name);
 }
 
-fn delete_all_but_pods(shared: &Shared, namespace: &str, how: How) {
+fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     for resource in shared.registry.namespaced() {
         if !resource.is_core("pods") {
-            delete_all(shared, resource, namespace, how);
+            delete_all(shared, namespaces, name, resource, how);
         }
     }
 }
 
-fn delete_all(shared: &Shared, resource: &Resource, namespace: &str, how: How) {
-    let prefix = resource.key(Some(namespace), "");
+/// Deletes the objects of a kind that are in a Terminating namespace now.
+fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
+    let prefix = resource.key(Some(name), "");
     let state = shared.lock();
+    if !ends(&state, namespaces, name) {
+        return;
+    }
     let found: Vec<Arc<Entry>> = state
         .newest_below(resource.collection, &prefix)
         .cloned()
         .collect();
     drop(state);
-    let options = DeleteOptions::in_background();
     for entry in found {
         let subject = Subject {
             resource,
-            namespace: Some(namespace),
+            namespace: Some(name),
             name: entry.name(),
             part: Part::Whole,
         };
-        // Without preconditions it fails only where somebody else was faster.
+        let object = Object::stored(entry.object(resource));
+        let options = DeleteOptions::in_background(object.text("uid"));
+        // It fails only where somebody else was faster.
         drop(delete_object(shared, subject, &options, how));
     }
 }
@@ -267,14 +280,7 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
 }
 
 /// Takes the finalizer from a Terminating namespace if it is empty.
-fn finish(shared: &Shared, name: &str) {
-    let mut resources = shared.registry.namespaced();
-    if resources.any(|resource| has_objects(shared, resource, name)) {
-        return;
-    }
-    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
-        return;
-    };
+fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,
         namespace: None,
@@ -283,6 +289,14 @@ fn finish(shared: &Shared, name: &str) {
     };
     // Somebody else may have finished it, or may change it meanwhile.
     while let Ok((entry, namespace)) = subject.newest(shared) {
+        // Looked at before its contents: nothing comes into it as long as this is its state.
+        if !is_ending(namespaces, &entry) {
+            return;
+        }
+        let mut resources = shared.registry.namespaced();
+        if resources.any(|resource| has_objects(shared, resource, name)) {
+            return;
+        }
         let mut held_by = finalizers(&namespace);
         let before = held_by.len();
         held_by.retain(|finalizer| finalizer != FINALIZER);
@@ -314,4 +328,64 @@ fn label(namespace: &mut Object) {
     let mut labels = namespace.meta("labels").cloned().unwrap_or(json!({}));
     labels[NAME_LABEL] = json!(namespace.text("name"));
     namespace.set_meta("labels", Some(labels));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    fn server() -> Server {
+        let server = Server::builder().build();
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}}),
+        ];
+        assert_eq!(server.create_all(objects), Ok(2));
+        server
+    }
+
+    #[test]
+    fn a_step_that_comes_late_spares_the_next_namespace_of_the_name() {
+        let server = server();
+        let shared = server.shared();
+        let namespaces = shared.registry.by_path("", "v1", "namespaces").unwrap();
+        let before = server.revision();
+        empty(shared, namespaces, "n", How::DIRECT);
+        assert_eq!(server.revision(), before, "what is in it stays");
+        server.delete("v1", "configmaps", "n/m").unwrap();
+        finish(shared, namespaces, "n");
+        assert!(server.get("v1", "namespaces", "n").is_some());
+    }
+
+    #[test]
+    fn a_namespace_is_not_finished_before_it_is_empty() {
+        let server = server();
+        let shared = server.shared();
+        let namespaces = shared.registry.by_path("", "v1", "namespaces").unwrap();
+        let subject = Subject {
+            resource: namespaces,
+            namespace: None,
+            name: "n",
+            part: Part::Whole,
+        };
+        let (entry, namespace) = subject.newest(shared).unwrap();
+        let marked = terminating(shared, &namespace, &[]);
+        assert!(replace(shared, namespaces, &entry, &marked, false).is_some());
+        finish(shared, namespaces, "n");
+        assert!(server.get("v1", "namespaces", "n").is_some());
+        empty(shared, namespaces, "n", How::DIRECT);
+        assert!(server.get("v1", "namespaces", "n").is_none());
+        assert!(server.get("v1", "configmaps", "n/m").is_none());
+    }
+
+    #[test]
+    fn a_phase_that_the_owner_wrote_deletes_nothing() {
+        let server = server();
+        let mut namespace = server.get("v1", "namespaces", "n").unwrap();
+        namespace["status"]["phase"] = json!("Terminating");
+        server.update(namespace).unwrap();
+        server.delete("v1", "configmaps", "n/m").unwrap();
+        assert!(server.get("v1", "namespaces", "n").is_some());
+    }
 }

@@ -390,7 +390,7 @@ fn values(server: &Server) -> BTreeMap<String, u64> {
 async fn a_restart_finishes_the_deletion_of_a_namespace() {
     let directory = scratch("namespace");
     let server = open(&directory);
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "deletionTimestamp": "2027-01-15T08:00:00Z"}});
     let interrupted = json!({"status": {"phase": "Terminating"}});
     server.create(namespace).unwrap();
     server.create(pod("n/a")).unwrap();

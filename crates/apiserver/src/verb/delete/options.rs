@@ -29,9 +29,10 @@ enum Propagation {
 }
 
 impl DeleteOptions {
-    /// Dependents are left to whoever collects garbage.
-    pub(crate) fn in_background() -> DeleteOptions {
+    /// For the object with this uid; dependents are left to whoever collects garbage.
+    pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
+            uid: Some(uid.to_owned()),
             propagation: Some(Propagation::Background),
             ..DeleteOptions::default()
         }

@@ -52,8 +52,9 @@ pub(super) struct Decoder {
 enum Slot<'a> {
     Nothing,
     Value(Value),
-    /// The bytes of one message: sent in several parts, they are those parts in a row.
-    Message(Cow<'a, [u8]>),
+    /// One message, in the parts in which it was sent.
+    /// They stay where they are: copied, a message in a message in a message would be there once for each.
+    Message(Vec<&'a [u8]>),
 }
 
 // === impl Reason ===
@@ -133,16 +134,16 @@ impl Decoder {
         id: MessageId,
         bytes: &[u8],
     ) -> Result<Map<String, Value>, Refusal> {
-        self.members(self.messages.get(id), bytes, 1)
+        self.members(self.messages.get(id), &[bytes], 1)
     }
 
     /// One message; `depth` counts the JSON containers there are with its own.
-    fn message(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> Result<Value, Refusal> {
+    fn message(&mut self, id: MessageId, parts: &[&[u8]], depth: usize) -> Result<Value, Refusal> {
         let message = self.messages.get(id);
         let mut value = match message.form {
-            Form::Object => return self.members(message, bytes, depth).map(Value::Object),
+            Form::Object => return self.members(message, parts, depth).map(Value::Object),
             Form::List | Form::Either => {
-                let mut members = self.members(message, bytes, depth)?;
+                let mut members = self.members(message, parts, depth)?;
                 let mut values = message.fields.iter().rev();
                 let found = values.find_map(|field| {
                     let value = members.remove(field.name)?;
@@ -150,7 +151,10 @@ impl Decoder {
                 });
                 found.unwrap_or(Value::Null)
             }
-            special => scalar::special(special, bytes)?,
+            special => match parts {
+                [bytes] => scalar::special(special, bytes)?,
+                _ => scalar::special(special, &parts.concat())?,
+            },
         };
         if message.form == Form::List && value.is_null() {
             value = Value::Array(Vec::new());
@@ -164,14 +168,14 @@ impl Decoder {
     fn members(
         &mut self,
         message: &'static Message,
-        bytes: &[u8],
+        parts: &[&[u8]],
         depth: usize,
     ) -> Result<Map<String, Value>, Refusal> {
         if depth > DEPTH_MAX {
             return Err(too_deep().into());
         }
         let mut slots = vec![Slot::Nothing; message.fields.len()];
-        for field in WireFields::new(bytes) {
+        for field in parts.iter().copied().flat_map(WireFields::new) {
             let (number, value) = field?;
             if let Some(at) = message.position(number) {
                 let field = &message.fields[at];
@@ -210,8 +214,8 @@ impl Decoder {
         match field.container {
             Container::One => match (field.value, value) {
                 (Type::Message(_), WireValue::Bytes(bytes)) => match slot {
-                    Slot::Message(parts) => parts.to_mut().extend_from_slice(bytes),
-                    _ => *slot = Slot::Message(Cow::Borrowed(bytes)),
+                    Slot::Message(parts) => parts.push(bytes),
+                    _ => *slot = Slot::Message(vec![bytes]),
                 },
                 (value_type, value) => *slot = Slot::Value(scalar::scalar(value_type, value)?),
             },
@@ -299,7 +303,7 @@ impl Decoder {
         depth: usize,
     ) -> Result<Value, Refusal> {
         match (value_type, value) {
-            (Type::Message(id), WireValue::Bytes(bytes)) => self.message(id, bytes, depth),
+            (Type::Message(id), WireValue::Bytes(bytes)) => self.message(id, &[bytes], depth),
             (value_type, value) => Ok(scalar::scalar(value_type, value)?),
         }
     }
@@ -317,7 +321,7 @@ impl Decoder {
         };
         let value = match (slot, field.value, field.presence) {
             (Slot::Value(value), ..) => value,
-            (Slot::Message(bytes), Type::Message(id), _) => self.message(id, &bytes, depth)?,
+            (Slot::Message(parts), Type::Message(id), _) => self.message(id, &parts, depth)?,
             (_, _, Presence::Nonzero | Presence::Sent) => return Ok(None),
             (_, _, Presence::Nullable) => Value::Null,
             (_, Type::Message(id), _) if field.container == Container::One => {

@@ -77,6 +77,17 @@ fn a_message_in_parts_is_one_and_the_last_of_a_scalar_wins() {
 }
 
 #[test]
+fn each_part_of_a_message_is_whole() {
+    let torn = [bytes(1, [0x0a]), bytes(1, *b"\x01a")].concat();
+    let refusal = decoded(("v1", "ConfigMap"), &torn).unwrap_err();
+    assert_eq!(refusal, "metadata: unexpected EOF");
+    // What has JSON of its own comes in parts too: the seconds and nanoseconds of a time.
+    let renewed = [bytes(4, varint(1, 1)), bytes(4, varint(2, 5_000))].concat();
+    let lease = decoded(("coordination.k8s.io/v1", "Lease"), &bytes(2, renewed)).unwrap();
+    assert_eq!(lease["spec"]["renewTime"], "1970-01-01T00:00:01.000005Z");
+}
+
+#[test]
 fn maps_take_entries_without_key_or_value_and_the_last_of_a_key() {
     let entry = |parts: &[Vec<u8>]| bytes(2, parts.concat());
     let raw = [

@@ -147,6 +147,9 @@ pub(crate) fn put(
         }
         may_create()?;
         check_uid(subject, object.text("uid"), "")?;
+        if !object.text("resourceVersion").is_empty() {
+            parsed_revision(object.text("resourceVersion"))?;
+        }
         let mut new = object.clone();
         new.set_meta("resourceVersion", None);
         match create(shared, resource, subject.namespace, new, how) {
@@ -231,7 +234,7 @@ fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
         let message = format!(
-            "the name of the object ({}, based on URL) was undeterminable: name must be provided",
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
             subject.name
         );
         return Err(ApiError::bad_request(message));
@@ -299,15 +302,17 @@ fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<
             }
             Ok(())
         }
-        revision => match revision.parse::<u64>() {
-            Ok(sent) if sent == entry.revision => Ok(()),
-            Ok(_) => Err(ApiError::modified(kind, subject.name)),
-            Err(_) => {
-                let cause = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
-                Err(ApiError::unexplained(&cause))
-            }
-        },
+        sent if parsed_revision(sent)? == entry.revision => Ok(()),
+        _ => Err(ApiError::modified(kind, subject.name)),
     }
+}
+
+/// A revision that is sent has to be a number, whether it is compared or not.
+fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
+    sent.parse().map_err(|_| {
+        let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
+        ApiError::unexplained(&cause)
+    })
 }
 
 /// The object to store: what was sent, where the client may write, and the old one elsewhere.

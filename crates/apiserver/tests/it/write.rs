@@ -637,6 +637,16 @@ async fn a_put_creates_leases_and_other_kinds_that_allow_it() {
         with(&server, "PUT", LEASE, &precondition).await.refusal(),
         "409 Conflict: Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": StorageError: invalid object, Code: 4, Key: /registry/leases/default/l, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: x, UID in object meta: "
     );
+    let unreadable = json!({"metadata": {"name": "l", "resourceVersion": "x"}});
+    assert_eq!(
+        with(&server, "PUT", LEASE, &unreadable).await.message(),
+        "strconv.ParseUint: parsing \"x\": invalid syntax"
+    );
+    let nameless = json!({"metadata": {"generateName": "l"}});
+    assert_eq!(
+        with(&server, "PUT", LEASE, &nameless).await.refusal(),
+        "400 BadRequest: the name of the object (l based on URL) was undeterminable: name must be provided"
+    );
     let made = with(&server, "PUT", LEASE, &body).await;
     assert_eq!((made.code, made.revision()), (201, "2"));
     assert!(made.json["metadata"]["uid"].is_string());

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: the same rules as `ValidateObjectMeta`, in the words of a 1.36 API server, each fault told once; of names those of namespaces, services, RBAC and all others.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::object::Object;
 use crate::resource::Resource;
@@ -89,8 +89,16 @@ pub(crate) fn check(resource: &Resource, object: &Object) -> Vec<FieldError> {
             key_faults(finalizer),
         );
     }
+    let finalizers = object.finalizers();
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|one| finalizers.contains(one))
+    {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        let all = json!(finalizers);
+        errors.push(FieldError::invalid("metadata.finalizers", all, why));
+    }
     if !resource.kind.custom {
-        let finalizers = object.finalizers();
         errors.extend(unqualified(&finalizers, "metadata.finalizers"));
     }
     errors
@@ -99,11 +107,29 @@ pub(crate) fn check(resource: &Resource, object: &Object) -> Vec<FieldError> {
 /// The finalizers that Kubernetes knows nothing of and that name no domain.
 pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
-    let bad = all.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
+    let bad = all.filter(|(_, name)| is_unqualified(name));
     let error = |(at, name): (usize, &&str)| {
         FieldError::invalid(format!("{field}[{at}]"), format!("{name:?}"), UNQUALIFIED)
     };
     bad.map(error).collect()
+}
+
+/// What is wrong with the finalizers in a new namespace's `spec`.
+pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
+    const FIELD: &str = "spec.finalizers";
+    let mut errors = Vec::new();
+    for finalizer in finalizers {
+        refuse(&mut errors, FIELD, finalizer, key_faults(finalizer));
+        if is_unqualified(finalizer) {
+            let faults = vec![UNQUALIFIED.to_owned()];
+            refuse(&mut errors, FIELD, finalizer, faults);
+        }
+    }
+    errors
+}
+
+fn is_unqualified(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer)
 }
 
 fn refuse(errors: &mut Vec<FieldError>, field: &'static str, value: &str, faults: Vec<String>) {
@@ -118,22 +144,66 @@ fn texts<'a>(object: &'a Object, member: &str) -> impl Iterator<Item = (&'a str,
 }
 
 fn owner_errors(object: &Object) -> Vec<FieldError> {
+    const FIELD: &str = "metadata.ownerReferences";
     let list = object.meta("ownerReferences").and_then(Value::as_array);
     let mut errors = Vec::new();
+    let mut controller: Option<String> = None;
     for owner in list.into_iter().flatten() {
+        let text = |member: &str| owner[member].as_str().unwrap_or_default();
         for member in ["apiVersion", "kind", "name", "uid"] {
-            if owner[member].as_str().is_some_and(|text| !text.is_empty()) {
-                continue;
-            }
             let why = match member {
-                "apiVersion" => "version must not be empty",
-                _ => "must not be empty",
+                "apiVersion" if !names_version(text(member)) => "version must not be empty",
+                "kind" | "name" | "uid" if text(member).is_empty() => "must not be empty",
+                _ => continue,
             };
-            let field = format!("metadata.ownerReferences.{member}");
-            errors.push(FieldError::invalid(field, "\"\"", why));
+            let value = format!("{:?}", text(member));
+            errors.push(FieldError::invalid(format!("{FIELD}.{member}"), value, why));
+        }
+        if (text("apiVersion"), text("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(FIELD, owner_text(owner), why));
+        }
+        if owner["controller"] == true {
+            let name = format!("{}/{}", text("kind"), text("name"));
+            if let Some(first) = &controller {
+                let all: Vec<String> = list.into_iter().flatten().map(owner_text).collect();
+                let why = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                );
+                let all = format!("[{}]", all.join(","));
+                errors.push(FieldError::invalid(FIELD, all, &why));
+            } else {
+                controller = Some(name);
+            }
         }
     }
     errors
+}
+
+/// Whether a `group/version`, or a version alone, has a version (`ParseGroupVersion`).
+fn names_version(api_version: &str) -> bool {
+    let version = match api_version.split_once('/') {
+        Some((_, version)) => version,
+        None => api_version,
+    };
+    !version.is_empty() && !version.contains('/')
+}
+
+/// An owner reference as Go writes it.
+fn owner_text(owner: &Value) -> String {
+    const MEMBERS: [&str; 6] = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let members = MEMBERS.into_iter().filter_map(|member| {
+        let value = owner.get(member).filter(|value| !value.is_null())?;
+        Some(format!("{member:?}:{value}"))
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 /// Names are DNS subdomains, those of namespaces and services DNS labels, RBAC's any path segment.

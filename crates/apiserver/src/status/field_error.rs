@@ -1,7 +1,9 @@
 //! What is wrong with one field, in the words of Kubernetes' validation.
 
 use std::borrow::Cow;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
+
+use serde_json::Value;
 
 /// One field error, as validation collects them.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,10 +52,10 @@ impl FieldError {
         }
     }
 
-    /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets.
+    /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets and without spaces.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
-        value: impl Debug,
+        value: impl Into<Value>,
         supported: &[&str],
     ) -> FieldError {
         let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
@@ -61,7 +63,8 @@ impl FieldError {
             field: field.into(),
             reason: "FieldValueNotSupported",
             body: format!(
-                "Unsupported value: {value:?}: supported values: {}",
+                "Unsupported value: {}: supported values: {}",
+                value.into(),
                 supported.join(", ")
             ),
         }

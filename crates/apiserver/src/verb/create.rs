@@ -179,7 +179,11 @@ fn check_namespace(
 }
 
 fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> {
-    let errors = metadata::check_new(resource, object);
+    let mut errors = metadata::check_new(resource, object);
+    if resource.is_core("namespaces") {
+        let finalizers = namespace::finalizers(object);
+        errors.extend(metadata::check_namespace_finalizers(&finalizers));
+    }
     if errors.is_empty() {
         return Ok(());
     }

@@ -361,6 +361,10 @@ async fn options_that_are_none_are_refused() {
             "422 Invalid: DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
         ),
         (
+            json!({"dryRun": ["Some", "All"]}),
+            "422 Invalid: DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\",\"All\"]: supported values: \"All\"",
+        ),
+        (
             json!({"propagationPolicy": "No"}),
             "422 Invalid: DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"No\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ),

@@ -48,6 +48,13 @@ async fn a_namespace_is_born_active_with_a_finalizer_and_its_name_as_a_label() {
         made["metadata"]["name"]
     );
 
+    let mut unknown = namespace("u");
+    unknown["spec"] = json!({"finalizers": ["foo"]});
+    assert_eq!(
+        with(&server, "POST", ALL, &unknown).await.refusal(),
+        "422 Invalid: Namespace \"u\" is invalid: spec.finalizers: Invalid value: \"foo\": name is neither a standard finalizer name nor is it fully qualified"
+    );
+
     let change = json!({"metadata": {"labels": {"kubernetes.io/metadata.name": null, "x": "y"}}, "spec": {"finalizers": []}});
     let changed = with(&server, "PATCH", N, &change).await.json;
     let labels = json!({"kubernetes.io/metadata.name": "n", "x": "y"});

@@ -711,6 +711,26 @@ async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
             "metadata.finalizers[0]: Invalid value: \"foo\": name is neither a standard finalizer name nor is it fully qualified".to_owned(),
         ),
         (
+            json!({"ownerReferences": [{"apiVersion": "a/b/c", "kind": "Pod", "name": "a", "uid": "1"}]}),
+            "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty"
+                .to_owned(),
+        ),
+        (
+            json!({"ownerReferences": [{"uid": "1", "apiVersion": "v1", "kind": "Event", "name": "a"}]}),
+            "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"1\"}: /v1, Kind=Event is disallowed from being an owner".to_owned(),
+        ),
+        (
+            json!({"ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "1", "controller": true},
+                {"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "2", "controller": true},
+            ]}),
+            "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"1\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]: Only one reference can have Controller set to true. Found \"true\" in references for Pod/a and Pod/b".to_owned(),
+        ),
+        (
+            json!({"finalizers": ["orphan", "foregroundDeletion"]}),
+            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set".to_owned(),
+        ),
+        (
             json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}]}),
             "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty".to_owned(),
         ),

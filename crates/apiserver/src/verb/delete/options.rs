@@ -70,7 +70,11 @@ impl DeleteOptions {
             stage => stage.as_str().into_iter().collect(),
         };
         if stages.iter().any(|stage| *stage != "All") {
-            errors.push(FieldError::unsupported("dryRun", &stages, &["All"]));
+            errors.push(FieldError::unsupported(
+                "dryRun",
+                stages.as_slice(),
+                &["All"],
+            ));
         }
         if !errors.is_empty() {
             return Err(ApiError::invalid_options("DeleteOptions", &errors));

@@ -280,6 +280,9 @@ async fn a_grace_period_cannot_be_shortened_into_the_past() {
         late["metadata"]["deletionGracePeriodSeconds"], 1,
         "it is still to be ended by somebody"
     );
+    elapsed.store(40, Ordering::Relaxed);
+    with(&server, "DELETE", A, &grace(0)).await;
+    assert_eq!(get(&server, A).await.code, 404, "however late that is");
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,6 +315,8 @@ async fn a_dry_run_shows_the_mark_and_stores_nothing() {
         assert_eq!(metadata["deletionGracePeriodSeconds"], seconds);
         assert!(metadata["deletionTimestamp"].is_string());
     }
+    let all = delete(&server, &format!("{PODS}?dryRun=All")).await;
+    assert_eq!((all.code, all.names()), (200, vec!["a", "b"]));
     assert_eq!(server.revision(), 2);
     let stored = server.get("v1", "pods", "default/a").unwrap();
     assert!(stored["metadata"].get("deletionTimestamp").is_none());
@@ -326,6 +331,19 @@ async fn a_direct_deletion_takes_one_revision_and_waits_for_finalizers_only() {
     server.delete("v1", "pods", "default/a").unwrap();
     server.delete("v1", "pods", "default/b").unwrap();
     assert_eq!(watch.trace().await, "DELETED a 3\nMODIFIED b 4\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_direct_deletion_ends_the_grace_that_is_still_running() {
+    let mut held = bound("a");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let server = builder().seed([held]).build();
+    let due = "/metadata/deletionTimestamp";
+    let graceful = delete(&server, A).await.json;
+    assert_eq!(graceful.pointer(due).unwrap(), "2027-01-15T08:00:30Z");
+    let ended = server.delete("v1", "pods", "default/a").unwrap();
+    assert_eq!(ended.pointer(due).unwrap(), "2027-01-15T08:00:00Z");
+    assert_eq!(ended["metadata"]["deletionGracePeriodSeconds"], 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,7 +120,7 @@ pub(super) fn delete_object(
         let fate = fate(subject, &object, options, how.origin, now);
         let mut state = shared.lock();
         let still = state.newest(resource.collection, &entry.key);
-        if still.is_none_or(|current| current.revision != entry.revision) {
+        if still.is_none_or(|current| !Arc::ptr_eq(current, &entry)) {
             continue;
         }
         let mut last = Arc::clone(&entry);

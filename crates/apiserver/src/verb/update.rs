@@ -7,6 +7,7 @@
 //! - a change of nothing is no event and no revision;
 //! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
 
+use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -206,8 +207,9 @@ pub(super) fn replace(
     removes: bool,
 ) -> Option<Arc<Entry>> {
     let mut state = shared.lock();
+    // Not by its revision: one that was taken back is given again.
     let still = state.newest(resource.collection, &entry.key);
-    if still.is_none_or(|current| current.revision != entry.revision) {
+    if still.is_none_or(|current| !ptr::eq(Arc::as_ptr(current), entry)) {
         return None;
     }
     let revision = state.next_revision();
@@ -439,4 +441,43 @@ fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let annotated = resource.kind.group_resource() == "deployments.apps"
         && old.meta("annotations") != new.meta("annotations");
     annotated || desired(old) != desired(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::server::Server;
+
+    #[test]
+    fn a_state_with_the_revision_of_one_that_was_taken_back_is_another() {
+        let server = Server::builder().build();
+        let map = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": data});
+        server.create(map(json!({}))).unwrap();
+        let before = server.revision();
+        server.update(map(json!({"from": "before"}))).unwrap();
+        let shared = server.shared();
+        let resource = shared.registry.by_path("", "v1", "configmaps").unwrap();
+        let subject = Subject {
+            resource,
+            namespace: Some("default"),
+            name: "a",
+            part: Part::Whole,
+        };
+        let calls = Cell::new(0);
+        let changed = change(shared, subject, How::DIRECT, |old| {
+            calls.set(calls.get() + 1);
+            if calls.get() == 1 {
+                shared.restore(&mut shared.lock(), before).unwrap();
+                server.update(map(json!({"from": "after"}))).unwrap();
+            }
+            let mut new = old.clone();
+            new.set_meta("labels", Some(json!({"x": "y"})));
+            Ok(new)
+        });
+        let changed = Object::stored(changed.unwrap().object(resource));
+        assert_eq!(changed.get("data"), Some(&json!({"from": "after"})));
+        assert_eq!(calls.get(), 2);
+    }
 }

@@ -20,11 +20,15 @@ async fn a_new_object_gets_what_the_server_sets() {
     let mut body = pod("a");
     body["metadata"]["uid"] = json!("mine");
     body["metadata"]["creationTimestamp"] = json!("2000-01-01T00:00:00Z");
+    body["metadata"]["deletionTimestamp"] = json!("2000-01-01T00:00:00Z");
+    body["metadata"]["deletionGracePeriodSeconds"] = json!(5);
     body["status"] = json!({"phase": "Running"});
     let created = with(&server, "POST", PODS, &body).await;
     assert_eq!(created.code, 201);
     let metadata = &created.json["metadata"];
     assert_eq!(metadata["creationTimestamp"], "2027-01-15T08:00:00Z");
+    assert!(metadata.get("deletionTimestamp").is_none());
+    assert!(metadata.get("deletionGracePeriodSeconds").is_none());
     assert_eq!(
         (&metadata["generation"], &metadata["resourceVersion"]),
         (&json!(1), &json!("2"))
@@ -749,6 +753,20 @@ async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
         201,
         "case does not matter here"
     );
+    // A dash at the end is looked past until the name is whole.
+    let generated = json!({"metadata": {"generateName": "A-"}});
+    let refusal = with(&server, "POST", MAPS, &generated).await.refusal();
+    let name = "is invalid: metadata.name: Invalid value: \"A-";
+    assert!(refusal.contains(name), "{refusal}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_of_custom_kinds_need_no_domain() {
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = builder().kind(kind).build();
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["hold"]}});
+    let path = "/apis/example.com/v1/namespaces/default/widgets";
+    assert_eq!(with(&server, "POST", path, &widget).await.code, 201);
 }
 
 #[tokio::test(start_paused = true)]

@@ -414,6 +414,8 @@ async fn actions_are_for_the_watches_they_name() {
     );
     faults.inject("thaw watch nodes").unwrap();
     assert_eq!(pods.trace().await, "");
+    let mut still = Watch::open(&server, "/api/v1/pods?watch=1").await;
+    assert_eq!(still.trace().await, "", "the thaw was for others");
     faults.inject("thaw watch pods; cut watch nodes").unwrap();
     assert_eq!(pods.trace().await, "ADDED a 2\n");
     assert_eq!(later.trace().await, "ADDED a 2\n");
@@ -430,7 +432,7 @@ async fn actions_are_for_the_watches_they_name() {
     );
     assert_eq!(
         hits(&server),
-        ["freeze, break", "cut", "freeze, break", ""],
+        ["freeze, break", "cut", "freeze, break", "freeze, break", ""],
         "a watch that is gone is hit no more"
     );
 }

@@ -3,7 +3,7 @@
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use kube_informer_apiserver::{Kind, Rule, Scope};
+use kube_informer_apiserver::{Kind, Rule, Scope, Server};
 
 use crate::ask::{Watch, builder, get, pod, pods, request, send, with};
 
@@ -681,6 +681,57 @@ async fn who_may_only_update_creates_nothing_by_it() {
     );
 }
 
+/// A patch of config map `m` and a new `n` with this metadata are refused.
+async fn refused(server: &Server, metadata: &Value, expected: &str) {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let mut new = json!({"metadata": metadata});
+    let path = format!("{MAPS}/m");
+    let patched = with(server, "PATCH", &path, &new).await.refusal();
+    assert_eq!(
+        patched,
+        format!("422 Invalid: ConfigMap \"m\" is invalid: {expected}")
+    );
+    new["metadata"]["name"] = json!("n");
+    let posted = with(server, "POST", MAPS, &new).await.refusal();
+    assert_eq!(
+        posted,
+        format!("422 Invalid: ConfigMap \"n\" is invalid: {expected}")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_and_finalizers_that_cannot_be_are_refused_by_every_write() {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let server = builder().seed([map]).build();
+    for (metadata, expected) in [
+        (
+            json!({"ownerReferences": [{"apiVersion": "a/b/c", "kind": "Pod", "name": "a", "uid": "1"}]}),
+            "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty",
+        ),
+        (
+            json!({"ownerReferences": [{"uid": "1", "apiVersion": "v1", "kind": "Event", "name": "a"}]}),
+            "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"1\"}: /v1, Kind=Event is disallowed from being an owner",
+        ),
+        (
+            json!({"ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "1", "controller": true},
+                {"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "2", "controller": true},
+            ]}),
+            "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"1\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]: Only one reference can have Controller set to true. Found \"true\" in references for Pod/a and Pod/b",
+        ),
+        (
+            json!({"finalizers": ["orphan", "foregroundDeletion"]}),
+            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set",
+        ),
+        (
+            json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}]}),
+            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+        ),
+    ] {
+        refused(&server, &metadata, expected).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
     const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -714,38 +765,8 @@ async fn metadata_that_is_not_well_formed_is_refused_by_every_write() {
             json!({"finalizers": ["foo"]}),
             "metadata.finalizers[0]: Invalid value: \"foo\": name is neither a standard finalizer name nor is it fully qualified".to_owned(),
         ),
-        (
-            json!({"ownerReferences": [{"apiVersion": "a/b/c", "kind": "Pod", "name": "a", "uid": "1"}]}),
-            "metadata.ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty"
-                .to_owned(),
-        ),
-        (
-            json!({"ownerReferences": [{"uid": "1", "apiVersion": "v1", "kind": "Event", "name": "a"}]}),
-            "metadata.ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"a\",\"uid\":\"1\"}: /v1, Kind=Event is disallowed from being an owner".to_owned(),
-        ),
-        (
-            json!({"ownerReferences": [
-                {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "1", "controller": true},
-                {"apiVersion": "v1", "kind": "Pod", "name": "b", "uid": "2", "controller": true},
-            ]}),
-            "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"1\",\"controller\":true},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]: Only one reference can have Controller set to true. Found \"true\" in references for Pod/a and Pod/b".to_owned(),
-        ),
-        (
-            json!({"finalizers": ["orphan", "foregroundDeletion"]}),
-            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set".to_owned(),
-        ),
-        (
-            json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}]}),
-            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty".to_owned(),
-        ),
     ] {
-        let mut new = json!({"metadata": metadata});
-        let path = format!("{MAPS}/m");
-        let patched = with(&server, "PATCH", &path, &new).await.refusal();
-        assert_eq!(patched, format!("422 Invalid: ConfigMap \"m\" is invalid: {expected}"));
-        new["metadata"]["name"] = json!("n");
-        let posted = with(&server, "POST", MAPS, &new).await.refusal();
-        assert_eq!(posted, format!("422 Invalid: ConfigMap \"n\" is invalid: {expected}"));
+        refused(&server, &metadata, &expected).await;
     }
     let upper = json!({"metadata": {"name": "n", "annotations": {"Example.com/A": "b"}}});
     assert_eq!(

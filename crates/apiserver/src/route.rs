@@ -55,6 +55,10 @@ pub(crate) enum Destination {
     Root,
     Version,
     Health,
+    /// `/openapi/v3`: the documents that there are.
+    OpenApi,
+    /// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`.
+    OpenApiOf(String, String),
     /// A path of a group that is served, but of no resource in it.
     Unknown,
     /// A path that nobody has.
@@ -135,6 +139,13 @@ impl Destination {
             ["api", version, rest @ ..] => target(registry, "", version, rest),
             ["apis", group, version, rest @ ..] => target(registry, group, version, rest),
             ["version"] => Destination::Version,
+            ["openapi", "v3"] => Destination::OpenApi,
+            ["openapi", "v3", "api", version] => {
+                Destination::OpenApiOf(String::new(), (*version).to_owned())
+            }
+            ["openapi", "v3", "apis", group, version] => {
+                Destination::OpenApiOf((*group).to_owned(), (*version).to_owned())
+            }
             ["healthz" | "livez" | "readyz", ..] => Destination::Health,
             _ => Destination::Nowhere,
         }

@@ -11,6 +11,7 @@ pub(crate) mod discovery;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespace;
+pub(crate) mod openapi;
 pub(crate) mod patch;
 pub(crate) mod scale;
 pub(crate) mod update;
@@ -178,6 +179,8 @@ impl Call {
             }
             Destination::Version => Some(discovery::version()),
             Destination::Root => Some(discovery::paths(kinds)),
+            Destination::OpenApi => Some(openapi::index(kinds)),
+            Destination::OpenApiOf(group, version) => openapi::document(kinds, group, version),
             Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
             Destination::Nowhere => {
                 return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));

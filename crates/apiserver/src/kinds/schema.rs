@@ -1,9 +1,9 @@
-//! The fields that built-in kinds have, and how a strategic merge patch treats each of them.
+//! The fields that built-in kinds have, what OpenAPI says of them, and how a strategic merge patch treats each of them.
 //!
 //! They come from a second table that `cargo xtask kinds` writes, from the OpenAPI document of the same pinned Kubernetes version.
 //!
 //! Guarantees:
-//! - the table is read once, when the first patch asks for it, and not when a server is built;
+//! - the table is read once, when the first patch or OpenAPI document asks for it, and not when a server is built;
 //! - every definition that a field names is in it.
 
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(crate) struct Schema {
 pub(crate) struct Definition {
     /// The name of the type alone, such as `PodSpec`.
     pub(crate) name: &'static str,
+    /// The name with its package, such as `io.k8s.api.core.v1.PodSpec`.
+    pub(crate) full_name: &'static str,
     fields: BTreeMap<&'static str, Field>,
 }
 
@@ -33,6 +35,11 @@ pub(crate) struct Definition {
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: Strategy,
+    /// The type as the table has it.
+    pub(crate) cell: &'static str,
+    /// The patch strategies as the table has them, empty if there are none.
+    pub(crate) strategies: &'static str,
+    pub(crate) merge_key: Option<&'static str>,
 }
 
 /// What a field holds; the places are those in a schema's definitions.
@@ -89,6 +96,12 @@ impl Schema {
         self.definitions.get(*at)
     }
 
+    /// The definition of that name with its package.
+    pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
+        let mut all = self.definitions.iter();
+        all.find(|definition| definition.full_name == full_name)
+    }
+
     /// Reads a table; `None` if a line of it is no part of one.
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
@@ -113,6 +126,7 @@ impl Schema {
             schema.kinds.extend(columns.map(|kind| (kind, at)));
             schema.definitions.push(Definition {
                 name: full.rsplit_once('.').map_or(full, |(_, name)| name),
+                full_name: full,
                 fields: BTreeMap::new(),
             });
         }
@@ -125,6 +139,11 @@ impl Schema {
 impl Definition {
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
+    }
+
+    /// All fields, ordered by name.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &Field)> {
+        self.fields.iter().map(|(name, field)| (*name, field))
     }
 
     /// Whether nothing is known of what it holds, as of `RawExtension`.
@@ -153,22 +172,28 @@ impl Field {
     ) -> Option<(&'static str, Field)> {
         let mut columns = row.split('\t');
         let (name, value) = (columns.next()?, columns.next()?);
-        let (strategies, key) = (columns.next().unwrap_or(""), columns.next());
+        let (strategies, merge_key) = (columns.next().unwrap_or(""), columns.next());
         if columns.next().is_some() {
             return None;
         }
         let mut strategy = Strategy::Default;
         for word in strategies.split(',') {
             strategy = match word {
-                "merge" => Strategy::MergeList(key),
+                "merge" => Strategy::MergeList(merge_key),
                 "replace" => Strategy::Replace,
                 // It tells clients to send `$retainKeys`; a server obeys that wherever it is sent.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };
         }
-        let shape = Shape::from_cell(value, places)?;
-        Some((name, Field { shape, strategy }))
+        let field = Field {
+            shape: Shape::from_cell(value, places)?,
+            strategy,
+            cell: value,
+            strategies,
+            merge_key,
+        };
+        Some((name, field))
     }
 }
 

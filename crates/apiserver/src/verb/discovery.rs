@@ -31,7 +31,7 @@ pub(crate) fn paths(kinds: &Kinds) -> Value {
         paths.push(format!("/apis/{}", kind.group));
         paths.push(format!("/apis/{}/{}", kind.group, kind.version));
     }
-    paths.extend(["/healthz", "/livez", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths.sort();
     paths.dedup();
     json!({"paths": paths})

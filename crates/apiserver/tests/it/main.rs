@@ -19,6 +19,7 @@ mod fault_wire;
 mod kube_runtime;
 mod list;
 mod namespace;
+mod openapi;
 mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;

@@ -1,0 +1,334 @@
+//! `/openapi/v3`: what clients must know of kinds before they write, and what `kubectl explain` shows.
+//!
+//! Guarantees:
+//! - there is one document for each group and version that is served, and every resource, verb and subresource in it is served;
+//! - the fields, their types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and formats are left out;
+//! - a kind that the user added is an object of which nothing is known but its name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::schema::{Definition, Field, Schema};
+use crate::kinds::{Kind, Kinds, Scope};
+
+/// Where a document keeps its schemas.
+const SCHEMAS: &str = "#/components/schemas/";
+
+/// The schema of a patch, which says nothing of what is in it.
+const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+
+/// The parameters of a write, all of them strings.
+const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
+
+/// The media types that patches may have, the one for built-in kinds last.
+const PATCHES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// What is served under one URL.
+struct Place<'a> {
+    /// The kind of the resource.
+    owner: &'a Kind,
+    /// Of what is read and written here: `apiVersion` and kind.
+    api_version: String,
+    kind: &'a str,
+    verbs: &'a [String],
+}
+
+/// `/openapi/v3`.
+pub(crate) fn index(kinds: &Kinds) -> Value {
+    let paths: BTreeMap<String, Value> = kinds
+        .iter()
+        .map(|kind| {
+            let path = root(kind);
+            let url = format!("/openapi/v3/{path}");
+            (path, json!({"serverRelativeURL": url}))
+        })
+        .collect();
+    json!({"paths": paths})
+}
+
+/// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`; `None` if nothing is served there.
+pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+    let mut paths = Map::new();
+    let mut schemas = Schemas::default();
+    let served = kinds
+        .iter()
+        .filter(|kind| kind.group == group && kind.version == version);
+    for kind in served {
+        add_paths(kind, &mut paths, &mut schemas);
+    }
+    if paths.is_empty() {
+        return None;
+    }
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "1.36"},
+        "paths": paths,
+        "components": {"schemas": schemas.write()},
+    }))
+}
+
+/// `api/v1` or `apis/apps/v1`.
+fn root(kind: &Kind) -> String {
+    let prefix = if kind.group.is_empty() { "api" } else { "apis" };
+    format!("{prefix}/{}", kind.api_version())
+}
+
+fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas) {
+    let root = root(kind);
+    let plural = &kind.plural;
+    let everywhere = format!("/{root}/{plural}");
+    let own = Place {
+        owner: kind,
+        api_version: kind.api_version(),
+        kind: &kind.kind,
+        verbs: &kind.verbs,
+    };
+    let collection = match kind.scope {
+        Scope::Namespaced => {
+            add(
+                paths,
+                &everywhere,
+                own.operations(&[("get", "list")], schemas),
+            );
+            format!("/{root}/namespaces/{{namespace}}/{plural}")
+        }
+        Scope::Cluster => everywhere,
+    };
+    let of_collection = [
+        ("get", "list"),
+        ("post", "create"),
+        ("delete", "deletecollection"),
+    ];
+    add(paths, &collection, own.operations(&of_collection, schemas));
+    let of_object = [
+        ("get", "get"),
+        ("put", "update"),
+        ("patch", "patch"),
+        ("delete", "delete"),
+    ];
+    let object = format!("{collection}/{{name}}");
+    add(paths, &object, own.operations(&of_object, schemas));
+    for subresource in &kind.subresources {
+        let below = Place {
+            owner: kind,
+            api_version: group_version(&subresource.group, &subresource.version),
+            kind: &subresource.kind,
+            verbs: &subresource.verbs,
+        };
+        let of_part = [
+            ("get", "get"),
+            ("post", "create"),
+            ("put", "update"),
+            ("patch", "patch"),
+        ];
+        let path = format!("{object}/{}", subresource.name);
+        add(paths, &path, below.operations(&of_part, schemas));
+    }
+}
+
+/// Adds a path, if anything is served there, with the parameters in it.
+fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
+    if operations.is_empty() {
+        return;
+    }
+    let in_path: Vec<Value> = ["name", "namespace"]
+        .iter()
+        .filter(|name| path.contains(&format!("{{{name}}}")))
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .collect();
+    if !in_path.is_empty() {
+        operations.insert("parameters".to_owned(), Value::Array(in_path));
+    }
+    paths.insert(path.to_owned(), Value::Object(operations));
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+fn group_version_kind(api_version: &str, kind: &str) -> Value {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    json!({"group": group, "version": version, "kind": kind})
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("{SCHEMAS}{schema}")})
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// Those of the operations, by method and verb, that are served.
+    fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
+        let served = wanted
+            .iter()
+            .filter(|(_, verb)| self.verbs.iter().any(|known| known == verb));
+        served
+            .map(|(method, verb)| ((*method).to_owned(), self.operation(verb, schemas)))
+            .collect()
+    }
+
+    fn operation(&self, verb: &str, schemas: &mut Schemas) -> Value {
+        let schema = schemas.need(&self.api_version, self.kind, self.owner.custom);
+        let action = match verb {
+            "create" => "post",
+            "update" => "put",
+            verb => verb,
+        };
+        let mut operation = json!({
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": group_version_kind(&self.api_version, self.kind),
+            "responses": {"200": {"description": "OK"}},
+        });
+        if matches!(verb, "get" | "create" | "update" | "patch") {
+            let shown = json!({"application/json": {"schema": reference(&schema)}});
+            operation["responses"]["200"]["content"] = shown;
+        }
+        if !matches!(verb, "create" | "update" | "patch") {
+            return operation;
+        }
+        let parameters = WRITE_PARAMETERS
+            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}));
+        operation["parameters"] = json!(parameters);
+        let content: Map<String, Value> = if verb == "patch" {
+            let last = if self.owner.custom { 2 } else { PATCHES.len() };
+            let patches = PATCHES[..last].iter();
+            schemas.needs_patch = true;
+            patches
+                .map(|media_type| {
+                    (
+                        (*media_type).to_owned(),
+                        json!({"schema": reference(PATCH)}),
+                    )
+                })
+                .collect()
+        } else {
+            let sent = json!({"schema": reference(&schema)});
+            [("*/*".to_owned(), sent)].into_iter().collect()
+        };
+        operation["requestBody"] = json!({"content": content, "required": true});
+        operation
+    }
+}
+
+/// The schemas that a document refers to.
+#[derive(Default)]
+struct Schemas {
+    /// By full name, with the kinds they describe.
+    needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
+    /// Kinds of which nothing is known, by the names of their schemas.
+    opaque: BTreeMap<String, (String, String)>,
+    needs_patch: bool,
+}
+
+// === impl Schemas ===
+
+impl Schemas {
+    /// Notes that a kind is referred to, and returns the name of its schema.
+    fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
+        let described = (api_version.to_owned(), kind.to_owned());
+        let known = Schema::builtin()
+            .of_kind(api_version, kind)
+            .filter(|_| !custom);
+        if let Some(definition) = known {
+            let kinds = self.needed.entry(definition.full_name).or_default();
+            kinds.insert(described);
+            return definition.full_name.to_owned();
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let mut name: Vec<&str> = group.rsplit('.').filter(|part| !part.is_empty()).collect();
+        name.extend([version, kind]);
+        let name = name.join(".");
+        self.opaque.insert(name.clone(), described);
+        name
+    }
+
+    /// All of them, and what they refer to.
+    fn write(self) -> Value {
+        let mut written = Map::new();
+        let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
+        let mut seen: BTreeSet<&'static str> = open.iter().copied().collect();
+        while let Some(name) = open.pop() {
+            let definition = Schema::builtin().named(name);
+            let definition =
+                definition.expect("every definition that a field names is in the table");
+            for (_, field) in definition.fields() {
+                let inner = field.cell.trim_start_matches(['[', ']', '{', '}']);
+                if scalar(inner).is_none() && seen.insert(inner) {
+                    open.push(inner);
+                }
+            }
+            let mut schema = properties(definition);
+            if let Some(kinds) = self.needed.get(name) {
+                schema["x-kubernetes-group-version-kind"] = kinds
+                    .iter()
+                    .map(|(api_version, kind)| group_version_kind(api_version, kind))
+                    .collect();
+            }
+            written.insert(name.to_owned(), schema);
+        }
+        for (name, (api_version, kind)) in self.opaque {
+            let schema = json!({
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "x-kubernetes-group-version-kind": [group_version_kind(&api_version, &kind)],
+            });
+            written.insert(name, schema);
+        }
+        if self.needs_patch {
+            written.insert(PATCH.to_owned(), json!({"type": "object"}));
+        }
+        Value::Object(written)
+    }
+}
+
+fn properties(definition: &Definition) -> Value {
+    let properties: Map<String, Value> = definition
+        .fields()
+        .map(|(name, field)| (name.to_owned(), property(field)))
+        .collect();
+    if properties.is_empty() {
+        return json!({"type": "object"});
+    }
+    json!({"type": "object", "properties": properties})
+}
+
+fn property(field: &Field) -> Value {
+    let mut property = typed(field.cell);
+    if !field.strategies.is_empty() {
+        property["x-kubernetes-patch-strategy"] = json!(field.strategies);
+    }
+    if let Some(key) = field.merge_key {
+        property["x-kubernetes-patch-merge-key"] = json!(key);
+    }
+    property
+}
+
+/// The schema of a type as the table has it.
+fn typed(cell: &str) -> Value {
+    if let Some(item) = cell.strip_prefix("[]") {
+        return json!({"type": "array", "items": typed(item)});
+    }
+    if let Some(member) = cell.strip_prefix("{}") {
+        return json!({"type": "object", "additionalProperties": typed(member)});
+    }
+    scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
+}
+
+/// The schema of what is no definition; `None` if it is one.
+fn scalar(cell: &str) -> Option<Value> {
+    match cell {
+        "any" => Some(json!({})),
+        "boolean" | "integer" | "number" | "string" => Some(json!({"type": cell})),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! The OpenAPI documents, as far as `kubectl` reads them before it writes and explains.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use kube_informer_apiserver::{Kind, Kinds, Scope};
+
+use crate::ask::{builder, get};
+
+/// Everything that is referred to in a document.
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            // A schema of schemas has a property of that name, which is no reference.
+            if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+                found.insert(target.to_owned());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_group_version_has_a_document_in_which_no_reference_leads_nowhere() {
+    let server = builder().build();
+    let index = get(&server, "/openapi/v3").await.json;
+    let mut expected: Vec<String> = Kinds::builtin()
+        .iter()
+        .map(|kind| match kind.group.as_str() {
+            "" => format!("api/{}", kind.version),
+            group => format!("apis/{group}/{}", kind.version),
+        })
+        .collect();
+    expected.dedup();
+    let paths = index["paths"].as_object().unwrap();
+    assert_eq!(
+        paths.keys().collect::<Vec<_>>(),
+        expected.iter().collect::<Vec<_>>()
+    );
+    for place in paths.values() {
+        let url = place["serverRelativeURL"].as_str().unwrap();
+        let document = get(&server, url).await.json;
+        assert_eq!(document["openapi"], "3.0.0", "{url}");
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for reference in &found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{url}: {reference}");
+        }
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let unused: Vec<_> = schemas
+            .keys()
+            .filter(|name| !found.contains(&format!("#/components/schemas/{name}")))
+            .collect();
+        assert_eq!(unused, [""; 0], "{url}");
+    }
+    for nowhere in [
+        "/openapi/v3/api/v2",
+        "/openapi/v3/apis/none/v1",
+        "/openapi/v2",
+    ] {
+        assert_eq!(get(&server, nowhere).await.code, 404, "{nowhere}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_say_that_fields_are_validated_by_the_server_and_how_they_can_be_patched() {
+    let server = builder().build();
+    let apps = get(&server, "/openapi/v3/apis/apps/v1").await.json;
+    let deployments = "/apis/apps/v1/namespaces/{namespace}/deployments";
+    let object = format!("{deployments}/{{name}}");
+    let parameters = |operation: &Value| -> Vec<String> {
+        let all = operation["parameters"].as_array().into_iter().flatten();
+        all.map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let writes = [
+        &apps["paths"][deployments]["post"],
+        &apps["paths"][&object]["put"],
+        &apps["paths"][&object]["patch"],
+    ];
+    let gvk = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    for write in writes {
+        assert_eq!(
+            parameters(write),
+            ["dryRun", "fieldManager", "fieldValidation"]
+        );
+        assert_eq!(write["x-kubernetes-group-version-kind"], gvk);
+    }
+    assert_eq!(parameters(&apps["paths"][&object]), ["name", "namespace"]);
+    assert_eq!(apps["paths"][&object]["get"]["parameters"], Value::Null);
+    let patch = &apps["paths"][&object]["patch"]["requestBody"]["content"];
+    assert_eq!(
+        patch.as_object().unwrap().keys().collect::<Vec<_>>(),
+        [
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json"
+        ]
+    );
+    let scale = &apps["paths"][format!("{object}/scale")]["put"];
+    assert_eq!(
+        scale["x-kubernetes-group-version-kind"],
+        json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
+    );
+    // A cluster-scoped kind that is only created, and one that a client can't delete all of.
+    let reviews = get(&server, "/openapi/v3/apis/authorization.k8s.io/v1")
+        .await
+        .json;
+    let place = &reviews["paths"]["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"];
+    assert_eq!(
+        place.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["post"]
+    );
+    let core = get(&server, "/openapi/v3/api/v1").await.json;
+    assert_eq!(core["paths"]["/api/v1/namespaces"]["delete"], Value::Null);
+    assert!(core["paths"]["/api/v1/pods"]["get"].is_object());
+    assert_eq!(core["paths"]["/api/v1/pods"]["post"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn schemas_have_the_types_and_patch_strategies_of_the_fields() {
+    let server = builder().build();
+    let apps = get(&server, "/openapi/v3/apis/apps/v1").await.json;
+    let schema = |name: &str| &apps["components"]["schemas"][name];
+    assert_eq!(
+        schema("io.k8s.api.apps.v1.Deployment")["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "version": "v1", "kind": "Deployment"}])
+    );
+    let spec = &schema("io.k8s.api.apps.v1.DeploymentSpec")["properties"];
+    assert_eq!(spec["replicas"], json!({"type": "integer"}));
+    assert_eq!(
+        spec["strategy"],
+        json!({
+            "allOf": [{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}],
+            "x-kubernetes-patch-strategy": "retainKeys",
+        })
+    );
+    let pod = &schema("io.k8s.api.core.v1.PodSpec")["properties"];
+    assert_eq!(
+        pod["containers"],
+        json!({
+            "type": "array",
+            "items": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}]},
+            "x-kubernetes-patch-strategy": "merge",
+            "x-kubernetes-patch-merge-key": "name",
+        })
+    );
+    assert_eq!(
+        pod["nodeSelector"],
+        json!({"type": "object", "additionalProperties": {"type": "string"}})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_kind_that_the_user_added_nothing_is_known_but_its_name() {
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Cluster);
+    let server = builder().kind(kind).build();
+    let document = get(&server, "/openapi/v3/apis/example.com/v1").await.json;
+    let gvk = json!({"group": "example.com", "version": "v1", "kind": "Widget"});
+    assert_eq!(
+        document["components"]["schemas"]["com.example.v1.Widget"],
+        json!({
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-group-version-kind": [gvk],
+        })
+    );
+    let patch = &document["paths"]["/apis/example.com/v1/widgets/{name}"]["patch"];
+    let content = &patch["requestBody"]["content"];
+    assert!(content["application/merge-patch+json"].is_object());
+    assert_eq!(
+        content["application/strategic-merge-patch+json"],
+        Value::Null
+    );
+}

@@ -72,6 +72,7 @@ mod access;
 mod body;
 mod compress;
 mod fault;
+mod field_validation;
 mod negotiate;
 mod protobuf;
 mod request_body;

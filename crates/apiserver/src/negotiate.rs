@@ -1,14 +1,22 @@
 //! Which representation of a result a client accepts.
 //!
-//! Guarantees: the first alternative of `Accept` that can be had is taken; if there is none, the answer is 406 and says what there is.
+//! Guarantees: the first alternative of `Accept` that can be had is taken; if there is none, or it does not fit what is asked for, the answer is 406 and says why.
 
 use http::{HeaderMap, header};
 
+use crate::kinds::Kind;
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
 /// What every answer can be.
 const ACCEPTED: &str = "application/json, application/json;stream=watch";
+
+/// The only media type of objects.
+const JSON: &str = "application/json";
+
+/// What `as` says for the metadata of one object, and of a list of them.
+const METADATA: &str = "PartialObjectMetadata";
+const METADATA_LIST: &str = "PartialObjectMetadataList";
 
 /// How objects are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +65,7 @@ impl Alternative<'_> {
             .map(|(_, value)| value.trim())
     }
 
-    fn representation(&self, verb: Verb, include: IncludeObject) -> Option<Representation> {
+    fn representation(&self, include: IncludeObject) -> Option<Representation> {
         if !self.is_json() {
             return None;
         }
@@ -68,22 +76,33 @@ impl Alternative<'_> {
             self.parameter("g") == Some("meta.k8s.io") && self.parameter("v") == Some("v1");
         match transform {
             "Table" if of_meta => Some(Representation::Table(include)),
-            "PartialObjectMetadata" if of_meta && verb != Verb::List => {
-                Some(Representation::Metadata)
-            }
-            "PartialObjectMetadataList" if of_meta && verb == Verb::List => {
-                Some(Representation::Metadata)
-            }
+            METADATA | METADATA_LIST if of_meta => Some(Representation::Metadata),
             _ => None,
         }
     }
+
+    /// Refuses the metadata of one object where a list is answered, and the other way round.
+    fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
+        let (package, name) = (kind.internal_package(), &kind.kind);
+        let why = match self.parameter("as") {
+            Some(METADATA) if verb == Verb::List => format!(
+                "you requested {METADATA}, but the requested object is a list (*{package}.{name}List)"
+            ),
+            Some(METADATA_LIST) if verb != Verb::List => format!(
+                "you requested {METADATA_LIST}, but the requested object is not a list (*{package}.{name})"
+            ),
+            _ => return Ok(()),
+        };
+        Err(ApiError::new(406, "NotAcceptable", why))
+    }
 }
 
-/// The representation for a verb's result.
+/// The representation for a verb's result on objects of a kind.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
     verb: Verb,
+    kind: &Kind,
 ) -> Result<Representation, ApiError> {
     let include = match query.text("includeObject") {
         Some("None") => IncludeObject::None,
@@ -91,10 +110,22 @@ pub(crate) fn negotiate(
         _ => IncludeObject::Metadata,
     };
     let accept = accept(headers);
-    accept
-        .split(',')
-        .find_map(|text| Alternative::parse(text).representation(verb, include))
-        .ok_or_else(|| ApiError::not_acceptable(ACCEPTED))
+    let mut alternatives = accept.split(',').map(Alternative::parse);
+    let taken = alternatives.find_map(|alternative| {
+        let representation = alternative.representation(include)?;
+        Some((alternative, representation))
+    });
+    let Some((alternative, representation)) = taken else {
+        let mut alternatives = accept.split(',').map(Alternative::parse);
+        // JSON there is, but not in that form.
+        if alternatives.any(|alternative| alternative.is_json()) {
+            let message = format!("only the following media types are accepted: {JSON}");
+            return Err(ApiError::new(406, "NotAcceptable", message));
+        }
+        return Err(ApiError::not_acceptable(ACCEPTED));
+    };
+    alternative.check_form(verb, kind)?;
+    Ok(representation)
 }
 
 /// Whether discovery may answer in its aggregated form before the plain one.

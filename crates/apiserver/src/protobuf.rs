@@ -139,7 +139,7 @@ impl Expected<'_> {
         kind: "DeleteOptions",
     };
 
-    fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
         } else {

@@ -5,6 +5,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
+use crate::field_validation::{self, Complaints, Known};
 use crate::kinds::{Kind, Subresource};
 use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
@@ -16,19 +17,23 @@ const JSON: &str = "application/json";
 /// What Go clients send where they can.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Reads a body; `protobuf` is what it must be there, and `None` where only JSON is taken.
+/// Reads a body of which something is `known`, and what is wrong with its fields; `protobuf` is what it must be there, and `None` where only JSON is taken.
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
+    known: Known,
     protobuf: Option<Expected<'_>>,
-) -> Result<Value, ApiError> {
+) -> Result<(Value, Complaints), ApiError> {
     match (content_type(headers).as_str(), protobuf) {
-        ("" | JSON | "*/*", _) => serde_json::from_slice(body).map_err(|error| {
+        ("" | JSON | "*/*", _) => field_validation::read(body, known).map_err(|error| {
             ApiError::bad_request(format!(
                 "couldn't get version/kind; json parse error: {error}"
             ))
         }),
-        (PROTOBUF, Some(expected)) => protobuf::decode(body, expected),
+        (PROTOBUF, Some(expected)) => {
+            let value = protobuf::decode(body, expected)?;
+            Ok((value, Complaints::default()))
+        }
         (_, Some(_)) => Err(ApiError::unsupported_body(&format!("{JSON}, {PROTOBUF}"))),
         (_, None) => Err(ApiError::unsupported_body(JSON)),
     }

@@ -17,6 +17,7 @@ use crate::access::User;
 use crate::body::{Body, BoxError};
 use crate::compress;
 use crate::fault::{self, Sentence};
+use crate::field_validation::Warnings;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
@@ -41,6 +42,8 @@ struct Arrived {
     destination: Destination,
     query: Query,
     options: Result<ListOptions, ApiError>,
+    /// What the answer warns of.
+    warnings: Arc<Warnings>,
     parts: Parts,
 }
 
@@ -75,6 +78,7 @@ where
     let arrived = Arrived::new(shared, parts);
     let (shared, request) = (Arc::clone(&arrived.shared), Arc::clone(&arrived.request));
     let compresses = arrived.compresses();
+    let warnings = Arc::clone(&arrived.warnings);
     let (mut sentence, mut real) = (Sentence::default(), false);
     let answer = if let Some(refusal) = &arrived.refusal {
         // Who is not let in uses no fault up.
@@ -91,6 +95,7 @@ where
     };
     let revision = answer.as_ref().ok().and_then(|reply| reply.revision);
     let mut response = respond(answer);
+    warnings.write(response.headers_mut());
     if compresses {
         response = compress::compress(response).await;
     }
@@ -128,6 +133,7 @@ impl Arrived {
             destination,
             query,
             options,
+            warnings: Arc::default(),
             parts,
         }
     }
@@ -161,6 +167,7 @@ impl Arrived {
             destination: self.destination,
             query: self.query,
             options: self.options?,
+            warnings: self.warnings,
             headers: self.parts.headers,
             body,
         };

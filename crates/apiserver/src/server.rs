@@ -138,7 +138,7 @@ impl Server {
             .ok_or_else(ApiError::no_such_path)?;
         let subject = subject(&resource, name);
         let merge = PatchBody::Merge(merge);
-        let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT))?;
+        let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT, None))?;
         Ok(show(&resource, &entry))
     }
 

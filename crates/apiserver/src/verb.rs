@@ -26,6 +26,8 @@ use serde_json::{Value, json};
 use crate::access::User;
 use crate::access::review::review;
 use crate::body::Body;
+use crate::field_validation::{Directive, Known, Warnings};
+use crate::kinds::Kind;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::protobuf::Expected;
@@ -38,7 +40,7 @@ use crate::storage::Entry;
 
 use delete::{DeleteOptions, Deleted};
 use list::{ListCall, Page};
-use patch::PatchBody;
+use patch::{PatchBody, Rigour};
 use update::{Part, Subject};
 use watch::WatchCall;
 
@@ -70,6 +72,8 @@ pub(crate) struct Call {
     pub(crate) verb: Verb,
     pub(crate) query: Query,
     pub(crate) options: ListOptions,
+    /// What the answer warns of.
+    pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -215,7 +219,7 @@ impl Call {
                     namespace: target.namespace.as_deref(),
                     name: target.name.as_deref(),
                     options: &self.options,
-                    representation: negotiate(&self.headers, &self.query, Verb::Watch)?,
+                    representation: self.representation(target, Verb::Watch)?,
                     request: &self.request,
                 };
                 let body = watch::watch(&self.shared, call).await?;
@@ -223,10 +227,7 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(
-                    &target.resource,
-                    self.value(request_body::of_kind(&target.resource.kind))?,
-                )?;
+                let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
                 let how = How::request(self.dry_run()?);
                 let subject = Self::subject(target, Part::Main)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
@@ -266,7 +267,7 @@ impl Call {
                 let entry = binding::bind(
                     &self.shared,
                     Self::subject(target, Part::Whole)?,
-                    &self.value(request_body::of_subresource(kind, name))?,
+                    &self.sent_to(kind, name)?,
                     how,
                 )?;
                 let mut reply = Reply::success(StatusCode::CREATED, None);
@@ -287,7 +288,7 @@ impl Call {
     }
 
     async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = negotiate(&self.headers, &self.query, Verb::List)?;
+        let representation = self.representation(target, Verb::List)?;
         let call = ListCall {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
@@ -299,7 +300,7 @@ impl Call {
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        let value = self.value(request_body::of_kind(&resource.kind))?;
+        let value = self.sent(&resource.kind)?;
         if !resource.serves("get") {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
@@ -317,8 +318,7 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let value = self.value(request_body::of_kind(&target.resource.kind))?;
-        let object = Object::of(&target.resource, value)?;
+        let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
         let how = How::request(self.dry_run()?);
         update::update(&self.shared, Self::subject(target, part)?, &object, how)
     }
@@ -326,7 +326,13 @@ impl Call {
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
         let how = How::request(self.dry_run()?);
-        patch::patch(&self.shared, Self::subject(target, part)?, &body, how)
+        let rigour = Rigour {
+            duplicates: body.duplicates(&self.body),
+            directive: self.directive(),
+            warnings: &self.warnings,
+        };
+        let subject = Self::subject(target, part)?;
+        patch::patch(&self.shared, subject, &body, how, Some(&rigour))
     }
 
     fn scale(&self, target: &Target) -> Result<Reply, ApiError> {
@@ -339,8 +345,8 @@ impl Call {
             }
             _ => {
                 let how = How::request(self.dry_run()?);
-                let sent = request_body::of_subresource(&target.resource.kind, "scale");
-                scale::update(&self.shared, subject, &self.value(sent)?, how)?
+                let sent = self.sent_to(&target.resource.kind, "scale")?;
+                scale::update(&self.shared, subject, &sent, how)?
             }
         };
         let mut reply = Reply::json(StatusCode::OK, &scale);
@@ -382,7 +388,7 @@ impl Call {
     }
 
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = negotiate(&self.headers, &self.query, Verb::List)?;
+        let representation = self.representation(target, Verb::List)?;
         let options = self.delete_options()?;
         let how = How::request(options.dry_run);
         let call = ListCall {
@@ -429,9 +435,41 @@ impl Call {
         })
     }
 
-    /// The body as JSON; `protobuf` is what it may hold in that format.
-    fn value(&self, protobuf: Option<Expected<'_>>) -> Result<Value, ApiError> {
-        request_body::read(&self.headers, &self.body, protobuf)
+    /// What becomes of fields that a kind does not have.
+    fn directive(&self) -> Directive {
+        Directive::of(self.query.text("fieldValidation"))
+    }
+
+    /// The body as an object of a kind.
+    fn sent(&self, kind: &Kind) -> Result<Value, ApiError> {
+        let (known, protobuf) = (Known::of(kind), request_body::of_kind(kind));
+        self.read(known, protobuf, (&kind.api_version(), &kind.kind))
+    }
+
+    /// The body as what a subresource takes.
+    fn sent_to(&self, kind: &Kind, subresource: &str) -> Result<Value, ApiError> {
+        let Some(expected) = request_body::of_subresource(kind, subresource) else {
+            return self.sent(kind);
+        };
+        let api_version = expected.api_version();
+        let known = Known::named(&api_version, expected.kind);
+        self.read(known, Some(expected), (&api_version, expected.kind))
+    }
+
+    fn read(
+        &self,
+        known: Known,
+        protobuf: Option<Expected<'_>>,
+        (api_version, kind): (&str, &str),
+    ) -> Result<Value, ApiError> {
+        let (value, complaints) = request_body::read(&self.headers, &self.body, known, protobuf)?;
+        let judged = self.directive().judge(complaints, &self.warnings);
+        judged.map_err(|error| {
+            ApiError::bad_request(format!(
+                "{kind} in version {api_version:?} cannot be handled as a {kind}: {error}"
+            ))
+        })?;
+        Ok(value)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
@@ -439,7 +477,13 @@ impl Call {
             self.query.number("gracePeriodSeconds")?;
             return DeleteOptions::parse(&self.query.as_options());
         }
-        DeleteOptions::parse(&self.value(Some(Expected::DELETE_OPTIONS))?)
+        let options = Some(Expected::DELETE_OPTIONS);
+        let (value, _) = request_body::read(&self.headers, &self.body, Known::Anything, options)?;
+        DeleteOptions::parse(&value)
+    }
+
+    fn representation(&self, target: &Target, verb: Verb) -> Result<Representation, ApiError> {
+        negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
     /// One object in the representation asked for.
@@ -449,7 +493,7 @@ impl Call {
         code: StatusCode,
         entry: &Arc<Entry>,
     ) -> Result<Reply, ApiError> {
-        let representation = negotiate(&self.headers, &self.query, Verb::Get)?;
+        let representation = self.representation(target, Verb::Get)?;
         let mut bytes = Vec::new();
         match representation {
             Representation::Object => entry.write_object(&target.resource, &mut bytes),

@@ -3,7 +3,7 @@
 //! They come from a third table that `cargo xtask kinds` writes, from the proto files and the struct tags of the same pinned Kubernetes version.
 //!
 //! Guarantees:
-//! - the table is read once, when the first body in protobuf asks for it, and not when a server is built;
+//! - the table is read once, when the first body asks for it, and not when a server is built;
 //! - every message that a field names is in it, and the fields of each are ordered by number.
 
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub(crate) struct MessageId(usize);
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) form: Form,
+    /// Whether it describes a kind, whose JSON has `apiVersion` and `kind` besides.
+    pub(crate) is_kind: bool,
     /// Strictly ascending by number; empty for the forms that have JSON of their own.
     pub(crate) fields: Vec<Field>,
 }
@@ -154,9 +156,13 @@ impl Messages {
             } else {
                 let mut columns = row.split('\t').skip(1);
                 let form = Form::from_cell(columns.next()?)?;
+                let described = kinds.len();
                 kinds.extend(columns.map(|kind| (kind, MessageId(all.len()))));
-                let fields = Vec::new();
-                all.push(Message { form, fields });
+                all.push(Message {
+                    form,
+                    is_kind: kinds.len() > described,
+                    fields: Vec::new(),
+                });
             }
         }
         let delete_options = places.get("k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
@@ -200,6 +206,11 @@ impl Form {
 // === impl Field ===
 
 impl Field {
+    /// Whether its members stand in the parent.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.presence == Presence::Inline
+    }
+
     /// Reads `number, name, type, presence`.
     fn from_row(row: &'static str, places: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');

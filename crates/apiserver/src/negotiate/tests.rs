@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{IncludeObject, Representation, content_type, negotiate, wants_aggregated_discovery};
+use crate::kinds::Kinds;
 use crate::route::{Query, Verb};
 
 fn accepting(accept: &str) -> HeaderMap {
@@ -38,8 +39,43 @@ fn the_first_alternative_that_can_be_had_is_taken() {
         ),
         ("application/yaml", None),
     ] {
-        let taken = negotiate(&accepting(accept), &Query::default(), Verb::List);
+        let kinds = Kinds::builtin();
+        let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
+        let taken = negotiate(&accepting(accept), &Query::default(), Verb::List, kind);
         assert_eq!(taken.ok(), expected, "{accept}");
+    }
+}
+
+#[test]
+fn a_form_that_does_not_fit_is_refused_in_the_words_of_kubernetes_whatever_else_is_accepted() {
+    let one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let unknown = "application/json;as=Foo;g=meta.k8s.io;v=v1";
+    let kinds = Kinds::builtin();
+    let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
+    for (accept, verb, expected) in [
+        (
+            one,
+            Verb::List,
+            "you requested PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)",
+        ),
+        (
+            list,
+            Verb::Get,
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*apps.Deployment)",
+        ),
+        (
+            unknown,
+            Verb::Get,
+            "only the following media types are accepted: application/json",
+        ),
+    ] {
+        let refused = negotiate(&accepting(accept), &Query::default(), verb, kind);
+        let status = refused.unwrap_err();
+        assert_eq!(
+            (status.code(), status.to_string().as_str()),
+            (406, expected)
+        );
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::How;
 use super::update::{Subject, change};
+use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
 use crate::kinds::schema::Schema;
 use crate::object::Object;
 use crate::shared::Shared;
@@ -76,6 +77,28 @@ impl PatchBody {
         }
     }
 
+    /// What stands twice in the text of this patch, and what an operation does not have.
+    pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
+        let known = match self {
+            PatchBody::Json(_) => Known::Operations,
+            PatchBody::Merge(_) | PatchBody::Strategic(_) => Known::Anything,
+        };
+        let found = field_validation::read(text, known);
+        let found = found.map(|(_, found)| found).unwrap_or_default();
+        match self {
+            PatchBody::Json(_) => found.about("json patch"),
+            PatchBody::Merge(_) | PatchBody::Strategic(_) => found,
+        }
+    }
+
+    /// What Kubernetes shows when the result of a patch is refused.
+    fn shown(&self, patched: &str) -> String {
+        match self {
+            PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
+            PatchBody::Json(_) | PatchBody::Merge(_) => patched.to_owned(),
+        }
+    }
+
     /// Changes a document; what the patch can't be applied to is refused, and half applied then.
     pub(crate) fn apply(&self, subject: Subject<'_>, document: &mut Value) -> Result<(), ApiError> {
         match self {
@@ -101,23 +124,61 @@ impl PatchBody {
     }
 }
 
-/// Patches one object.
+/// How a client's patch is held against the fields of its kind.
+pub(crate) struct Rigour<'a> {
+    /// What stands twice in the patch.
+    pub(crate) duplicates: Complaints,
+    pub(crate) directive: Directive,
+    pub(crate) warnings: &'a Warnings,
+}
+
+/// Patches one object; without `rigour`, fields that its kind does not have are stored too.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
     patch: &PatchBody,
     how: How,
+    rigour: Option<&Rigour<'_>>,
 ) -> Result<Arc<Entry>, ApiError> {
     change(shared, subject, how, |stored| {
         let mut document = stored.clone().into_value();
         patch.apply(subject, &mut document)?;
         let text = document.to_string();
+        if let Some(rigour) = rigour {
+            document = rigour.judge(subject, stored, document).map_err(|error| {
+                let shown = patch.shown(&text);
+                ApiError::no_such_object(&shown, &error)
+            })?;
+        }
         Object::of(subject.resource, document).map_err(|error| match error.code() {
             // What was patched is no object of the kind any more, which is the patch's fault.
             400 => ApiError::no_such_object(&text, &error),
             _ => error,
         })
     })
+}
+
+// === impl Rigour ===
+
+impl Rigour<'_> {
+    /// The patched object without what its kind does not have; what was stored with it is no fault of the patch.
+    fn judge(
+        &self,
+        subject: Subject<'_>,
+        stored: &Object,
+        patched: Value,
+    ) -> Result<Value, ApiError> {
+        let known = Known::of(&subject.resource.kind);
+        let (pruned, found) = field_validation::prune(patched, known);
+        let old = if found.is_empty() {
+            Complaints::default()
+        } else {
+            field_validation::prune(stored.clone().into_value(), known).1
+        };
+        let complaints = self.duplicates.clone().and_new(found, &old);
+        self.directive.judge(complaints, self.warnings)?;
+        Ok(pruned)
+    }
 }
 
 /// Applies a strategic merge patch; a document's own kind, a `Scale` perhaps, says which lists are merged.
@@ -153,7 +214,9 @@ fn decoding(cause: &str) -> ApiError {
 
 /// Reads a patch; `wanted` is the Go type that it is decoded into.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| {
+    // Of members that stand twice the last counts, also where a type would refuse the second.
+    let value = serde_json::from_slice::<Value>(body).and_then(serde_json::from_value);
+    value.map_err(|error| {
         let found = match body.trim_ascii_start().first() {
             _ if !error.is_data() => return decoding(&error.to_string()),
             Some(b'[') => "array",

@@ -16,6 +16,7 @@ mod fault;
 mod fault_endpoint;
 mod fault_plan;
 mod fault_wire;
+mod field_validation;
 mod kube_runtime;
 mod list;
 mod namespace;

@@ -38,7 +38,7 @@ async fn a_restart_keeps_objects_and_revisions_and_forgets_history() {
     assert_eq!((made.code, made.revision()), (201, "2"));
     with(&server, "POST", PODS, &pod("b")).await;
     let (a, b) = (format!("{PODS}/a"), format!("{PODS}/b"));
-    let changed = with(&server, "PATCH", &a, &json!({"spec": {"x": 0.1}})).await;
+    let changed = with(&server, "PATCH", &a, &json!({"spec": {"priority": 0.1}})).await;
     assert_eq!(crate::ask::delete(&server, &b).await.code, 200);
     let before = get(&server, &a).await;
     assert_eq!(before.json, changed.json);
@@ -279,8 +279,8 @@ async fn write(server: &Server, writer: usize, seed: u64) {
         // Longer than a page of the store, so that half of it would be noticed.
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
-        pod["spec"]["value"] = json!(value);
-        pod["spec"]["padding"] = json!(padding);
+        pod["spec"]["priority"] = json!(value);
+        pod["spec"]["hostname"] = json!(padding);
         say(format!("try {name} {value}"));
         let mut reply = with(server, "PUT", &uri, &pod).await;
         if reply.code == 404 {
@@ -375,8 +375,8 @@ fn kill_in_the_middle(
 /// The values of all pods, each of which must be whole.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
-        let value = pod["spec"]["value"].as_u64().unwrap();
-        let padding = pod["spec"]["padding"].as_str().unwrap();
+        let value = pod["spec"]["priority"].as_u64().unwrap();
+        let padding = pod["spec"]["hostname"].as_str().unwrap();
         assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
         assert!(
             pod["metadata"]["uid"].is_string() && pod["metadata"]["creationTimestamp"].is_string()

@@ -87,10 +87,8 @@ async fn what_cannot_be_had_is_406_unless_there_is_an_alternative() {
     let server = pods(&["a"]);
     let one = "/api/v1/namespaces/default/pods/a";
     for (path, accept) in [
-        (PODS, PARTIAL),
-        (one, PARTIAL_LIST),
         (PODS, "application/vnd.kubernetes.protobuf"),
-        (PODS, "text/html"),
+        (one, "text/html"),
     ] {
         let reply = get_as(&server, path, accept).await;
         assert_eq!(
@@ -100,6 +98,14 @@ async fn what_cannot_be_had_is_406_unless_there_is_an_alternative() {
         );
         let either = get_as(&server, path, &format!("{accept}, application/json")).await;
         assert_eq!(either.code, 200);
+    }
+    for (path, accept, whose) in [
+        (PODS, PARTIAL, "is a list (*core.PodList)"),
+        (one, PARTIAL_LIST, "is not a list (*core.Pod)"),
+    ] {
+        let reply = get_as(&server, path, accept).await;
+        assert_eq!(reply.code, 406);
+        assert!(reply.message().ends_with(whose), "{}", reply.message());
     }
     for accept in ["*/*", "application/*", "application/json;charset=utf-8"] {
         assert_eq!(get_as(&server, PODS, accept).await.code, 200, "{accept}");

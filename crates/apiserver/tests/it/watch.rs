@@ -212,8 +212,8 @@ async fn concurrent_writers_lose_no_update_and_watchers_no_event() {
                 let path = format!("/api/v1/namespaces/default/pods/a/status?writer={writer}");
                 loop {
                     let mut pod = get(&server, &path).await.json;
-                    let count = pod["status"]["count"].as_u64().unwrap_or(0);
-                    pod["status"]["count"] = json!(count + 1);
+                    let count = pod["status"]["observedGeneration"].as_u64().unwrap_or(0);
+                    pod["status"]["observedGeneration"] = json!(count + 1);
                     if crate::ask::with(&server, "PUT", &path, &pod).await.code == 200 {
                         break;
                     }
@@ -226,7 +226,7 @@ async fn concurrent_writers_lose_no_update_and_watchers_no_event() {
     let total = WRITERS * WRITES;
     let pod = server.get("v1", "pods", "default/a").unwrap();
     assert_eq!(
-        pod["status"]["count"], total,
+        pod["status"]["observedGeneration"], total,
         "every write was on the newest state"
     );
     let told = watch.trace().await;

@@ -69,7 +69,8 @@ impl From<Refusal> for ApiError {
 /// A value as Go's `%v` writes it.
 pub(super) struct Go<'a>(pub(super) &'a Value);
 
-struct GoMap<'a>(&'a Map<String, Value>);
+/// The same of an object.
+pub(super) struct GoMap<'a>(pub(super) &'a Map<String, Value>);
 
 impl fmt::Display for Go<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,243 @@
+//! Fields that a kind does not have, and members that stand twice: `fieldValidation`.
+//!
+//! Guarantees:
+//! - what a client writes is stored without fields that its kind does not have, whatever it asks for; of members that stand twice the last counts;
+//! - they are told of in the words and in the order of Kubernetes: as one refusal (`Strict`), as warnings (`Warn`, and if nothing is said), or not at all (`Ignore`);
+//! - of a kind that the user added `metadata` alone is known.
+
+mod known;
+mod warnings;
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::status::ApiError;
+
+pub(crate) use known::Known;
+pub(crate) use warnings::Warnings;
+
+/// Complaints at most; further ones are dropped (`saveStrictError` in `sigs.k8s.io/json`).
+const COMPLAINTS_MAX: usize = 100;
+
+/// What becomes of complaints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Directive {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// What is wrong with the fields of a body, each thing once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Complaints(Vec<String>);
+
+/// Reads a value, of which something is known, and leaves out the rest.
+struct Reader<'a> {
+    known: Known,
+    trail: &'a mut Trail,
+}
+
+/// Where a reader is, and what it has found on its way.
+#[derive(Default)]
+struct Trail {
+    /// As in `spec.containers[0].image`.
+    path: String,
+    complaints: Complaints,
+}
+
+/// Reads a body as JSON, and what is wrong with its fields.
+///
+/// # Errors
+///
+/// If it is not JSON.
+pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Complaints)> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let mut trail = Trail::default();
+    let reader = Reader {
+        known,
+        trail: &mut trail,
+    };
+    let value = reader.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((value, trail.complaints))
+}
+
+/// Takes away what is unknown, and tells of it.
+pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
+    let mut trail = Trail::default();
+    let reader = Reader {
+        known,
+        trail: &mut trail,
+    };
+    let pruned = reader.deserialize(value);
+    let pruned = pruned.expect("a value that was read once can be read again");
+    (pruned, trail.complaints)
+}
+
+// === impl Directive ===
+
+impl Directive {
+    /// What a query asks for; a word that is none is refused elsewhere.
+    pub(crate) fn of(text: Option<&str>) -> Directive {
+        match text {
+            Some("Ignore") => Directive::Ignore,
+            Some("Strict") => Directive::Strict,
+            _ => Directive::Warn,
+        }
+    }
+
+    /// Warns of complaints or lets them be.
+    ///
+    /// # Errors
+    ///
+    /// The sentence with all of them, if there may be none.
+    pub(crate) fn judge(self, complaints: Complaints, warnings: &Warnings) -> Result<(), ApiError> {
+        match self {
+            _ if complaints.0.is_empty() => Ok(()),
+            Directive::Ignore => Ok(()),
+            Directive::Strict => Err(ApiError::bad_request(format!(
+                "strict decoding error: {}",
+                complaints.0.join(", ")
+            ))),
+            Directive::Warn => {
+                complaints.0.into_iter().for_each(|text| warnings.add(text));
+                Ok(())
+            }
+        }
+    }
+}
+
+// === impl Complaints ===
+
+impl Complaints {
+    fn add(&mut self, text: String) {
+        if self.0.len() < COMPLAINTS_MAX && !self.0.contains(&text) {
+            self.0.push(text);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These, and then those that are not in `old`.
+    pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
+        let new = found.0.into_iter().filter(|text| !old.0.contains(text));
+        self.0.extend(new);
+        self
+    }
+
+    /// Says of each what it is about.
+    pub(crate) fn about(self, what: &str) -> Complaints {
+        Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
+    }
+}
+
+// === impl Trail ===
+
+impl Trail {
+    /// Does something one step further down.
+    fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
+        let length = self.path.len();
+        let _ = fmt::Write::write_fmt(&mut self.path, step);
+        let done = go(self);
+        self.path.truncate(length);
+        done
+    }
+
+    fn member<T>(&mut self, name: &str, go: impl FnOnce(&mut Trail) -> T) -> T {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        self.below(format_args!("{dot}{name}"), go)
+    }
+
+    fn complain(&mut self, what: &str) {
+        let path = &self.path;
+        self.complaints.add(format!("{what} field \"{path}\""));
+    }
+}
+
+// === impl Reader ===
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let known = self.known.item();
+        let mut items = Vec::new();
+        loop {
+            let step = format_args!("[{}]", items.len());
+            let next = self
+                .trail
+                .below(step, |trail| seq.next_element_seed(Reader { known, trail }))?;
+            match next {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let known = self.known.member(&name);
+            let is_second = members.contains_key(&name);
+            let value = self.trail.member(&name, |trail| {
+                let Some(known) = known else {
+                    trail.complain("unknown");
+                    map.next_value::<IgnoredAny>()?;
+                    return Ok(None);
+                };
+                if is_second {
+                    trail.complain("duplicate");
+                }
+                map.next_value_seed(Reader { known, trail }).map(Some)
+            })?;
+            if let Some(value) = value {
+                members.insert(name, value);
+            }
+        }
+        Ok(Value::Object(members))
+    }
+}

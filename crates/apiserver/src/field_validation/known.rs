@@ -1,0 +1,156 @@
+//! What is known of a value before it is read: the fields of the built-in kinds, from the table of their messages.
+//!
+//! Guarantees: a value that has JSON of its own, such as a quantity or a raw extension, may be anything.
+
+use crate::kinds::Kind;
+use crate::kinds::wire::{Container, Field, Form, MessageId, Messages, Type};
+
+/// What a value's members can be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    Anything,
+    /// An object of a kind that the user added.
+    Custom,
+    Message(MessageId),
+    /// A list of these.
+    List(Type),
+    /// A map from strings to these.
+    Map(Type),
+    /// A JSON patch, and one operation of it.
+    Operations,
+    Operation,
+}
+
+/// The members of a JSON patch's operation.
+const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
+
+impl Known {
+    /// An object of a kind that is served.
+    pub(crate) fn of(kind: &Kind) -> Known {
+        if kind.custom {
+            return Known::Custom;
+        }
+        Known::named(&kind.api_version(), &kind.kind)
+    }
+
+    /// An object of a built-in kind.
+    pub(crate) fn named(api_version: &str, kind: &str) -> Known {
+        let message = Messages::builtin().of_kind(api_version, kind);
+        message.map_or(Known::Anything, Known::Message)
+    }
+
+    /// What is known of a member; `None` if there is no such one.
+    pub(super) fn member(self, name: &str) -> Option<Known> {
+        match self {
+            Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
+            Known::Message(id) => member(id, name),
+            Known::Map(value) => Some(Known::of_type(value)),
+            Known::Operation => OPERATION.contains(&name).then_some(Known::Anything),
+            Known::Anything | Known::Custom | Known::List(_) | Known::Operations => {
+                Some(Known::Anything)
+            }
+        }
+    }
+
+    /// What is known of an item.
+    pub(super) fn item(self) -> Known {
+        match self {
+            Known::List(item) => Known::of_type(item),
+            Known::Operations => Known::Operation,
+            _ => Known::Anything,
+        }
+    }
+
+    fn of_field(field: &Field) -> Known {
+        match field.container {
+            Container::One => Known::of_type(field.value),
+            Container::List => Known::List(field.value),
+            Container::Map => Known::Map(field.value),
+        }
+    }
+
+    fn of_type(value: Type) -> Known {
+        let Type::Message(id) = value else {
+            return Known::Anything;
+        };
+        let message = Messages::builtin().get(id);
+        match (message.form, message.fields.as_slice()) {
+            (Form::Object, _) => Known::Message(id),
+            (Form::List, [items]) => Known::of_field(items),
+            // Kubernetes too looks no further into what has a decoder of its own.
+            _ => Known::Anything,
+        }
+    }
+}
+
+/// What is known of a message's member, which may stand in a message that is inlined.
+fn member(id: MessageId, name: &str) -> Option<Known> {
+    let message = Messages::builtin().get(id);
+    if message.is_kind && matches!(name, "apiVersion" | "kind") {
+        return Some(Known::Anything);
+    }
+    let mut inlined = Vec::new();
+    for field in &message.fields {
+        match (field.is_inline(), field.value) {
+            (true, Type::Message(inner)) => inlined.push(inner),
+            _ if field.name == name => return Some(Known::of_field(field)),
+            _ => {}
+        }
+    }
+    inlined.into_iter().find_map(|inner| member(inner, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::kinds::Kinds;
+    use crate::kinds::schema::{Definition, Schema, Structure};
+
+    /// The fields of a definition that are not known, by path, and those below it.
+    fn missing(
+        definition: &'static Definition,
+        known: Known,
+        seen: &mut BTreeSet<&'static str>,
+        found: &mut Vec<String>,
+    ) {
+        if !seen.insert(definition.full_name) {
+            return;
+        }
+        for (name, field) in definition.fields() {
+            let Some(below) = known.member(name) else {
+                found.push(format!("{}.{name}", definition.full_name));
+                continue;
+            };
+            match field.structure() {
+                Structure::Struct(inner) => missing(inner, below, seen, found),
+                Structure::List(Some(inner)) => missing(inner, below.item(), seen, found),
+                Structure::List(None) | Structure::Map | Structure::Leaf => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_that_openapi_has_is_known() {
+        let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+        for kind in Kinds::builtin().iter() {
+            let known = Known::of(kind);
+            if let Some(definition) = Schema::builtin().of_kind(&kind.api_version(), &kind.kind) {
+                missing(definition, known, &mut seen, &mut found);
+            }
+        }
+        assert_eq!(found, [""; 0]);
+        assert!(seen.len() > 400, "{}", seen.len());
+    }
+
+    #[test]
+    fn a_kind_inside_another_has_its_own_kind_too() {
+        let set = Known::named("apps/v1", "StatefulSet");
+        let spec = set.member("spec").unwrap();
+        let claim = spec.member("volumeClaimTemplates").unwrap().item();
+        assert!(claim.member("apiVersion").is_some());
+        let template = spec.member("template").unwrap();
+        assert!(template.member("apiVersion").is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! `Warning` headers of one answer.
+//!
+//! Guarantees: each text once, in the order it came; if they get too long, each is cut, and the last ones are left out, as kube-apiserver does.
+
+use http::header::{HeaderMap, HeaderValue, WARNING};
+use parking_lot::Mutex;
+
+/// Characters of all texts together before they are cut (`truncateAtTotalRunes` in `filters/warning.go`).
+const TOTAL_MAX: usize = 4 * 1024;
+
+/// Characters of one text when they are cut (`truncateItemRunes`).
+const ITEM_MAX: usize = 256;
+
+/// What the client is to be warned of, whatever the answer is.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    pub(crate) fn add(&self, text: String) {
+        let mut texts = self.0.lock();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+
+    /// Writes the headers.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let texts = self.0.lock();
+        let total: usize = texts.iter().map(|text| text.chars().count()).sum();
+        let cuts = total > TOTAL_MAX;
+        let mut written = 0;
+        for text in texts.iter() {
+            if cuts && written >= TOTAL_MAX {
+                return;
+            }
+            let most = if cuts { ITEM_MAX } else { usize::MAX };
+            let text: String = text.chars().take(most).collect();
+            if text.chars().any(char::is_control) {
+                continue;
+            }
+            written += text.chars().count();
+            let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
+                headers.append(WARNING, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(texts: &[&str]) -> Vec<String> {
+        let warnings = Warnings::default();
+        for text in texts {
+            warnings.add((*text).to_owned());
+        }
+        let mut headers = HeaderMap::new();
+        warnings.write(&mut headers);
+        let values = headers.get_all(WARNING).iter();
+        values
+            .map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn each_text_is_one_header_once_with_its_quotes_escaped() {
+        assert_eq!(
+            written(&["a \"b\" \\", "ä", "ä", "no\nline"]),
+            [r#"299 - "a \"b\" \\""#, "299 - \"ä\""]
+        );
+    }
+
+    #[test]
+    fn texts_that_fit_are_whole_and_others_are_cut_until_the_limit() {
+        let long = "x".repeat(TOTAL_MAX);
+        assert_eq!(written(&[&long]), [format!("299 - \"{long}\"")]);
+        let cut = format!("299 - \"{}\"", &long[..ITEM_MAX]);
+        assert_eq!(written(&[&long, "y"]), [cut, "299 - \"y\"".to_owned()]);
+        let many: Vec<String> = (0..20).map(|nth| format!("{nth:0300}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(written(&many).len(), TOTAL_MAX / ITEM_MAX);
+    }
+}

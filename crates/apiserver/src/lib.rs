@@ -27,6 +27,12 @@
 //! - In process it needs no task and no socket: it runs when it is polled.
 //! - With feature `persistence`, a server that was opened on a data directory (`Builder::open`) has everything it acknowledged after any restart.
 //!
+//! # Fields
+//!
+//! What a client sends is held against the fields of its kind: `fieldValidation` refuses those that the kind does not have and members that stand twice (`Strict`), warns of them (`Warn`, and if nothing is said) or does not (`Ignore`), and they are not stored.
+//! Of a kind that was [added](Builder::kind) only `metadata` is known, and types are not looked at: a string may stand where Kubernetes wants a number.
+//! Direct calls such as [`Server::create`] store fields of any name, which go when a client writes the object; `/openapi/v3` says of the fields what `kubectl` asks.
+//!
 //! # Deletion
 //!
 //! As in Kubernetes, an object with finalizers is marked and stays until they are gone, and a pod that runs on a node has a grace period: 30 seconds, unless the pod or the request says otherwise.
@@ -41,8 +47,9 @@
 //!
 //! # What it leaves out
 //!
-//! No schema validation, no admission, no allocation (a `Service` gets no address), and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
+//! No validation of values, no admission, no allocation (a `Service` gets no address), and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
 //! No defaulting either, with these exceptions: `status` starts as Kubernetes starts it (a client's is dropped, except a node's), a `Secret` gets its type and its `stringData` as `data`, a namespace its finalizer and label, and the field selectors know the defaults of what they select by.
+//! No server-side apply.
 //! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 //!

@@ -14,6 +14,7 @@ pub(crate) mod namespace;
 pub(crate) mod openapi;
 pub(crate) mod patch;
 pub(crate) mod scale;
+mod sent;
 pub(crate) mod update;
 pub(crate) mod watch;
 
@@ -26,19 +27,16 @@ use serde_json::{Value, json};
 use crate::access::User;
 use crate::access::review::review;
 use crate::body::Body;
-use crate::field_validation::{Directive, Known, Warnings};
-use crate::kinds::Kind;
+use crate::field_validation::Warnings;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
-use crate::protobuf::Expected;
-use crate::request_body;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-use delete::{DeleteOptions, Deleted};
+use delete::Deleted;
 use list::{ListCall, Page};
 use patch::{PatchBody, Rigour};
 use update::{Part, Subject};
@@ -433,53 +431,6 @@ impl Call {
             name: name.ok_or_else(ApiError::method_not_allowed)?,
             part,
         })
-    }
-
-    /// What becomes of fields that a kind does not have.
-    fn directive(&self) -> Directive {
-        Directive::of(self.query.text("fieldValidation"))
-    }
-
-    /// The body as an object of a kind.
-    fn sent(&self, kind: &Kind) -> Result<Value, ApiError> {
-        let (known, protobuf) = (Known::of(kind), request_body::of_kind(kind));
-        self.read(known, protobuf, (&kind.api_version(), &kind.kind))
-    }
-
-    /// The body as what a subresource takes.
-    fn sent_to(&self, kind: &Kind, subresource: &str) -> Result<Value, ApiError> {
-        let Some(expected) = request_body::of_subresource(kind, subresource) else {
-            return self.sent(kind);
-        };
-        let api_version = expected.api_version();
-        let known = Known::named(&api_version, expected.kind);
-        self.read(known, Some(expected), (&api_version, expected.kind))
-    }
-
-    fn read(
-        &self,
-        known: Known,
-        protobuf: Option<Expected<'_>>,
-        (api_version, kind): (&str, &str),
-    ) -> Result<Value, ApiError> {
-        let (value, complaints) = request_body::read(&self.headers, &self.body, known, protobuf)?;
-        let judged = self.directive().judge(complaints, &self.warnings);
-        judged.map_err(|error| {
-            ApiError::bad_request(format!(
-                "{kind} in version {api_version:?} cannot be handled as a {kind}: {error}"
-            ))
-        })?;
-        Ok(value)
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
-        if self.body.is_empty() {
-            self.query.number("gracePeriodSeconds")?;
-            return DeleteOptions::parse(&self.query.as_options());
-        }
-        let options = Some(Expected::DELETE_OPTIONS);
-        let (value, _) = request_body::read(&self.headers, &self.body, Known::Anything, options)?;
-        DeleteOptions::parse(&value)
     }
 
     fn representation(&self, target: &Target, verb: Verb) -> Result<Representation, ApiError> {

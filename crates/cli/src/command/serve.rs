@@ -94,8 +94,11 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
 
 /// Makes the server, with the objects of its data directory if it has one.
 async fn start(options: &Options) -> anyhow::Result<Server> {
-    let builder = options.watch_caches.set(Server::builder());
-    let builder = builder.fault_endpoint(options.faults.is_some());
+    let builder = options
+        .watch_caches
+        .set(Server::builder())
+        .enforce_namespaces(true)
+        .fault_endpoint(options.faults.is_some());
     let Some(directory) = &options.data_dir else {
         return Ok(builder.build());
     };

@@ -4,7 +4,7 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Pod},
+    core::v1::{ConfigMap, Namespace, Pod},
 };
 use kube_client::{
     Api, Client, Config,
@@ -215,6 +215,20 @@ async fn with_controllers_a_deployment_becomes_running_pods() {
     });
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "shop");
     let deployment = serde_json::from_value(deployment).unwrap();
+    let refused = deployments
+        .create(&PostParams::default(), &deployment)
+        .await;
+    let refused = refused.expect_err("there is no such namespace").to_string();
+    assert!(
+        refused.contains(r#"namespaces "shop" not found"#),
+        "{refused}"
+    );
+    let shop = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces
+        .create(&PostParams::default(), &shop)
+        .await
+        .unwrap();
     deployments
         .create(&PostParams::default(), &deployment)
         .await

@@ -1,6 +1,6 @@
-//! Label selectors: which objects somebody wants, by their labels.
+//! Selectors: which objects somebody wants, by their labels, or with a [`FieldSelector`] by fields.
 //!
-//! It guarantees that
+//! Of labels it guarantees that
 //!
 //! - [`str::parse`] accepts what the API server and `kubectl` accept and refuses what they refuse,
 //!   keys and values included;
@@ -44,10 +44,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use self::conversion::LabelSelectorError;
+pub use self::field::{FieldOperator, FieldRequirement, FieldSelector, FieldSelectorParseError};
 pub use self::label::InvalidLabel;
 pub use self::parse::SelectorParseError;
 
 mod conversion;
+mod field;
 mod label;
 mod parse;
 

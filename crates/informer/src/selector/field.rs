@@ -1,0 +1,235 @@
+//! Field selectors: which objects somebody wants, by the values of some fields.
+
+use std::{fmt, str::FromStr};
+
+/// Which objects are wanted, by fields: those that meet every requirement.
+///
+/// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas; a comma,
+/// an equals sign or a backslash in a value stands behind a backslash. That is the server's syntax,
+/// and `Display` prints it.
+///
+/// ```
+/// use kube_informer::selector::FieldSelector;
+///
+/// let selector: FieldSelector = "spec.nodeName==node-7,status.phase!=Failed".parse()?;
+/// assert_eq!(selector.to_string(), "spec.nodeName=node-7,status.phase!=Failed");
+/// # Ok::<(), kube_informer::selector::FieldSelectorParseError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[doc(alias = "fields.Selector")]
+pub struct FieldSelector {
+    requirements: Vec<FieldRequirement>,
+}
+
+/// What one field must be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "fields.Requirement")]
+pub struct FieldRequirement {
+    field: String,
+    operator: FieldOperator,
+    value: String,
+}
+
+/// How a field is compared. Servers know no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldOperator {
+    /// It has this value; a field that is missing has the empty one.
+    Equals,
+    /// It has another value.
+    NotEquals,
+}
+
+/// A text that is no field selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldSelectorParseError {
+    /// A requirement compares nothing.
+    #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
+    NoOperator(String),
+    /// A backslash stands before what needs none, or at the end.
+    #[error("invalid field selector: invalid escape sequence in {0:?}")]
+    Escape(String),
+}
+
+impl FieldSelector {
+    /// Selects every object; prints as the empty string.
+    #[doc(alias = "fields.Everything")]
+    pub const fn everything() -> Self {
+        Self {
+            requirements: Vec::new(),
+        }
+    }
+
+    /// Selects the objects whose field has this value.
+    #[doc(alias = "OneTermEqualSelector")]
+    pub fn equals(field: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::everything().and(field, FieldOperator::Equals, value)
+    }
+
+    /// Selects the objects whose field has another value.
+    #[doc(alias = "OneTermNotEqualSelector")]
+    pub fn not_equals(field: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::everything().and(field, FieldOperator::NotEquals, value)
+    }
+
+    /// Selects of these objects those that also meet this requirement.
+    #[doc(alias = "AndSelectors")]
+    #[must_use]
+    pub fn and(
+        mut self,
+        field: impl Into<String>,
+        operator: FieldOperator,
+        value: impl Into<String>,
+    ) -> Self {
+        self.requirements.push(FieldRequirement {
+            field: field.into(),
+            operator,
+            value: value.into(),
+        });
+        self
+    }
+
+    /// The requirements, in the order in which they were given.
+    pub fn requirements(&self) -> &[FieldRequirement] {
+        &self.requirements
+    }
+}
+
+impl FieldRequirement {
+    /// The field, such as `spec.nodeName`.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// How it is compared.
+    pub fn operator(&self) -> FieldOperator {
+        self.operator
+    }
+
+    /// With what.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
+impl fmt::Display for FieldSelector {
+    #[doc(alias = "EscapeValue")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, requirement) in self.requirements.iter().enumerate() {
+            let comma = if position > 0 { "," } else { "" };
+            let operator = match requirement.operator {
+                FieldOperator::Equals => "=",
+                FieldOperator::NotEquals => "!=",
+            };
+            write!(f, "{comma}{}{operator}", requirement.field)?;
+            for letter in requirement.value.chars() {
+                if matches!(letter, '\\' | ',' | '=') {
+                    f.write_str("\\")?;
+                }
+                write!(f, "{letter}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for FieldSelector {
+    type Err = FieldSelectorParseError;
+
+    fn from_str(text: &str) -> Result<Self, FieldSelectorParseError> {
+        let mut selector = Self::everything();
+        for term in terms(text).filter(|term| !term.is_empty()) {
+            let none = || FieldSelectorParseError::NoOperator(term.to_owned());
+            let at = term.find('=').ok_or_else(none)?;
+            let (field, value) = (&term[..at], &term[at + 1..]);
+            let (field, operator, value) = if let Some(field) = field.strip_suffix('!') {
+                (field, FieldOperator::NotEquals, value)
+            } else {
+                let value = value.strip_prefix('=').unwrap_or(value);
+                (field, FieldOperator::Equals, value)
+            };
+            let value =
+                unescape(value).ok_or_else(|| FieldSelectorParseError::Escape(term.to_owned()))?;
+            selector = selector.and(field, operator, value);
+        }
+        Ok(selector)
+    }
+}
+
+/// What stands between the commas that are not escaped.
+fn terms(text: &str) -> impl Iterator<Item = &str> {
+    let mut escaped = false;
+    text.split(move |letter| {
+        let separates = letter == ',' && !escaped;
+        escaped = letter == '\\' && !escaped;
+        separates
+    })
+}
+
+fn unescape(value: &str) -> Option<String> {
+    let mut letters = value.chars();
+    let mut plain = String::with_capacity(value.len());
+    while let Some(letter) = letters.next() {
+        plain.push(match letter {
+            '\\' => letters
+                .next()
+                .filter(|next| matches!(next, '\\' | ',' | '='))?,
+            '=' => return None,
+            letter => letter,
+        });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_is_read_as_a_server_reads_it() {
+        for (text, printed) in [
+            ("", ""),
+            (
+                "metadata.name=a,,status.phase!=Failed",
+                "metadata.name=a,status.phase!=Failed",
+            ),
+            ("spec.nodeName==", "spec.nodeName="),
+            (r"a=b\,c\=d\\", r"a=b\,c\=d\\"),
+        ] {
+            let selector: FieldSelector = text.parse().unwrap();
+            assert_eq!(selector.to_string(), printed, "{text}");
+        }
+        for (text, message) in [
+            (
+                "status.phase",
+                "invalid selector: \"status.phase\"; can't understand it: it has no =, == or !=",
+            ),
+            (
+                r"a=b\c",
+                r#"invalid field selector: invalid escape sequence in "a=b\\c""#,
+            ),
+            (
+                "a=b=c",
+                r#"invalid field selector: invalid escape sequence in "a=b=c""#,
+            ),
+        ] {
+            let error = text.parse::<FieldSelector>().unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_as_the_same(
+            terms in prop::collection::vec(("[a-z.]{1,4}", any::<bool>(), r"[a,=\\!]{0,4}"), 0..4),
+        ) {
+            let mut selector = FieldSelector::everything();
+            for (field, equal, value) in terms {
+                let operator = if equal { FieldOperator::Equals } else { FieldOperator::NotEquals };
+                selector = selector.and(field, operator, value);
+            }
+            prop_assert_eq!(selector.to_string().parse(), Ok(selector));
+        }
+    }
+}

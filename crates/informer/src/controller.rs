@@ -16,7 +16,10 @@ use tokio::{
 
 use crate::{
     clock,
-    indexer::{Applied, Change, DuplicateIndex, IndexerWriter, Indexers, StatusNotes},
+    indexer::{
+        Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
+        NotRemovable, StatusNotes,
+    },
     mutation_detector::MutationDetector,
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
@@ -33,7 +36,15 @@ pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 pub(crate) enum Command<K> {
     AddListener(NewListener<K>),
     RemoveListener(ListenerId),
-    AddIndexers(Indexers<K>, oneshot::Sender<Result<(), DuplicateIndex>>),
+    AddIndices(
+        Box<IndexBuild<K>>,
+        oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
+    ),
+    /// Answered with the index, so that who asked frees it and not the loop.
+    RemoveIndex(
+        Box<dyn IndexRef + Send>,
+        oneshot::Sender<Result<Index<K>, NotRemovable>>,
+    ),
     /// Answered between two batches: all that readers can see has been sent to the handlers.
     Settle(oneshot::Sender<()>),
 }
@@ -356,12 +367,16 @@ where
             Command::RemoveListener(id) => processor.remove(id),
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
-            Command::AddIndexers(indexers, reply) => {
-                let added = indexer.add_indexers(indexers);
-                let errors = added.as_ref().map_or(&[][..], Vec::as_slice);
-                self.notes.note(&indexer.snapshot(), errors);
+            Command::AddIndices(build, reply) => {
+                let added = indexer.install(*build).map(|(tokens, errors)| {
+                    self.notes.note(&indexer.snapshot(), &errors);
+                    tokens
+                });
                 // Whoever asked may have stopped waiting; the index is there all the same.
-                let _ = reply.send(added.map(|_| ()));
+                let _ = reply.send(added);
+            }
+            Command::RemoveIndex(index, reply) => {
+                let _ = reply.send(indexer.take_index(&*index));
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A reader takes a [`Snapshot`]: objects and indices of one moment, that hold no lock and don't
 //! change. The writer applies a batch and swaps one root, so a reader sees all of a batch or nothing
-//! of it, and nobody waits for anybody.
+//! of it, and nobody waits for anybody: a list that replaces 100,000 objects with three indices
+//! delays no `get` by more than 5 ms, which `benches/replace.rs` measures.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -26,32 +27,78 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+//!
+//! # Several indices, fields, and other kinds
+//!
+//! [`Snapshot::by_indices`] and [`Snapshot::query`] find what several indices have in common, and
+//! [`Snapshot::by_fields`] answers a field selector by the indices that have the names of its fields.
+//!
+//! What belongs to objects of *another* kind is asked of both caches: the values come from the one, and
+//! [`Query::and_any`] takes them to the other. Nothing has to be kept up to date for that. The answer
+//! is true of the two moments of the two snapshots, which are as far apart as their informers are.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::{Node, Pod};
+//! use kube_core::{ObjectMeta, ResourceExt};
+//! use kube_informer::indexer::{self, Indexers, NoSuchIndex, Snapshot};
+//!
+//! # fn meta(name: &str, labels: &[(&str, &str)]) -> ObjectMeta {
+//! #     let labels = labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+//! #     let labels = Some(labels.collect());
+//! #     ObjectMeta { name: Some(name.into()), labels, ..ObjectMeta::default() }
+//! # }
+//! let by_zone = Indexers::new().with_label("zone", "topology.kubernetes.io/zone");
+//! let by_node = Indexers::new()
+//!     .with("spec.nodeName", |pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+//! let (nodes, mut node_writer) = indexer::new(by_zone)?;
+//! let (pods, mut pod_writer) = indexer::new(by_node)?;
+//! # let zone = |zone| [("topology.kubernetes.io/zone", zone)];
+//! # for (name, at) in [("n1", "east"), ("n2", "west"), ("n3", "east")] {
+//! #     node_writer.add(Node { metadata: meta(name, &zone(at)), ..Node::default() })?;
+//! # }
+//! # for (name, node) in [("web", "n1"), ("db", "n2"), ("job", "n3")] {
+//! #     let spec = k8s_openapi::api::core::v1::PodSpec { node_name: Some(node.into()), ..Default::default() };
+//! #     pod_writer.add(Pod { metadata: meta(name, &[]), spec: Some(spec), ..Pod::default() })?;
+//! # }
+//!
+//! /// The pods of a zone, which only their nodes know.
+//! fn in_zone(pods: &Snapshot<Pod>, nodes: &Snapshot<Node>, zone: &str) -> Result<Vec<String>, NoSuchIndex> {
+//!     let of_zone = nodes.by_index("zone", zone)?.map(|node| node.name());
+//!     let pods = pods.query().and_any("spec.nodeName", of_zone)?;
+//!     Ok(pods.iter().map(|pod| pod.name().to_owned()).collect())
+//! }
+//! assert_eq!(in_zone(&pods.snapshot(), &nodes.snapshot(), "east")?, ["job", "web"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
 mod change;
 mod feed;
 mod index;
+mod query;
 mod snapshot;
 mod store;
+mod writer;
 
 pub use self::{
     change::{Cause, Change, Changed},
     feed::IndexerFeed,
-    index::{DuplicateIndex, IndexError, IndexRef, IndexToken, Indexers, NAMESPACE, NoSuchIndex},
+    index::{
+        DuplicateIndex, IndexError, IndexRef, IndexToken, Indexers, NAMESPACE, NoSuchIndex,
+        NotRemovable,
+    },
+    query::{FieldNotIndexed, Found, Query},
     snapshot::{NamespaceSnapshot, Snapshot},
+    writer::{Applied, IndexerWriter},
 };
 
-pub(crate) use self::feed::StatusNotes;
+pub(crate) use self::{build::IndexBuild, feed::StatusNotes, index::Index, query::Plan};
 
 use std::{fmt, sync::Arc};
 
-use arc_swap::ArcSwap;
-use kube_core::Resource;
-
 use self::store::Root;
-use crate::{
-    object::{Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId},
-    queue::{Batch, Replaced},
-    reflector::DeltaKind,
-};
+use crate::object::{Object, ObjectName};
+use arc_swap::ArcSwap;
 
 /// An empty store with these indices: the handle that readers clone, and its one writer.
 ///
@@ -73,7 +120,7 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     let indexer = Indexer {
         published: Arc::clone(&published),
     };
-    (indexer, IndexerWriter { root, published })
+    (indexer, IndexerWriter::new(root, published))
 }
 
 /// The reading end of a store; cheap to clone.
@@ -102,7 +149,8 @@ impl<K> fmt::Debug for Indexer<K> {
 
 impl<K> Indexer<K> {
     /// Objects and indices as they are now. Taking it costs about as much as cloning an `Arc`; while
-    /// it lives, what it shows stays in memory.
+    /// it lives, what it shows stays in memory; if a list has replaced that meanwhile, until the
+    /// writer's next change, for it is the writer that frees it.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
@@ -132,6 +180,23 @@ impl<K> Indexer<K> {
         value: &str,
     ) -> Result<Vec<Object<K>>, NoSuchIndex> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
+    }
+
+    /// The objects that every one of these indices has under its value, in order. A snapshot's
+    /// `by_indices` and `query` do it without a `Vec`.
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
+        &self,
+        values: impl IntoIterator<Item = (I, V)>,
+    ) -> Result<Vec<Object<K>>, NoSuchIndex> {
+        Ok(self
+            .snapshot()
+            .by_indices(values)?
+            .iter()
+            .cloned()
+            .collect())
     }
 
     /// The names of the objects that an index has under a value, in order.
@@ -185,210 +250,6 @@ impl<K> Indexer<K> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-/// The writing end of a store. There is one.
-///
-/// Every method swaps in its result at its end: readers see it whole.
-#[doc(alias = "TransactionStore")]
-#[doc(alias = "ThreadSafeStoreWithTransaction")]
-pub struct IndexerWriter<K> {
-    root: Root<K>,
-    published: Arc<ArcSwap<Root<K>>>,
-}
-
-impl<K> fmt::Debug for IndexerWriter<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.snapshot().fmt(f)
-    }
-}
-
-/// What applying a batch has brought about.
-#[derive(Debug)]
-pub struct Applied<K> {
-    /// What changed for whoever listens, in order.
-    pub changes: Vec<Change<K>>,
-    /// The objects that an index function could not place, and are missing from that index.
-    pub index_errors: Vec<IndexError>,
-}
-
-impl<K> IndexerWriter<K> {
-    /// What readers see now.
-    pub fn snapshot(&self) -> Snapshot<K> {
-        Snapshot::new(self.published.load_full())
-    }
-
-    /// Applies what a queue handed out, delta by delta; readers see all of it or nothing.
-    ///
-    /// It can't fail: an object that an index function can't place is stored all the same, and
-    /// reported. A deletion of what the store does not have, or has from another source, changes
-    /// nothing.
-    #[doc(alias = "Transaction")]
-    pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
-        let Batch {
-            deltas,
-            in_initial_list: initial,
-            completes,
-            reached,
-        } = batch;
-        let mut applied = Applied {
-            changes: Vec::with_capacity(deltas.len() + 1),
-            index_errors: Vec::new(),
-        };
-        for delta in deltas {
-            let source = delta.source;
-            let change = match delta.kind {
-                DeltaKind::Added(object) | DeltaKind::Updated(object) => {
-                    self.root
-                        .put(source, object, Cause::Watch, &mut applied.index_errors)
-                }
-                DeltaKind::Replaced(object) => {
-                    self.root
-                        .put(source, object, Cause::Relist, &mut applied.index_errors)
-                }
-                DeltaKind::Sync(object) => {
-                    self.root
-                        .put(source, object, Cause::Resync, &mut applied.index_errors)
-                }
-                DeltaKind::Deleted(deleted) => self.root.remove(source, deleted),
-                DeltaKind::ReplacedAll { objects, revision } => {
-                    let list = Replaced {
-                        source,
-                        objects,
-                        revision,
-                    };
-                    Some(self.replace_all(list, initial, &mut applied.index_errors))
-                }
-                DeltaKind::SyncAll => {
-                    Some(Change::Resync(Snapshot::new(Arc::new(self.root.clone()))))
-                }
-                DeltaKind::Bookmark { .. } => None,
-            };
-            applied
-                .changes
-                .extend(change.map(|change| change.flagged(initial)));
-        }
-        for (source, revision) in reached {
-            self.root.advance(source, revision);
-        }
-        applied.changes.extend(completes.map(Change::Listed));
-        self.publish();
-        applied
-    }
-
-    /// Adds or updates one object; the store's revision is then that of the object, if it has one.
-    ///
-    /// # Errors
-    /// The object has no name.
-    #[doc(alias = "Update")]
-    #[doc(alias = "Add")]
-    pub fn add(&mut self, object: K) -> Result<Option<Change<K>>, Nameless<K>>
-    where
-        K: Resource,
-    {
-        let object = Object::new(object)?;
-        self.root
-            .advance(SourceId::default(), object.revision().clone());
-        let change = self
-            .root
-            .put(SourceId::default(), object, Cause::Watch, &mut Vec::new());
-        self.publish();
-        Ok(change)
-    }
-
-    /// Removes one object; `None` if there was none. What comes back has the state that was in the
-    /// store. The store's revision stays as it is, for a name says none.
-    #[doc(alias = "Delete")]
-    #[doc(alias = "DeleteWithObject")]
-    pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
-        let deleted = Deleted::FinalStateUnknown {
-            name: name.clone(),
-            last_known: None,
-        };
-        let change = self.root.remove(SourceId::default(), deleted);
-        self.publish();
-        change
-    }
-
-    /// Makes the store hold exactly these objects, and sets its revision. Of a name that comes twice
-    /// the last one stays.
-    ///
-    /// # Errors
-    /// One of them has no name. Nothing has changed then.
-    #[doc(alias = "Replace")]
-    pub fn replace(
-        &mut self,
-        objects: impl IntoIterator<Item = K>,
-        revision: impl Into<ResourceVersion>,
-    ) -> Result<(), Nameless<K>>
-    where
-        K: Resource,
-    {
-        let objects: Result<Vec<_>, _> = objects.into_iter().map(Object::new).collect();
-        let list = Replaced {
-            source: SourceId::default(),
-            objects: objects?,
-            revision: revision.into(),
-        };
-        self.replace_all(list, false, &mut Vec::new());
-        self.publish();
-        Ok(())
-    }
-
-    /// Adds indices, also when there are objects already. Returns what could not be placed.
-    ///
-    /// # Errors
-    /// An index of one of these names exists; none is added then.
-    #[doc(alias = "AddIndexers")]
-    pub fn add_indexers(
-        &mut self,
-        indexers: Indexers<K>,
-    ) -> Result<Vec<IndexError>, DuplicateIndex> {
-        let mut errors = Vec::new();
-        self.root.add_indexers(indexers, &mut errors)?;
-        self.publish();
-        Ok(errors)
-    }
-
-    /// Takes what was known before anything has been heard: nobody is told, and no revision is
-    /// reached by it.
-    pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
-        for object in known {
-            self.root
-                .put(SourceId::default(), object, Cause::Relist, &mut Vec::new());
-        }
-        self.publish();
-    }
-
-    fn replace_all(
-        &mut self,
-        list: Replaced<K>,
-        in_initial_list: bool,
-        errors: &mut Vec<IndexError>,
-    ) -> Change<K> {
-        let old = Snapshot::new(Arc::new(self.root.clone()));
-        let changed = self.root.replace(list, errors);
-        Change::Replaced {
-            old,
-            new: Snapshot::new(Arc::new(self.root.clone())),
-            changed: Arc::new(changed),
-            in_initial_list,
-        }
-    }
-
-    fn publish(&self) {
-        self.published.store(Arc::new(self.root.clone()));
-    }
-}
-
-impl<K> Known<K> for IndexerWriter<K> {
-    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
-        self.root.known(name)
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
-        self.root.for_each(visit);
     }
 }
 

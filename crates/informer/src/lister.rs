@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use kube_core::Resource;
 
 use crate::{
-    indexer::{Indexer, Snapshot},
+    indexer::{FieldNotIndexed, Indexer, Plan, Snapshot},
     object::{DecodeError, Object, ObjectName},
-    selector::Selector,
+    selector::{FieldSelector, Selector},
     shared_informer::SharedInformer,
 };
 
@@ -105,7 +105,25 @@ impl<K: Resource> Lister<K> {
     #[doc(alias = "ListAll")]
     #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
-        matching(self.indexer.snapshot(), None, selector)
+        matching(self.indexer.snapshot(), Plan::default(), selector)
+    }
+
+    /// The objects with these labels and these fields, as [`Lister::list`]; a field is answered by the
+    /// index that has its name, see [`Snapshot::by_fields`].
+    ///
+    /// # Errors
+    /// No index has the name of one of the fields.
+    #[doc(alias = "MatchingFields")]
+    #[doc(alias = "MatchingFieldsSelector")]
+    pub fn list_by_fields<'s>(
+        &self,
+        selector: &'s Selector,
+        fields: &FieldSelector,
+    ) -> Result<impl Iterator<Item = Object<K>> + use<'s, K>, FieldNotIndexed> {
+        let snapshot = self.indexer.snapshot();
+        let mut plan = Plan::default();
+        plan.select(fields, &snapshot)?;
+        Ok(matching(snapshot, plan, selector))
     }
 }
 
@@ -161,8 +179,31 @@ impl<K: Resource> NamespaceLister<K> {
     /// The objects of the namespace with these labels, all of one moment, ordered by name.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
-        let namespace = Some(self.namespace.clone()).filter(|namespace| !namespace.is_empty());
-        matching(self.lister.indexer.snapshot(), namespace, selector)
+        matching(self.lister.indexer.snapshot(), self.plan(), selector)
+    }
+
+    /// The objects of the namespace with these labels and these fields, as [`Lister::list_by_fields`].
+    ///
+    /// # Errors
+    /// No index has the name of one of the fields.
+    pub fn list_by_fields<'s>(
+        &self,
+        selector: &'s Selector,
+        fields: &FieldSelector,
+    ) -> Result<impl Iterator<Item = Object<K>> + use<'s, K>, FieldNotIndexed> {
+        let snapshot = self.lister.indexer.snapshot();
+        let mut plan = self.plan();
+        plan.select(fields, &snapshot)?;
+        Ok(matching(snapshot, plan, selector))
+    }
+
+    /// The whole namespace; without one, all of them.
+    fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        if !self.namespace.is_empty() {
+            plan.in_namespace(&self.namespace);
+        }
+        plan
     }
 
     fn name(&self, name: &str) -> ObjectName {
@@ -173,16 +214,14 @@ impl<K: Resource> NamespaceLister<K> {
 /// Goes through a snapshot that it owns, so that nothing is borrowed and no list is built.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
-    namespace: Option<String>,
+    plan: Plan,
     selector: &Selector,
 ) -> impl Iterator<Item = Object<K>> + use<'_, K> {
-    let mut last = namespace
-        .as_deref()
-        .map(|namespace| ObjectName::namespaced(namespace, ""));
+    let mut last: Option<ObjectName> = None;
     let all = std::iter::from_fn(move || {
-        let object = snapshot.after(last.as_ref())?.clone();
+        let object = plan.after(&snapshot, last.as_ref())?.clone();
         last = Some(object.object_name().clone());
-        (namespace.is_none() || object.namespace() == namespace.as_deref()).then_some(object)
+        Some(object)
     });
     all.filter(|object| {
         selector.is_everything() || selector.matches(|key| object.labels().get(key))

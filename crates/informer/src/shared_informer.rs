@@ -57,7 +57,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Outcome},
-    indexer::{DuplicateIndex, IndexToken, Indexer, Indexers},
+    indexer::{DuplicateIndex, IndexBuild, IndexRef, IndexToken, Indexer, Indexers, NotRemovable},
     object::{Deleted, Object, ObjectName, ResourceVersion},
     processor::{Buffer, ListenerId},
     status::{StatusReader, WaitForSync},
@@ -75,6 +75,17 @@ pub enum AddIndexError {
     /// There is one of this name.
     #[error(transparent)]
     Duplicate(#[from] DuplicateIndex),
+    /// The informer has ended.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Why an index could not be removed from an informer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoveIndexError {
+    /// There is none, or it can't be removed.
+    #[error(transparent)]
+    NotRemovable(#[from] NotRemovable),
     /// The informer has ended.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -213,7 +224,7 @@ where
     /// There is an index of that name, or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping the future does not take the request back: the index may be there all the same.
+    /// Dropping the future may take the request back: the index is there then, whole, or is not.
     #[doc(alias = "AddIndexers")]
     pub async fn add_index<V>(
         &self,
@@ -224,9 +235,7 @@ where
         V: IntoIterator,
         V::Item: Into<Arc<str>>,
     {
-        self.add_indexers(Indexers::new().with(name, values))
-            .await?;
-        Ok(IndexToken::new(name))
+        self.add_one(Indexers::new().with(name, values)).await
     }
 
     /// Adds an index whose function may fail: an object that it can't place is left out of this index
@@ -244,20 +253,60 @@ where
         V::Item: Into<Arc<str>>,
         E: ToString,
     {
-        self.add_indexers(Indexers::new().try_with(name, values))
-            .await?;
-        Ok(IndexToken::new(name))
+        self.add_one(Indexers::new().try_with(name, values)).await
     }
 
-    /// Adds several indices at one go, all or none.
+    async fn add_one(&self, indexers: Indexers<K>) -> Result<IndexToken, AddIndexError> {
+        let mut tokens = self.add_indexers(indexers).await?;
+        Ok(tokens.pop().expect("each index that is added has a token"))
+    }
+
+    /// Adds several indices at one go, all or none; their tokens, in the same order.
+    ///
+    /// Functions are called by the task that asks for the index, with yields between some hundred
+    /// objects: the informer goes on delivering meanwhile, and only what has changed since is left for
+    /// it to place.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future before the indices are filled adds none; later they may be there all the
+    /// same.
     #[doc(alias = "AddIndexers")]
-    pub async fn add_indexers(&self, indexers: Indexers<K>) -> Result<(), AddIndexError> {
+    pub async fn add_indexers(
+        &self,
+        indexers: Indexers<K>,
+    ) -> Result<Vec<IndexToken>, AddIndexError> {
+        if self.is_stopped() {
+            return Err(Stopped.into());
+        }
+        let indexer = &self.shared.indexer;
+        let mut build = IndexBuild::new(indexers, &indexer.snapshot())?;
+        build.approach(|| indexer.snapshot()).await;
         let (reply, answer) = oneshot::channel();
-        self.command(Command::AddIndexers(indexers, reply))?;
+        self.command(Command::AddIndices(Box::new(build), reply))?;
         Ok(answer.await.map_err(|_| Stopped)??)
+    }
+
+    /// Removes an index, whoever added it. Its token finds nothing any more, not even an index that is
+    /// given its name later; snapshots that were taken before have the index still.
+    ///
+    /// # Errors
+    /// There is no such index, it is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has
+    /// stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not take the request back.
+    pub async fn remove_index<I>(&self, index: &I) -> Result<(), RemoveIndexError>
+    where
+        I: IndexRef + ToOwned + ?Sized,
+        I::Owned: IndexRef + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.command(Command::RemoveIndex(Box::new(index.to_owned()), reply))?;
+        drop(answer.await.map_err(|_| Stopped)??);
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use kube_core::ObjectMeta;
 
 use super::*;
 use crate::{
-    indexer,
+    indexer::{self, Indexers},
     object::Object,
     processor::{Buffer, Closer, ListenerBuffer, Tells},
     queue::{DeltaFifo, InOrder},

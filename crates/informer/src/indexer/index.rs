@@ -2,11 +2,13 @@
 
 use std::{
     fmt,
+    ops::Bound,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
+use kube_core::Resource;
 
 use crate::object::{Object, ObjectName};
 
@@ -64,7 +66,16 @@ impl<K> Indexers<K> {
         Self::new()
     }
 
-    /// Adds an index over the values that `values` says an object has.
+    /// Adds an index over the values that `values` says an object has. One that has the name of a field
+    /// also answers field selectors for it:
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_informer::Indexers;
+    /// Indexers::new().with("spec.nodeName", |pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+    /// ```
+    #[doc(alias = "IndexField")]
+    #[doc(alias = "spec.nodeName")]
     #[doc(alias = "IndexFunc")]
     #[must_use]
     pub fn with<V>(self, name: &str, values: impl Fn(&K) -> V + Send + Sync + 'static) -> Self
@@ -99,31 +110,108 @@ impl<K> Indexers<K> {
         self
     }
 
+    /// Adds an index over what an object's handle says: name, namespace, revision, and what `values`
+    /// makes of them. It needs no body.
+    #[must_use]
+    pub fn with_metadata<V>(
+        mut self,
+        name: &str,
+        values: impl Fn(&Object<K>) -> V + Send + Sync + 'static,
+    ) -> Self
+    where
+        V: IntoIterator,
+        V::Item: Into<Arc<str>>,
+    {
+        let function = move |object: &Object<K>| match object.broken() {
+            Some(_) => Ok(Vec::new()),
+            None => Ok(values(object).into_iter().map(Into::into).collect()),
+        };
+        self.functions.push((Arc::from(name), Arc::new(function)));
+        self
+    }
+
+    /// Adds an index over the value of one label; objects without it are not in it. It needs no body.
+    #[must_use]
+    pub fn with_label(self, name: &str, key: impl Into<String>) -> Self
+    where
+        K: Resource,
+    {
+        let key = key.into();
+        self.with_metadata(name, move |object| {
+            object.labels().get(&key).map(Arc::<str>::from)
+        })
+    }
+
+    /// Adds an index over the uids of all owners.
+    #[doc(alias = "OwnerReferences")]
+    #[must_use]
+    pub fn with_owners(self, name: &str) -> Self
+    where
+        K: Resource,
+    {
+        self.with(name, |object| {
+            let owners = object.meta().owner_references.iter().flatten();
+            owners
+                .map(|owner| Arc::from(owner.uid.as_str()))
+                .collect::<Vec<Arc<str>>>()
+        })
+    }
+
+    /// Adds an index over the uid of the one owner that is the controller.
+    #[doc(alias = "GetControllerOf")]
+    #[must_use]
+    pub fn with_controller(self, name: &str) -> Self
+    where
+        K: Resource,
+    {
+        self.with(name, |object| {
+            let mut owners = object.meta().owner_references.iter().flatten();
+            let controller = owners.find(|owner| owner.controller == Some(true));
+            controller.map(|owner| Arc::<str>::from(owner.uid.as_str()))
+        })
+    }
+
     /// The names, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|(name, _)| &**name)
     }
 }
 
-/// Stands for one index of one store; can't be misspelt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Stands for one index of one store: it can't be misspelt, and finds nothing once that index is
+/// removed, not even another one of the same name.
+#[derive(Clone, Debug)]
 pub struct IndexToken(Arc<str>);
 
 impl IndexToken {
-    pub(crate) fn new(name: &str) -> Self {
-        Self(Arc::from(name))
-    }
-
     /// The index's name.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
+/// Whether they stand for the very same index.
+impl PartialEq for IndexToken {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for IndexToken {}
+
 /// What names an index: its name, or its [`IndexToken`].
 pub trait IndexRef {
     /// The index's name.
     fn index_name(&self) -> &str;
+
+    /// Whether this is the index whose name is kept here. A name means whichever index has it.
+    fn refers_to(&self, name: &Arc<str>) -> bool {
+        **name == *self.index_name()
+    }
+
+    /// What to say when a store has no such index.
+    fn not_found(&self) -> NoSuchIndex {
+        NoSuchIndex::Name(self.index_name().to_owned())
+    }
 }
 
 impl IndexRef for str {
@@ -142,17 +230,57 @@ impl IndexRef for IndexToken {
     fn index_name(&self) -> &str {
         self.name()
     }
+
+    fn refers_to(&self, name: &Arc<str>) -> bool {
+        Arc::ptr_eq(&self.0, name)
+    }
+
+    fn not_found(&self) -> NoSuchIndex {
+        NoSuchIndex::Token(self.name().to_owned())
+    }
 }
 
-/// A store has no index of that name.
+impl<I: IndexRef + ?Sized> IndexRef for &I {
+    fn index_name(&self) -> &str {
+        (**self).index_name()
+    }
+
+    fn refers_to(&self, name: &Arc<str>) -> bool {
+        (**self).refers_to(name)
+    }
+
+    fn not_found(&self) -> NoSuchIndex {
+        (**self).not_found()
+    }
+}
+
+/// A store has no such index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("index with name {0} does not exist")]
-pub struct NoSuchIndex(pub String);
+pub enum NoSuchIndex {
+    /// None has this name.
+    #[error("index with name {0} does not exist")]
+    Name(String),
+    /// The index of this name that a token stands for is not there, whether or not another one has
+    /// the name.
+    #[error("the index {0} of this token was removed, or is of another store")]
+    Token(String),
+}
 
 /// A store has an index of that name already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an index with name {0} exists already")]
 pub struct DuplicateIndex(pub String);
+
+/// Why an index could not be removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRemovable {
+    /// There is none.
+    #[error(transparent)]
+    NoSuchIndex(#[from] NoSuchIndex),
+    /// It is the one by namespace, which is the order in which objects are kept.
+    #[error("the index by namespace can't be removed")]
+    Namespace,
+}
 
 /// An index function could not say which values an object has; the object is missing from that
 /// index, and only from that.
@@ -167,12 +295,19 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// One index of one moment: pairs of value and object, in order. A value without objects is not in
-/// it.
-pub(super) struct Index<K> {
+/// The values of one object in one index: sorted, each once.
+pub(super) type Values = Arc<[Arc<str>]>;
+
+/// One index of one moment. It is a value of its own, so one can come and go while the entries stay.
+pub(crate) struct Index<K> {
+    /// Its allocation is the index's identity, which tokens share.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
+    /// Value and object, in order. A value without objects is not in it.
     pairs: OrdSet<Pair>,
+    /// The values under which each object stands, if there are any; so a removal needs no body and
+    /// asks no function again.
+    values: OrdMap<ObjectName, Values>,
 }
 
 impl<K> Clone for Index<K> {
@@ -181,6 +316,7 @@ impl<K> Clone for Index<K> {
             name: Arc::clone(&self.name),
             function: Arc::clone(&self.function),
             pairs: self.pairs.clone(),
+            values: self.values.clone(),
         }
     }
 }
@@ -194,17 +330,23 @@ struct Pair {
 impl<K> Index<K> {
     pub(super) fn new((name, function): (Arc<str>, IndexFunc<K>)) -> Self {
         Self {
-            name,
+            // The functions may be of several stores; an index is of one.
+            name: Arc::from(&*name),
             function,
             pairs: OrdSet::new(),
+            values: OrdMap::new(),
         }
+    }
+
+    pub(super) fn token(&self) -> IndexToken {
+        IndexToken(Arc::clone(&self.name))
     }
 
     /// The values of an object, sorted, each once.
     ///
     /// # Errors
     /// What the function said, or that it panicked.
-    pub(super) fn values(&self, object: &Object<K>) -> Result<Vec<Arc<str>>, IndexError> {
+    pub(super) fn ask(&self, object: &Object<K>) -> Result<Values, IndexError> {
         let values = catch_unwind(AssertUnwindSafe(|| (self.function)(object)));
         let values = values.unwrap_or_else(|_| Err("the index function panicked".to_owned()));
         let mut values = values.map_err(|reason| IndexError {
@@ -214,24 +356,31 @@ impl<K> Index<K> {
         })?;
         values.sort_unstable();
         values.dedup();
-        Ok(values)
+        Ok(values.into())
     }
 
-    pub(super) fn insert(&mut self, object: &ObjectName, values: &[Arc<str>]) {
-        for value in values {
-            self.pairs.insert(Pair {
-                value: Arc::clone(value),
-                object: object.clone(),
-            });
+    /// The values under which an object stands.
+    pub(super) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
+        self.values.get(object).map_or(&[], |values| values)
+    }
+
+    /// Makes an object stand under these values and no others.
+    pub(super) fn place(&mut self, object: &ObjectName, values: &Values) {
+        let old = if values.is_empty() {
+            self.values.remove(object)
+        } else {
+            self.values.insert(object.clone(), Arc::clone(values))
+        };
+        let pair = |value: &Arc<str>| Pair {
+            value: Arc::clone(value),
+            object: object.clone(),
+        };
+        let old = old.as_deref().unwrap_or_default();
+        for value in old.iter().filter(|value| !values.contains(value)) {
+            self.pairs.remove(&pair(value));
         }
-    }
-
-    pub(super) fn remove(&mut self, object: &ObjectName, values: &[Arc<str>]) {
-        for value in values {
-            self.pairs.remove(&Pair {
-                value: Arc::clone(value),
-                object: object.clone(),
-            });
+        for value in values.iter().filter(|value| !old.contains(value)) {
+            self.pairs.insert(pair(value));
         }
     }
 
@@ -240,9 +389,26 @@ impl<K> Index<K> {
         &'a self,
         value: &str,
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
-        let first = Pair::first_of(value);
-        let value = Arc::clone(&first.value);
-        let pairs = self.pairs.range(first..);
+        self.names_from(&Arc::from(value), Bound::Unbounded)
+    }
+
+    /// The names under a value from one name on, in order.
+    pub(super) fn names_from<'a>(
+        &'a self,
+        value: &Arc<str>,
+        from: Bound<&ObjectName>,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
+        let pair = |object: &ObjectName| Pair {
+            value: Arc::clone(value),
+            object: object.clone(),
+        };
+        let first = match from {
+            // Cluster scope and no text: before every name.
+            Bound::Unbounded => Bound::Included(pair(&ObjectName::cluster(""))),
+            from => from.map(pair),
+        };
+        let value = Arc::clone(value);
+        let pairs = self.pairs.range((first, Bound::Unbounded));
         pairs
             .take_while(move |pair| pair.value == value)
             .map(|pair| &pair.object)
@@ -257,15 +423,5 @@ impl<K> Index<K> {
             }
         }
         values
-    }
-}
-
-impl Pair {
-    fn first_of(value: &str) -> Self {
-        Self {
-            value: Arc::from(value),
-            // Cluster scope and no text: before every name.
-            object: ObjectName::cluster(""),
-        }
     }
 }

@@ -1,12 +1,16 @@
 //! [`Snapshot`]: objects and indices of one moment.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Bound, sync::Arc};
 
 use super::{
-    index::{Index, IndexRef, NAMESPACE, NoSuchIndex},
+    index::{Index, IndexRef, IndexToken, NAMESPACE, NoSuchIndex},
+    query::{self, FieldNotIndexed, Plan, Query},
     store::{Entry, Root},
 };
-use crate::object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId};
+use crate::{
+    object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId},
+    selector::FieldSelector,
+};
 
 /// A store of one moment: immutable, `'static`, without a lock.
 ///
@@ -168,7 +172,7 @@ impl<K> Snapshot<K> {
                 .collect());
         };
         // An object that the function can't place shares no value with any other.
-        let values = index.values(object).unwrap_or_default();
+        let values = index.ask(object).unwrap_or_default();
         let mut names: Vec<&ObjectName> =
             values.iter().flat_map(|value| index.names(value)).collect();
         if values.len() > 1 {
@@ -190,7 +194,7 @@ impl<K> Snapshot<K> {
     ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
         Ok(match self.find(index)? {
             None => vec![Arc::from(object.namespace().unwrap_or_default())],
-            Some(index) => index.values(object).unwrap_or_default(),
+            Some(index) => index.ask(object).unwrap_or_default().to_vec(),
         })
     }
 
@@ -214,6 +218,49 @@ impl<K> Snapshot<K> {
             }
         }
         Ok(values)
+    }
+
+    /// Begins a [`Query`], which narrows all objects down by any number of indices.
+    pub fn query(&self) -> Query<'_, K> {
+        Query::new(self, Plan::default())
+    }
+
+    /// The objects that every one of these indices has under its value, in order. For indices given in
+    /// different ways, or alternatives, there is [`Snapshot::query`].
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
+        &self,
+        values: impl IntoIterator<Item = (I, V)>,
+    ) -> Result<Query<'_, K>, NoSuchIndex> {
+        let mut values = values.into_iter();
+        values.try_fold(self.query(), |query, (index, value)| {
+            query.and_any(&index, [value])
+        })
+    }
+
+    /// The objects that a field selector asks for, in order. A field is selectable if an index has its
+    /// name, as are `metadata.name` and `metadata.namespace` always; its values are those of the index,
+    /// and an object that has none there has the empty one, as on a server.
+    ///
+    /// # Errors
+    /// No index has the name of one of the fields.
+    #[doc(alias = "MatchingFields")]
+    #[doc(alias = "MatchingFieldsSelector")]
+    pub fn by_fields(&self, fields: &FieldSelector) -> Result<Query<'_, K>, FieldNotIndexed> {
+        let mut plan = Plan::default();
+        plan.select(fields, self)?;
+        Ok(Query::new(self, plan))
+    }
+
+    /// The token of an index, which goes on meaning this very index.
+    ///
+    /// # Errors
+    /// There is no index of this name, or it is [`NAMESPACE`], which needs none.
+    pub fn index_token(&self, name: &str) -> Result<IndexToken, NoSuchIndex> {
+        let index = self.find(name)?.ok_or_else(|| name.not_found())?;
+        Ok(index.token())
     }
 
     /// The names of all indices.
@@ -252,25 +299,21 @@ impl<K> Snapshot<K> {
         self.root.entries.get(name)?.told()
     }
 
-    /// The index of this name; `None` for the one by namespace, which has no data of its own.
+    /// `None` for the index by namespace, which has no data of its own.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
-        let name = index.index_name();
-        match self.root.indices.iter().find(|index| *index.name == *name) {
-            Some(index) => Ok(Some(index)),
-            None if name == NAMESPACE => Ok(None),
-            None => Err(NoSuchIndex(name.to_owned())),
-        }
+        let slot = self.root.find(index)?;
+        Ok(slot.map(|slot| &self.root.indices[slot]))
+    }
+
+    pub(super) fn root(&self) -> &Root<K> {
+        &self.root
     }
 
     fn in_namespace<'a, 'n>(
         &'a self,
         namespace: &'n str,
     ) -> impl Iterator<Item = &'a Object<K>> + use<'a, 'n, K> {
-        let first = ObjectName::new(Some(namespace), "");
-        let expected = Some(namespace).filter(|namespace| !namespace.is_empty());
-        let entries = self.root.entries.range(first..);
-        let entries = entries.take_while(move |(name, _)| name.namespace() == expected);
-        entries
+        query::in_namespace(&self.root, namespace, Bound::Unbounded)
             .map(|(_, entry)| entry)
             .filter(|entry| entry.is_live())
             .map(Entry::object)

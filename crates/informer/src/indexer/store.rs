@@ -1,12 +1,17 @@
 //! The entries behind a snapshot, and the rules by which they change.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use imbl::{OrdMap, OrdSet};
 
 use super::{
     Cause, Change, Changed,
-    index::{DuplicateIndex, Index, IndexError, Indexers, NAMESPACE},
+    index::{
+        DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable, Values,
+    },
 };
 use crate::{
     object::{Deleted, Object, ObjectName, ResourceVersion, SourceId},
@@ -47,9 +52,13 @@ struct EntryInner<K> {
     source: SourceId,
     /// Of a broken object: the last good state, which is what handlers have been told.
     last_good: Option<Object<K>>,
-    /// Per index, the values under which the object stands there; so a removal needs no body and
-    /// asks no function again.
-    values: Vec<Vec<Arc<str>>>,
+}
+
+/// Whether it is the very same state, by address: what tells two moments of a store apart.
+impl<K> PartialEq for Entry<K> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl<K> Clone for Entry<K> {
@@ -239,40 +248,46 @@ impl<K> Root<K> {
         changed
     }
 
-    /// Adds indices and fills them from what is there.
-    pub(super) fn add_indexers(
-        &mut self,
-        indexers: Indexers<K>,
-        errors: &mut Vec<IndexError>,
+    /// The slot of an index; `None` for the one by namespace, which has no data of its own.
+    pub(super) fn find(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Option<usize>, NoSuchIndex> {
+        let found = self.indices.iter().position(|at| index.refers_to(&at.name));
+        match found {
+            Some(slot) => Ok(Some(slot)),
+            None if index.index_name() == NAMESPACE => Ok(None),
+            None => Err(index.not_found()),
+        }
+    }
+
+    /// # Errors
+    /// One of the names is taken, or there twice.
+    pub(super) fn check_names<'n>(
+        &self,
+        new: impl IntoIterator<Item = &'n str>,
     ) -> Result<(), DuplicateIndex> {
-        let mut names: Vec<&str> = self.indices.iter().map(|index| &*index.name).collect();
-        names.push(NAMESPACE);
-        for name in indexers.names() {
-            if names.contains(&name) {
+        let own = self.indices.iter().map(|index| &*index.name);
+        let mut taken: BTreeSet<&str> = own.chain([NAMESPACE]).collect();
+        for name in new {
+            if !taken.insert(name) {
                 return Err(DuplicateIndex(name.to_owned()));
             }
-            names.push(name);
         }
-        let mut added: Vec<Index<K>> = indexers.functions.into_iter().map(Index::new).collect();
-        if !added.is_empty() {
-            let filled = self.entries.iter().map(|(name, entry)| {
-                let mut values = entry.0.values.clone();
-                for index in &mut added {
-                    values.push(place(index, entry.object(), errors));
-                    index.insert(name, values.last().map_or(&[], Vec::as_slice));
-                }
-                let inner = EntryInner {
-                    object: entry.0.object.clone(),
-                    source: entry.0.source,
-                    last_good: entry.0.last_good.clone(),
-                    values,
-                };
-                (name.clone(), Entry(Arc::new(inner)))
-            });
-            self.entries = filled.collect();
-        }
-        Arc::make_mut(&mut self.indices).append(&mut added);
         Ok(())
+    }
+
+    /// Takes indices that cover exactly what is there.
+    pub(super) fn add_indices(&mut self, mut indices: Vec<Index<K>>) {
+        Arc::make_mut(&mut self.indices).append(&mut indices);
+    }
+
+    pub(super) fn remove_index(
+        &mut self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Index<K>, NotRemovable> {
+        let slot = self.find(index)?.ok_or(NotRemovable::Namespace)?;
+        Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
     fn write(
@@ -283,11 +298,7 @@ impl<K> Root<K> {
         errors: &mut Vec<IndexError>,
     ) {
         let name = object.object_name().clone();
-        let mut values = Vec::with_capacity(self.indices.len());
-        for index in self.indices.iter() {
-            values.push(place(index, &object, errors));
-        }
-        self.reindex(&name, old.map(|old| old.0.values.as_slice()), &values);
+        self.reindex(&name, Some(&object), errors);
         let last_good = match object.broken() {
             Some(_) => old.and_then(|old| old.told().cloned()),
             None => None,
@@ -303,7 +314,6 @@ impl<K> Root<K> {
             object,
             source,
             last_good,
-            values,
         };
         self.entries.insert(name, Entry(Arc::new(inner)));
     }
@@ -314,34 +324,36 @@ impl<K> Root<K> {
             self.broken.remove(name);
             self.broken_version += 1;
         }
-        self.reindex(name, Some(&old.0.values), &[]);
+        self.reindex(name, None, &mut Vec::new());
         Some(old)
     }
 
-    fn reindex(&mut self, name: &ObjectName, old: Option<&[Vec<Arc<str>>]>, new: &[Vec<Arc<str>>]) {
-        const NONE: &Vec<Arc<str>> = &Vec::new();
-        let old = old.unwrap_or_default();
-        let at =
-            |values: &'_ [Vec<Arc<str>>], slot: usize| values.get(slot).unwrap_or(NONE).clone();
-        let touched = (0..self.indices.len())
-            .any(|slot| old.get(slot).unwrap_or(NONE) != new.get(slot).unwrap_or(NONE));
-        if !touched {
-            return;
-        }
-        for (slot, index) in Arc::make_mut(&mut self.indices).iter_mut().enumerate() {
-            let (old, new) = (at(old, slot), at(new, slot));
-            if old != new {
-                index.remove(name, &old);
-                index.insert(name, &new);
+    /// Moves one name in all indices to where its state belongs, or out of them. An index that stays
+    /// as it was is not written.
+    fn reindex(
+        &mut self,
+        name: &ObjectName,
+        state: Option<&Object<K>>,
+        errors: &mut Vec<IndexError>,
+    ) {
+        for slot in 0..self.indices.len() {
+            let index = &self.indices[slot];
+            let values = state.map_or_else(Values::default, |state| place(index, state, errors));
+            if index.values(name) != &*values {
+                Arc::make_mut(&mut self.indices)[slot].place(name, &values);
             }
         }
     }
 }
 
 /// The values of an object, none if the function fails.
-fn place<K>(index: &Index<K>, object: &Object<K>, errors: &mut Vec<IndexError>) -> Vec<Arc<str>> {
-    index.values(object).unwrap_or_else(|error| {
+pub(super) fn place<K>(
+    index: &Index<K>,
+    object: &Object<K>,
+    errors: &mut Vec<IndexError>,
+) -> Values {
+    index.ask(object).unwrap_or_else(|error| {
         errors.push(error);
-        Vec::new()
+        Values::default()
     })
 }

@@ -2,8 +2,10 @@
 
 mod brought_back;
 mod index;
+mod index_model;
 mod index_reference;
 mod model;
+mod query;
 
 use std::sync::{
     Arc, OnceLock,
@@ -11,11 +13,16 @@ use std::sync::{
 };
 
 use expect_test::{Expect, expect};
-use k8s_openapi::api::core::v1::ConfigMap;
+use futures_util::FutureExt as _;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube_core::{ObjectMeta, ResourceExt};
 
 use super::*;
-use crate::object::{DecodeError, Head, HeadMetadata};
+use crate::{
+    object::{DecodeError, Deleted, Head, HeadMetadata, Known, ResourceVersion, SourceId},
+    queue::Batch,
+    reflector::DeltaKind,
+};
 
 /// The subject: its one label `colours` holds the values of the index of that name.
 type K = ConfigMap;
@@ -647,6 +654,32 @@ fn a_hundred_thousand_objects_are_listed_by_index_by_namespace_and_whole() {
     assert_eq!(indexer.len(), ALL / 2);
     assert_eq!(indexer.index_keys("colour", "red").unwrap().len(), ALL / 10);
     assert_eq!(snapshot.len(), ALL);
+}
+
+#[test]
+fn what_a_list_replaced_under_a_reader_is_freed_by_the_writer() {
+    let (indexer, mut writer) = by_colour();
+    let mut replaced_under_a_reader = |clear: fn(&mut IndexerWriter<K>)| {
+        writer.add(map("a/x@1 red")).unwrap();
+        let object = indexer.get(&name("a/x")).unwrap().get();
+        let object = Arc::downgrade(&object.unwrap());
+        let reader = indexer.snapshot();
+        clear(&mut writer);
+        writer.add(map("a/y@3")).unwrap();
+        assert!(object.upgrade().is_some(), "the reader has it");
+        drop(reader);
+        assert!(object.upgrade().is_some(), "the reader has not freed it");
+        writer.add(map("a/y@4")).unwrap();
+        assert!(object.upgrade().is_none(), "the writer has");
+    };
+    replaced_under_a_reader(|writer| writer.replace([], 2).unwrap());
+    replaced_under_a_reader(|writer| drop(writer.apply(batch(0, [kind("list 2:")]))));
+
+    writer.add(map("a/x@5")).unwrap();
+    let object = indexer.get(&name("a/x")).unwrap().get();
+    let object = Arc::downgrade(&object.unwrap());
+    writer.replace([], 6).unwrap();
+    assert!(object.upgrade().is_none(), "at once if nobody looks");
 }
 
 // === what a queue is lent ===

@@ -138,3 +138,51 @@ fn a_tenth_of_a_hundred_thousand_objects_is_listed_by_a_label() {
             .all(|map| map.namespace() == Some("ns-3"))
     );
 }
+
+#[test]
+fn objects_are_listed_by_the_fields_that_indices_answer_and_by_labels() {
+    let data = |map: &K| map.data.as_ref()?.get("node").cloned();
+    let indexers = Indexers::new().with("data.node", data);
+    let (indexer, mut writer) = indexer::new(indexers).unwrap();
+    let lister = Lister::new(indexer, "ConfigMap");
+    for (name, app, node) in [
+        ("shop/a", "web", "n1"),
+        ("shop/b", "web", "n2"),
+        ("shop/c", "db", "n1"),
+        ("till/a", "web", "n1"),
+    ] {
+        let name: ObjectName = name.parse().unwrap();
+        let mut map = map(&name, &[("app", app)]);
+        map.data = Some([("node".to_owned(), node.to_owned())].into());
+        writer.add(map).unwrap();
+    }
+    let everything = Selector::everything();
+    let on = |node: &str| FieldSelector::equals("data.node", node);
+    let all = |fields| names(lister.list_by_fields(&everything, &fields).unwrap());
+    assert_eq!(all(on("n1")), "[shop/a, shop/c, till/a]");
+    assert_eq!(
+        all(FieldSelector::everything()),
+        "[shop/a, shop/b, shop/c, till/a]"
+    );
+    let web = selector("app=web");
+    let found = lister.list_by_fields(&web, &on("n1")).unwrap();
+    writer.replace([], 9).unwrap();
+    assert_eq!(names(found), "[shop/a, till/a]", "all of one moment");
+
+    let name = ObjectName::namespaced("shop", "a");
+    writer.add(map(&name, &[("app", "web")])).unwrap();
+    writer.add(map(&ObjectName::cluster("top"), &[])).unwrap();
+    let not_n1 = FieldSelector::not_equals("data.node", "n1");
+    for (namespace, expected) in [("shop", "[shop/a]"), ("till", "[]"), ("", "[top, shop/a]")] {
+        let in_one = lister.namespace(namespace);
+        let found = in_one.list_by_fields(&everything, &not_n1).unwrap();
+        assert_eq!(names(found), expected, "{namespace:?}");
+    }
+    let phase = FieldSelector::equals("status.phase", "Running");
+    let unknown = FieldNotIndexed("status.phase".to_owned());
+    let error = lister.list_by_fields(&everything, &phase).err();
+    assert_eq!(error, Some(unknown.clone()));
+    let in_one = lister.namespace("shop");
+    let error = in_one.list_by_fields(&everything, &phase).err();
+    assert_eq!(error, Some(unknown));
+}

@@ -94,7 +94,7 @@ fn objects_that_share_a_value_are_found_by_one_that_is_in_no_store() {
 #[test]
 fn an_index_that_is_not_there_is_an_error_everywhere() {
     let (indexer, _) = by_colour();
-    let error = NoSuchIndex("color".to_owned());
+    let error = NoSuchIndex::Name("color".to_owned());
     assert_eq!(error.to_string(), "index with name color does not exist");
     assert_eq!(indexer.by_index("color", "red").unwrap_err(), error);
     assert_eq!(indexer.index_keys("color", "red").unwrap_err(), error);
@@ -277,4 +277,99 @@ fn a_store_does_not_begin_with_two_indices_of_one_name() {
         new(namespace).unwrap_err(),
         DuplicateIndex(NAMESPACE.to_owned())
     );
+}
+
+#[test]
+fn an_index_can_be_removed_and_all_others_stay_as_they_are() {
+    let initial = |map: &K| [map.name_any()[..1].to_owned()];
+    let (indexer, mut writer) = new(Indexers::new()
+        .with("colour", colours)
+        .with("initial", initial))
+    .unwrap();
+    writer.add(map("a/x red")).unwrap();
+    let before = indexer.snapshot();
+    assert_eq!(writer.remove_index("colour"), Ok(()));
+    let gone = NotRemovable::NoSuchIndex(NoSuchIndex::Name("colour".to_owned()));
+    assert_eq!(writer.remove_index("colour"), Err(gone));
+    let refused = writer.remove_index(NAMESPACE).unwrap_err();
+    assert_eq!(refused, NotRemovable::Namespace);
+    assert_eq!(
+        refused.to_string(),
+        "the index by namespace can't be removed"
+    );
+
+    writer.add(map("a/yy blue")).unwrap();
+    writer.delete(&name("a/x"));
+    let snapshot = indexer.snapshot();
+    assert_eq!(index(&snapshot, "initial"), "y: [a/yy]");
+    assert_eq!(index(&snapshot, NAMESPACE), "a: [a/yy]");
+    let names = format!("{:?}", snapshot.index_names());
+    assert_eq!(names, r#"["initial", "namespace"]"#);
+    assert_eq!(index(&before, "colour"), "red: [a/x]");
+}
+
+#[test]
+fn ready_made_indices_are_over_labels_owners_and_what_the_handle_says() {
+    let owned = |text: &str, uids: &[(&str, Option<bool>)]| {
+        let mut map = map(text);
+        let owners = uids.iter().map(|(uid, controller)| OwnerReference {
+            uid: (*uid).to_owned(),
+            controller: *controller,
+            ..OwnerReference::default()
+        });
+        map.metadata.owner_references = Some(owners.collect());
+        map
+    };
+    let (indexer, mut writer) = new(Indexers::new()
+        .with_label("colour", "colours")
+        .with_label("shape", "shape")
+        .with_owners("owner")
+        .with_controller("controller")
+        .with_metadata("name", |object| [object.name().to_owned()]))
+    .unwrap();
+    let two = [("u1", Some(false)), ("u2", Some(true))];
+    writer.add(owned("a/x red", &two)).unwrap();
+    writer.add(owned("a/y red", &[("u1", None)])).unwrap();
+    writer.add(map("b/x blue")).unwrap();
+    writer.apply(batch(0, [kind("add !b/z@9")]));
+    let snapshot = indexer.snapshot();
+    assert_eq!(index(&snapshot, "colour"), "blue: [b/x], red: [a/x, a/y]");
+    assert_eq!(index(&snapshot, "shape"), "");
+    assert_eq!(index(&snapshot, "owner"), "u1: [a/x, a/y], u2: [a/x]");
+    assert_eq!(index(&snapshot, "controller"), "u2: [a/x]");
+    assert_eq!(index(&snapshot, "name"), "x: [a/x, b/x], y: [a/y]");
+}
+
+#[test]
+fn indices_that_are_filled_elsewhere_catch_up_with_all_that_has_happened() {
+    let picky = |map: &K| match colours(map).pop() {
+        Some(colour) if colour == "fail" => Err("no such colour"),
+        colour => Ok(colour),
+    };
+    let (indexer, mut writer) = new(Indexers::new()).unwrap();
+    let first = "list 5: a/u@1 fail | a/v@2 fail | a/w@3 red | a/x@4 red | a/y@5 red";
+    writer.apply(batch(0, [kind(first)]));
+    let late = Indexers::new().try_with("late", picky);
+    let mut build = IndexBuild::new(late.clone(), &indexer.snapshot()).unwrap();
+    let approach = build.approach(|| indexer.snapshot());
+    approach.now_or_never().expect("they are few");
+    let meanwhile = [
+        "update a/u@6 blue",
+        "update a/w@7 fail",
+        "update a/x@8 blue",
+        "delete a/y@9",
+        "add a/z@10 red",
+    ];
+    writer.apply(batch(0, meanwhile.map(kind)));
+    let twin = IndexBuild::new(late, &indexer.snapshot()).unwrap();
+    let (tokens, errors) = writer.install(build).unwrap();
+    assert_eq!(tokens, [indexer.snapshot().index_token("late").unwrap()]);
+    let failed: Vec<_> = errors.iter().map(|error| error.object.as_str()).collect();
+    assert_eq!(failed, ["a/v", "a/w"], "as they are now");
+    let expected = "blue: [a/u, a/x], red: [a/z]";
+    assert_eq!(index(&indexer.snapshot(), "late"), expected);
+
+    let error = writer.install(twin).unwrap_err();
+    assert_eq!(error, DuplicateIndex("late".to_owned()), "taken meanwhile");
+    assert_eq!(index(&indexer.snapshot(), "late"), expected);
 }

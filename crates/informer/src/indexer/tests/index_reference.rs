@@ -6,7 +6,7 @@ use super::*;
 fn an_index_is_found_by_its_name_and_by_its_token() {
     let (indexer, mut writer) = by_colour();
     writer.add(map("a/x red")).unwrap();
-    let token = IndexToken::new("colour");
+    let token = indexer.snapshot().index_token("colour").unwrap();
     assert_eq!(token.name(), "colour");
     let found = [
         indexer.index_keys("colour", "red"),
@@ -14,8 +14,40 @@ fn an_index_is_found_by_its_name_and_by_its_token() {
         indexer.index_keys(&token, "red"),
     ];
     assert_eq!(found, [(); 3].map(|()| Ok(vec![name("a/x")])));
-    let other = indexer.index_keys(&IndexToken::new("shape"), "red");
-    assert_eq!(other, Err(NoSuchIndex("shape".to_owned())));
+    let missing = |name: &str| indexer.snapshot().index_token(name).unwrap_err();
+    assert_eq!(missing("shape"), NoSuchIndex::Name("shape".to_owned()));
+    assert_eq!(missing(NAMESPACE), NoSuchIndex::Name(NAMESPACE.to_owned()));
+}
+
+#[test]
+fn a_token_finds_its_own_index_and_no_other_of_that_name() {
+    let (indexer, mut writer) = by_colour();
+    writer.add(map("a/x red")).unwrap();
+    let token = indexer.snapshot().index_token("colour").unwrap();
+    let before = indexer.snapshot();
+    let (other, mut other_writer) = by_colour();
+    other_writer.add(map("a/y red")).unwrap();
+    let not_found = NoSuchIndex::Token("colour".to_owned());
+    assert_eq!(other.index_keys(&token, "red"), Err(not_found.clone()));
+
+    assert_eq!(writer.remove_index(&token), Ok(()));
+    let none = NoSuchIndex::Name("colour".to_owned());
+    assert_eq!(indexer.index_keys("colour", "red"), Err(none));
+    assert_eq!(indexer.index_keys(&token, "red"), Err(not_found.clone()));
+
+    let again = Indexers::new().with("colour", |_: &K| ["grey"]);
+    assert_eq!(writer.add_indexers(again), Ok(Vec::new()));
+    assert_eq!(indexer.index_keys(&token, "red"), Err(not_found.clone()));
+    assert_eq!(
+        not_found.to_string(),
+        "the index colour of this token was removed, or is of another store"
+    );
+    let newer = indexer.snapshot().index_token("colour").unwrap();
+    assert_ne!(newer, token);
+    assert_eq!(newer, newer.clone());
+    assert_eq!(indexer.index_keys(&newer, "grey"), Ok(vec![name("a/x")]));
+    let kept = before.index_keys(&token, "red");
+    assert_eq!(kept, Ok(vec![name("a/x")]), "in a snapshot from before");
 }
 
 #[test]

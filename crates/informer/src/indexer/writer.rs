@@ -1,0 +1,276 @@
+//! [`IndexerWriter`]: the one that changes a store. Every change is swapped in whole.
+
+use std::{fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+use kube_core::Resource;
+
+use super::{
+    Cause, Change, Snapshot,
+    build::IndexBuild,
+    index::{DuplicateIndex, Index, IndexError, IndexRef, IndexToken, Indexers, NotRemovable},
+    store::Root,
+};
+use crate::{
+    object::{Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId},
+    queue::{Batch, Replaced},
+    reflector::DeltaKind,
+};
+
+/// The writing end of a store. There is one.
+///
+/// Every method swaps in its result at its end: readers see it whole.
+#[doc(alias = "TransactionStore")]
+#[doc(alias = "ThreadSafeStoreWithTransaction")]
+pub struct IndexerWriter<K> {
+    pub(super) root: Root<K>,
+    published: Arc<ArcSwap<Root<K>>>,
+    /// What lists have replaced while readers were looking at it. Whoever lets go of such a root last
+    /// frees a whole store, which takes many times as long as a `get`; so that is never a reader.
+    replaced: Vec<Arc<Root<K>>>,
+}
+
+impl<K> fmt::Debug for IndexerWriter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+/// What applying a batch has brought about.
+#[derive(Debug)]
+pub struct Applied<K> {
+    /// What changed for whoever listens, in order.
+    pub changes: Vec<Change<K>>,
+    /// The objects that an index function could not place, and are missing from that index.
+    pub index_errors: Vec<IndexError>,
+}
+
+impl<K> IndexerWriter<K> {
+    pub(super) fn new(root: Root<K>, published: Arc<ArcSwap<Root<K>>>) -> Self {
+        Self {
+            root,
+            published,
+            replaced: Vec::new(),
+        }
+    }
+
+    /// What readers see now.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        Snapshot::new(self.published.load_full())
+    }
+
+    /// Applies what a queue handed out, delta by delta; readers see all of it or nothing.
+    ///
+    /// It can't fail: an object that an index function can't place is stored all the same, and
+    /// reported. A deletion of what the store does not have, or has from another source, changes
+    /// nothing.
+    #[doc(alias = "Transaction")]
+    pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
+        let Batch {
+            deltas,
+            in_initial_list: initial,
+            completes,
+            reached,
+        } = batch;
+        let mut applied = Applied {
+            changes: Vec::with_capacity(deltas.len() + 1),
+            index_errors: Vec::new(),
+        };
+        for delta in deltas {
+            let source = delta.source;
+            let change = match delta.kind {
+                DeltaKind::Added(object) | DeltaKind::Updated(object) => {
+                    self.root
+                        .put(source, object, Cause::Watch, &mut applied.index_errors)
+                }
+                DeltaKind::Replaced(object) => {
+                    self.root
+                        .put(source, object, Cause::Relist, &mut applied.index_errors)
+                }
+                DeltaKind::Sync(object) => {
+                    self.root
+                        .put(source, object, Cause::Resync, &mut applied.index_errors)
+                }
+                DeltaKind::Deleted(deleted) => self.root.remove(source, deleted),
+                DeltaKind::ReplacedAll { objects, revision } => {
+                    let list = Replaced {
+                        source,
+                        objects,
+                        revision,
+                    };
+                    Some(self.replace_all(list, initial, &mut applied.index_errors))
+                }
+                DeltaKind::SyncAll => {
+                    Some(Change::Resync(Snapshot::new(Arc::new(self.root.clone()))))
+                }
+                DeltaKind::Bookmark { .. } => None,
+            };
+            applied
+                .changes
+                .extend(change.map(|change| change.flagged(initial)));
+        }
+        for (source, revision) in reached {
+            self.root.advance(source, revision);
+        }
+        applied.changes.extend(completes.map(Change::Listed));
+        let lists = |change: &Change<K>| matches!(change, Change::Replaced { .. });
+        if applied.changes.iter().any(lists) {
+            self.publish_list();
+        } else {
+            self.publish();
+        }
+        applied
+    }
+
+    /// Adds or updates one object; the store's revision is then that of the object, if it has one.
+    ///
+    /// # Errors
+    /// The object has no name.
+    #[doc(alias = "Update")]
+    #[doc(alias = "Add")]
+    pub fn add(&mut self, object: K) -> Result<Option<Change<K>>, Nameless<K>>
+    where
+        K: Resource,
+    {
+        let object = Object::new(object)?;
+        self.root
+            .advance(SourceId::default(), object.revision().clone());
+        let change = self
+            .root
+            .put(SourceId::default(), object, Cause::Watch, &mut Vec::new());
+        self.publish();
+        Ok(change)
+    }
+
+    /// Removes one object; `None` if there was none. What comes back has the state that was in the
+    /// store. The store's revision stays as it is, for a name says none.
+    #[doc(alias = "Delete")]
+    #[doc(alias = "DeleteWithObject")]
+    pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
+        let deleted = Deleted::FinalStateUnknown {
+            name: name.clone(),
+            last_known: None,
+        };
+        let change = self.root.remove(SourceId::default(), deleted);
+        self.publish();
+        change
+    }
+
+    /// Makes the store hold exactly these objects, and sets its revision. Of a name that comes twice
+    /// the last one stays.
+    ///
+    /// # Errors
+    /// One of them has no name. Nothing has changed then.
+    #[doc(alias = "Replace")]
+    pub fn replace(
+        &mut self,
+        objects: impl IntoIterator<Item = K>,
+        revision: impl Into<ResourceVersion>,
+    ) -> Result<(), Nameless<K>>
+    where
+        K: Resource,
+    {
+        let objects: Result<Vec<_>, _> = objects.into_iter().map(Object::new).collect();
+        let list = Replaced {
+            source: SourceId::default(),
+            objects: objects?,
+            revision: revision.into(),
+        };
+        self.replace_all(list, false, &mut Vec::new());
+        self.publish_list();
+        Ok(())
+    }
+
+    /// Adds indices, also when there are objects already. Returns what could not be placed.
+    ///
+    /// # Errors
+    /// An index of one of these names exists; none is added then.
+    #[doc(alias = "AddIndexers")]
+    pub fn add_indexers(
+        &mut self,
+        indexers: Indexers<K>,
+    ) -> Result<Vec<IndexError>, DuplicateIndex> {
+        let build = IndexBuild::new(indexers, &self.snapshot())?;
+        Ok(self.install(build)?.1)
+    }
+
+    /// Adds indices that were filled elsewhere, after they have caught up with the store.
+    pub(crate) fn install(
+        &mut self,
+        build: IndexBuild<K>,
+    ) -> Result<(Vec<IndexToken>, Vec<IndexError>), DuplicateIndex> {
+        self.root.check_names(build.names())?;
+        let (indices, errors) = build.finish(&self.root);
+        let tokens = indices.iter().map(Index::token).collect();
+        self.root.add_indices(indices);
+        self.publish();
+        Ok((tokens, errors))
+    }
+
+    /// Removes an index. Snapshots that were taken before have it still.
+    ///
+    /// # Errors
+    /// There is no such index, or it is [`NAMESPACE`](super::NAMESPACE).
+    pub fn remove_index(&mut self, index: &(impl IndexRef + ?Sized)) -> Result<(), NotRemovable> {
+        self.take_index(index).map(drop)
+    }
+
+    /// Removes an index and lets go of it, so that who asked may pay for freeing it.
+    pub(crate) fn take_index(
+        &mut self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Index<K>, NotRemovable> {
+        let removed = self.root.remove_index(index)?;
+        self.publish();
+        Ok(removed)
+    }
+
+    /// Takes what was known before anything has been heard: nobody is told, and no revision is
+    /// reached by it.
+    pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
+        for object in known {
+            self.root
+                .put(SourceId::default(), object, Cause::Relist, &mut Vec::new());
+        }
+        self.publish();
+    }
+
+    fn replace_all(
+        &mut self,
+        list: Replaced<K>,
+        in_initial_list: bool,
+        errors: &mut Vec<IndexError>,
+    ) -> Change<K> {
+        let old = Snapshot::new(Arc::new(self.root.clone()));
+        let changed = self.root.replace(list, errors);
+        Change::Replaced {
+            old,
+            new: Snapshot::new(Arc::new(self.root.clone())),
+            changed: Arc::new(changed),
+            in_initial_list,
+        }
+    }
+
+    fn publish(&mut self) {
+        self.replaced.retain(|root| Arc::strong_count(root) > 1);
+        self.published.store(Arc::new(self.root.clone()));
+    }
+
+    fn publish_list(&mut self) {
+        let before = self.published.load_full();
+        self.publish();
+        if Arc::strong_count(&before) > 1 {
+            self.replaced.push(before);
+        }
+    }
+}
+
+impl<K> Known<K> for IndexerWriter<K> {
+    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        self.root.known(name)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        self.root.for_each(visit);
+    }
+}

@@ -238,9 +238,11 @@ impl Cache {
 impl Watcher {
     /// Whether the watcher is kept: one whose queue is full or that is not read any more is not.
     fn send(&self, delivery: Delivery) -> bool {
-        if matches!(delivery, Delivery::Bookmark(_)) {
-            // A bookmark is never worth a watch: one that is full is skipped.
-            return !self.bookmarks || self.sender.send(delivery) != Err(Refused::Gone);
+        if let Delivery::Bookmark(revision) = delivery {
+            // One from before the watch's start would lead its reader back; and no bookmark is worth a watch, so one that is full is skipped.
+            return !self.bookmarks
+                || revision < self.filter.after
+                || self.sender.send(delivery) != Err(Refused::Gone);
         }
         self.sender.send(delivery).is_ok()
     }

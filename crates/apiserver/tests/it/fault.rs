@@ -290,6 +290,16 @@ async fn a_restored_server_counts_on_from_an_older_revision_without_a_history() 
     server.create(pod("c")).unwrap();
     assert_eq!(server.revision(), 3, "a revision comes again");
     assert_eq!(ahead.trace().await, "", "that is the past to this watch");
+    let path = format!("{PODS}?watch=1&resourceVersion=4&allowWatchBookmarks=true");
+    let mut bookmarked = Watch::open(&server, &path).await;
+    server.faults().send_bookmarks();
+    server.create(pod("d")).unwrap();
+    server.faults().send_bookmarks();
+    assert_eq!(
+        bookmarked.trace().await,
+        "BOOKMARK 4\n",
+        "no bookmark leads it back"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -122,7 +122,7 @@ async fn a_wait_says_how_far_the_cache_is_when_its_time_is_over() {
     informer.stop().await;
 }
 
-/// Whether the server tells it by a bookmark on a watch, or by a list after it refused one.
+/// Whether somebody tells it by a bookmark on a watch, or the server by a list after it refused one.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
     for lists in [false, true] {
@@ -138,6 +138,11 @@ async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
         server.faults().restart_at(old).unwrap();
         if lists {
             server.faults().answer(Match::watch("pods"), 410);
+        } else {
+            let bookmark = format!(
+                r#"watch pods: send "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{old}\"}}}}}}\n" after 0 events x1"#
+            );
+            server.faults().inject(&bookmark).unwrap();
         }
         server.faults().thaw_watches();
         let went_back = RevisionError::WentBack {

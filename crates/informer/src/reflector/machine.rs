@@ -15,6 +15,7 @@
 //! | refused with 429, or nobody listens | the same watch, after a pause |
 //! | refused otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
+//! | told an older revision than before (not noticed by client-go) | a list at `""`, at once if all was well |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
 //! | broken (reset, cut inside an event, frozen) | the same watch, after a pause |
@@ -211,6 +212,31 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
+    /// Whether an event may be handed on, or is from a state before the one that is known.
+    ///
+    /// Revisions without an order are not compared, nor are the existing objects with which a watch
+    /// from `""` or `"0"` begins.
+    ///
+    /// # Errors
+    /// The server has gone back; to be reported, and to end the watch.
+    pub(crate) fn in_order(
+        &self,
+        kind: &FrameKind,
+        revision: Option<&ResourceVersion>,
+    ) -> Result<(), Error> {
+        let counts = self.advances || *kind != FrameKind::Added;
+        match revision {
+            Some(revision) if counts && *revision < self.last => {
+                let last = &self.last;
+                let what = format!(
+                    "the server told revision {revision} after {last}: it was put back, or is another one"
+                );
+                Err(Error::new(Class::WentBack, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The store has accepted an event, with its revision if it could be read.
     ///
     /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
@@ -241,6 +267,11 @@ impl Machine {
             WatchEnd::Error(error) => match error.class() {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
+                Class::WentBack => {
+                    // Not newer than what is known is what this server can't promise.
+                    self.last_unavailable = true;
+                    self.at_once_after_health(now, Next::List)
+                }
                 Class::Internal if self.internal_errors.allows(now) => {
                     let action = self.at_once_after_health(now, Next::Watch);
                     if let Action::Sleep(pause) = action {

@@ -283,13 +283,13 @@ where
         self.skipped = 0;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
-            FrameKind::Bookmark => self.bookmark(bytes).await?,
+            FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
                 self.object_event(kind, bytes).await?
             }
-            FrameKind::Unknown(kind) => {
-                self.report(&Error::UnknownEvent(kind.clone()));
-                self.bookmark(bytes).await?
+            FrameKind::Unknown(unknown) => {
+                self.report(&Error::UnknownEvent(unknown.clone()));
+                self.bookmark(kind, bytes).await?
             }
             FrameKind::Item => None,
         };
@@ -308,9 +308,10 @@ where
     ) -> Result<Option<ResourceVersion>, Stop> {
         let decoded = self.reflector.decoder.object(bytes);
         let Some(object) = self.usable(decoded) else {
-            return self.bookmark(bytes).await;
+            return self.bookmark(kind, bytes).await;
         };
         let revision = object.revision().clone();
+        self.machine.in_order(kind, Some(&revision))?;
         let delta = match kind {
             FrameKind::Added => DeltaKind::Added(object),
             FrameKind::Deleted if object.broken().is_some() => {
@@ -320,7 +321,7 @@ where
                     last_known: None,
                 }))
                 .await?;
-                return self.bookmark(bytes).await;
+                return self.bookmark(kind, bytes).await;
             }
             FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
             _ => DeltaKind::Updated(object),
@@ -330,8 +331,13 @@ where
     }
 
     /// Tells the store how far the server has come, by an event that brings it no object.
-    async fn bookmark(&mut self, bytes: &[u8]) -> Result<Option<ResourceVersion>, Stop> {
+    async fn bookmark(
+        &mut self,
+        kind: &FrameKind,
+        bytes: &[u8],
+    ) -> Result<Option<ResourceVersion>, Stop> {
         let revision = decode::revision(bytes);
+        self.machine.in_order(kind, revision.as_ref())?;
         if let Some(revision) = revision.clone() {
             self.hand_on(DeltaKind::Bookmark { revision }).await?;
         }

@@ -49,6 +49,9 @@ pub enum Class {
     /// The watch ended at once without a single event, which no healthy server does.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
+    /// The server told an older revision than it has told before: it was put back to an earlier state,
+    /// or it is another one.
+    WentBack,
     /// The server did its part, but the store behind the reflector did not take what it sent.
     Store,
 }
@@ -109,7 +112,7 @@ impl Error {
     /// again, except after 429 and a refused connection.)
     pub fn retry(&self) -> Retry {
         match self.class {
-            Class::Expired | Class::TooLargeResourceVersion => Retry::Relist,
+            Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
             Class::TooManyRequests
             | Class::ConnectionRefused
             | Class::Connection

@@ -151,12 +151,14 @@ async fn a_server_that_goes_back_ends_the_wait_for_what_it_has_forgotten() {
         };
         assert_eq!(wait.await, Err(went_back), "by a list: {lists}");
 
-        if lists {
-            let anew = create(&server, "anew");
-            let wait = informer.pods.wait_for_revision(&anew, LONG);
-            wait.await.expect("revisions count on from there");
-            assert!(informer.pods.indexer().get(&name("anew")).is_some());
-        }
+        let anew = create(&server, "anew");
+        let wait = informer.pods.wait_for_revision(&anew, LONG);
+        wait.await.expect("revisions count on from there");
+        assert!(informer.pods.indexer().get(&name("anew")).is_some());
+        assert!(
+            informer.pods.indexer().get(&name("c")).is_none(),
+            "it is forgotten everywhere"
+        );
         informer.stop().await;
     }
 }

@@ -103,8 +103,8 @@ async fn the_first_list_is_at_zero_and_the_watch_from_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_is_at_the_revision_of_the_last_event_not_of_the_newest() {
-    let events = [modified("a", 55), modified("b", 32)].concat();
+async fn a_relist_is_at_the_revision_of_the_last_event() {
+    let events = [modified("a", 32), modified("b", 55)].concat();
     check(
         [
             body(list(5, "", &[])),
@@ -114,11 +114,39 @@ async fn a_relist_is_at_the_revision_of_the_last_event_not_of_the_newest() {
         expect![[r#"
             0.0 s: list resourceVersion=0 limit=500
             0.0 s: watch resourceVersion=5
-            1.2 s: list resourceVersion=32
+            1.2 s: list resourceVersion=55
             1.2 s: watch resourceVersion=60
         "#]],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_tells_an_older_revision_than_before_is_asked_for_everything() {
+    for older in [
+        modified("b", 32),
+        bookmark(32),
+        event("REBOOTED", &pod("b", 32)),
+    ] {
+        let outcome = check(
+            [
+                body(list(5, "", &[])),
+                hangs(modified("a", 55) + &older),
+                body(list(31, "", &[])),
+                hangs(modified("b", 32)),
+            ],
+            expect![[r#"
+                0.0 s: list resourceVersion=0 limit=500
+                0.0 s: watch resourceVersion=5
+                0.0 s: list limit=500
+                0.0 s: watch resourceVersion=31
+            "#]],
+        )
+        .await;
+        let what = "the server told revision 32 after 55: it was put back, or is another one";
+        assert!(outcome.errors.contains(what), "{}", outcome.errors);
+        assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
+    }
 }
 
 #[tokio::test(start_paused = true)]

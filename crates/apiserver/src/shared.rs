@@ -1,7 +1,7 @@
 //! What all requests of one server share: the store, the caches before it, and the settings.
 //!
 //! Guarantees:
-//! - one lock around store and caches, so an event reaches every watcher's channel in the same step that stores it;
+//! - one lock around store and caches, so an event reaches every watcher's queue in the same step that stores it;
 //! - the lock is never held across an `.await`, nor while a list is written.
 
 use std::sync::{Arc, OnceLock};

@@ -32,7 +32,7 @@ const ADAPTIVE_EVENTS_MIN: usize = 100;
 /// The age that an adaptive window wants to reach back (`DefaultEventFreshDuration` in `cacher.go`).
 const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 
-/// Open watches per server at most: ten times what a node of a large cluster holds, and memory for their channels only when used.
+/// Open watches per server at most: ten times what a node of a large cluster holds, and memory for their queues only when used.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
 /// How many events of a kind a watch may start behind the present.

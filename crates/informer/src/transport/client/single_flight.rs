@@ -129,3 +129,61 @@ impl<B: http_body::Body + Unpin> http_body::Body for Guarded<B> {
         self.inner.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::time::{Instant, timeout};
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    /// A service that never answers, and how many requests have reached it.
+    fn silent() -> (
+        impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+        Arc<AtomicUsize>,
+    ) {
+        let reached = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&reached);
+        let service = service_fn(move |_: Request<()>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::pending()
+        });
+        (service, reached)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_request_that_hangs_holds_the_others_back_for_so_long_only() {
+        let (service, reached) = silent();
+        let shared = SingleFlight::new(service);
+        let moment = Duration::from_millis(1);
+        let mut first = Box::pin(shared.clone().oneshot(Request::new(())));
+        assert!(timeout(moment, &mut first).await.is_err());
+        let mut second = Box::pin(shared.oneshot(Request::new(())));
+        assert!(timeout(WAIT_MAX.mul_f64(0.9), &mut second).await.is_err());
+        assert_eq!(reached.load(Ordering::Relaxed), 1);
+        assert!(timeout(WAIT_MAX.mul_f64(0.2), &mut second).await.is_err());
+        assert_eq!(reached.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_request_that_is_dropped_makes_way_at_once() {
+        let (service, reached) = silent();
+        let shared = SingleFlight::new(service);
+        let moment = Duration::from_millis(1);
+        let first = timeout(moment, shared.clone().oneshot(Request::new(())));
+        assert!(first.await.is_err());
+        let began = Instant::now();
+        assert!(
+            timeout(moment, shared.oneshot(Request::new(())))
+                .await
+                .is_err()
+        );
+        assert_eq!(reached.load(Ordering::Relaxed), 2);
+        assert_eq!(began.elapsed(), moment);
+    }
+}

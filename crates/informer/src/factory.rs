@@ -19,7 +19,6 @@ pub use self::{
 use std::{any::TypeId, borrow::Cow, fmt, panic::Location, sync::Arc, time::Duration};
 
 use k8s_openapi::ClusterResourceScope;
-use kube_client::Client;
 use kube_core::{DynamicObject, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -34,7 +33,7 @@ use crate::{
     lister::Lister,
     queue::DeltaFifo,
     shared_informer::SharedInformer,
-    transport::client::{ListWatch, TweakListOptions},
+    transport::client::{ClientSource, ListWatch, TweakListOptions},
 };
 
 /// Makes informers and shares them: whoever asks for the same kind in the same scope gets the same
@@ -77,7 +76,7 @@ pub struct SharedInformerFactory {
 }
 
 struct Inner {
-    client: Client,
+    client: Arc<dyn ClientSource>,
     defaults: Defaults,
     namespaces: Vec<String>,
     tweak: Option<TweakListOptions>,
@@ -102,9 +101,10 @@ impl fmt::Debug for SharedInformerFactory {
 }
 
 impl SharedInformerFactory {
-    /// Begins a factory whose informers use this client.
-    pub fn builder(client: Client) -> FactoryBuilder {
-        FactoryBuilder::new(client)
+    /// Begins a factory whose informers use this client: a [`Client`](kube_client::Client), or one that
+    /// renews itself.
+    pub fn builder(client: impl ClientSource) -> FactoryBuilder {
+        FactoryBuilder::new(Arc::new(client))
     }
 
     /// The informer of a kind; made when it is first asked for, and running after the next
@@ -200,7 +200,7 @@ impl SharedInformerFactory {
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
         &self,
-        make: impl FnOnce(Client, Duration) -> (SharedInformer<K>, Controller<K>),
+        make: impl FnOnce(Arc<dyn ClientSource>, Duration) -> (SharedInformer<K>, Controller<K>),
     ) -> SharedInformer<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -209,7 +209,7 @@ impl SharedInformerFactory {
         let key = self.usual_key::<K>();
         let fill = || {
             let period = self.inner.defaults.resync::<K>();
-            let (informer, controller) = make(self.inner.client.clone(), period);
+            let (informer, controller) = make(Arc::clone(&self.inner.client), period);
             Made {
                 informer,
                 options: Comparable::constructed(),
@@ -260,7 +260,7 @@ impl SharedInformerFactory {
     /// Dropping the future cancels the request.
     #[doc(alias = "RESTMapper")]
     pub async fn discover(&self, name: &str) -> Result<Discovered, DiscoverError> {
-        discovery::discover(&self.inner.client, name).await
+        discovery::discover(&*self.inner.client, name).await
     }
 
     /// Every kind that the server knows, in the version its group prefers, in the server's order; two
@@ -273,7 +273,7 @@ impl SharedInformerFactory {
     /// Dropping the future cancels the request.
     #[doc(alias = "ServerPreferredResources")]
     pub async fn discover_all(&self) -> Result<Vec<Discovered>, DiscoverError> {
-        discovery::discover_all(&self.inner.client).await
+        discovery::discover_all(&*self.inner.client).await
     }
 
     /// Runs every informer that is not running yet. To be called again after new ones have been asked
@@ -349,7 +349,7 @@ impl SharedInformerFactory {
     {
         let inner = &self.inner;
         let source = |namespace: Option<&String>| {
-            let mut source = ListWatch::<K>::with_type(inner.client.clone(), &dyntype)
+            let mut source = ListWatch::<K>::with_type(Arc::clone(&inner.client), &dyntype)
                 .labels(&scope.labels)
                 .fields(scope.fields.clone());
             if let Some(namespace) = namespace {

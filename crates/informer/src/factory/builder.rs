@@ -2,14 +2,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use kube_client::Client;
 use kube_core::{ObjectMeta, Resource};
 use tokio::sync::watch;
 
 use super::{Inner, SharedInformerFactory, defaults::Defaults, places::Places};
 use crate::{
     reflector::{BackoffConfig, Error},
-    transport::{ListOptions, client::TweakListOptions},
+    transport::{
+        ListOptions,
+        client::{ClientSource, TweakListOptions},
+    },
 };
 
 /// Settles what all informers of a factory have in common.
@@ -21,7 +23,7 @@ use crate::{
 /// said.
 #[must_use]
 pub struct FactoryBuilder {
-    client: Client,
+    client: Arc<dyn ClientSource>,
     defaults: Defaults,
     namespaces: Vec<String>,
     tweak: Option<TweakListOptions>,
@@ -37,7 +39,7 @@ impl fmt::Debug for FactoryBuilder {
 }
 
 impl FactoryBuilder {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: Arc<dyn ClientSource>) -> Self {
         Self {
             client,
             defaults: Defaults::default(),

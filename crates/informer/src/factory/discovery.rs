@@ -6,7 +6,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use kube_client::Client;
 use kube_core::{
     ApiResource, GroupVersionKind,
     discovery::v2::{ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscovery, APIResourceDiscovery},
@@ -15,7 +14,10 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::kind::qualified;
-use crate::transport::{self, Class, client::classify};
+use crate::transport::{
+    self, Class,
+    client::{ClientSource, classify},
+};
 
 /// The API server itself ends every request but a watch after a minute (`--request-timeout`).
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -86,7 +88,10 @@ fn doubts(stale: &[String]) -> String {
 }
 
 /// The kind of this name; see [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover).
-pub(super) async fn discover(client: &Client, name: &str) -> Result<Discovered, DiscoverError> {
+pub(super) async fn discover(
+    client: &dyn ClientSource,
+    name: &str,
+) -> Result<Discovered, DiscoverError> {
     let wanted = Wanted::all(name);
     let mut served = Catalogue::default();
     for (path, is_core) in [(CORE, true), (GROUPS, false)] {
@@ -111,7 +116,9 @@ pub(super) async fn discover(client: &Client, name: &str) -> Result<Discovered, 
 }
 
 /// Every kind, in the version that its group prefers, in the server's order.
-pub(super) async fn discover_all(client: &Client) -> Result<Vec<Discovered>, DiscoverError> {
+pub(super) async fn discover_all(
+    client: &dyn ClientSource,
+) -> Result<Vec<Discovered>, DiscoverError> {
     let mut served = Catalogue::default();
     served.read(client, CORE).await?;
     served.read(client, GROUPS).await?;
@@ -180,7 +187,7 @@ struct Document {
 }
 
 impl Catalogue {
-    async fn read(&mut self, client: &Client, path: &str) -> Result<(), DiscoverError> {
+    async fn read(&mut self, client: &dyn ClientSource, path: &str) -> Result<(), DiscoverError> {
         let body = fetch(client, path).await.map_err(DiscoverError::Server)?;
         self.add(&body).map_err(DiscoverError::Server)
     }
@@ -236,16 +243,20 @@ fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Optio
     })
 }
 
-async fn fetch(client: &Client, path: &str) -> Result<String, transport::Error> {
+async fn fetch(client: &dyn ClientSource, path: &str) -> Result<String, transport::Error> {
     let request = http::Request::get(path)
         .header(http::header::ACCEPT, ACCEPT_AGGREGATED_DISCOVERY_V2)
         .body(Vec::new())
         .map_err(|error| {
             transport::Error::new(Class::Invalid, "no such request").with_source(error)
         })?;
-    let answer = timeout(PATIENCE, client.request_text(request)).await;
+    let answer = async {
+        let client = client.client().await?;
+        client.request_text(request).await.map_err(classify)
+    };
     let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
-    answer.map_err(late)?.map_err(classify)
+    let answer = timeout(PATIENCE, answer).await.map_err(late).flatten();
+    answer.inspect_err(|error| client.failed(error))
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@
 mod shared_connection;
 #[cfg(feature = "http2")]
 mod single_flight;
+mod source;
+
+pub use self::source::{ClientSource, RotatingClient, RotatingClientBuilder};
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -90,7 +93,7 @@ pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 pub struct ListWatch<K> {
-    client: Client,
+    client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
     resource: KubeResource,
     namespace: Option<String>,
@@ -111,7 +114,7 @@ struct KubeResource {
 impl<K> Clone for ListWatch<K> {
     fn clone(&self) -> Self {
         Self {
-            client: self.client.clone(),
+            client: Arc::clone(&self.client),
             kind: PhantomData,
             resource: self.resource.clone(),
             namespace: self.namespace.clone(),
@@ -123,8 +126,8 @@ impl<K> Clone for ListWatch<K> {
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// All objects of `K`, in every namespace.
-    pub fn new(client: Client) -> Self
+    /// All objects of `K`, in every namespace; through a [`Client`], or one that renews itself.
+    pub fn new(client: impl ClientSource) -> Self
     where
         K::DynamicType: Default,
     {
@@ -132,7 +135,7 @@ impl<K: Resource> ListWatch<K> {
     }
 
     /// The same for a type known at run time, such as `DynamicObject` with an `ApiResource`.
-    pub fn with_type(client: Client, dyntype: &K::DynamicType) -> Self {
+    pub fn with_type(client: impl ClientSource, dyntype: &K::DynamicType) -> Self {
         let (group, version) = (K::group(dyntype), K::version(dyntype));
         let base = if group.is_empty() {
             format!("/api/{version}")
@@ -140,7 +143,7 @@ impl<K: Resource> ListWatch<K> {
             format!("/apis/{group}/{version}")
         };
         Self {
-            client,
+            client: Arc::new(client),
             kind: PhantomData,
             resource: KubeResource {
                 base,
@@ -248,7 +251,17 @@ impl<K> ListWatch<K> {
     }
 
     async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<ByteStream, Error> {
-        let response = self.client.send(request?).await.map_err(classify)?;
+        let request = request?;
+        let client = self.client.client().await?;
+        let answer = Self::answer(&client, request).await;
+        if let Err(error) = &answer {
+            self.client.failed(error);
+        }
+        answer
+    }
+
+    async fn answer(client: &Client, request: http::Request<Body>) -> Result<ByteStream, Error> {
+        let response = client.send(request).await.map_err(classify)?;
         let status = response.status();
         if status.is_success() {
             let frames = BodyStream::new(response.into_body());

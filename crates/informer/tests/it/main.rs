@@ -7,6 +7,7 @@
 
 mod broken;
 mod callbacks;
+mod credentials;
 mod edges;
 mod factory;
 mod handlers;

@@ -20,6 +20,7 @@ use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use k8s_openapi::jiff::Timestamp;
 use kube_client::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
@@ -94,14 +95,24 @@ fn connect_and_ping(
     let service = config.extra_headers_layer()?.layer(service);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(ClientBuilder::new(service.boxed(), config.default_namespace.clone()).build())
+    let builder = ClientBuilder::new(service.boxed(), config.default_namespace.clone());
+    Ok(builder.with_valid_until(expiry(config)?).build())
+}
+
+/// When the certificate of a plugin expires. Only kube's own stack says so; it opens no connection
+/// while nobody asks for anything.
+fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
+    if config.auth_info.exec.is_none() {
+        return Ok(None);
+    }
+    Ok(*Client::try_from(config.clone())?.valid_until())
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt;
     use k8s_openapi::api::core::v1::Pod;
-    use kube_informer_apiserver::Server;
+    use kube_informer_apiserver::{Server, Tls, User};
     use tokio::{
         io::copy_bidirectional,
         net::{TcpListener, TcpStream},
@@ -113,6 +124,33 @@ mod tests {
         client::ListWatch,
         transport::{ListOptions, ListerWatcher},
     };
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_certificate_of_a_plugin_says_when_the_client_expires() {
+        let tls = Tls::generate([]).unwrap();
+        let certificate = tls.issue(User::new("plugin")).unwrap();
+        let credential = serde_json::json!({
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {
+                "clientCertificateData": certificate.certificate_pem(),
+                "clientKeyData": certificate.key_pem(),
+                "expirationTimestamp": "2030-01-02T03:04:05Z",
+            },
+        });
+        let exec = serde_json::json!({
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "printf",
+            "args": ["%s", credential.to_string()],
+            "interactiveMode": "Never",
+        });
+        let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
+        config.auth_info.exec = Some(serde_json::from_value(exec).unwrap());
+        let client = connect(&config, Protocol::Offered).unwrap();
+        let expected: Timestamp = "2030-01-02T03:04:05Z".parse().unwrap();
+        assert_eq!(*client.valid_until(), Some(expected));
+    }
 
     #[tokio::test]
     async fn a_connection_that_died_without_a_word_ends_its_watches() {

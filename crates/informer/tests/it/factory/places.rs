@@ -9,9 +9,13 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube_client::Client;
+
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer::{Controller, SharedInformer, client::ListWatch, shared_informer::Stopped};
+use kube_informer::{
+    Controller, SharedInformer,
+    client::{ClientSource, ListWatch},
+    shared_informer::Stopped,
+};
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::*;
@@ -23,7 +27,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
 }
 
 /// A user's own constructor: of one namespace.
-fn own(client: Client, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
+fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
         .name("own")
         .resync(resync)
@@ -123,7 +127,7 @@ async fn an_own_constructor_is_called_once_however_many_threads_bring_one() {
         let server = Server::builder().build();
         let factory = factory(&server);
         let calls = AtomicUsize::new(0);
-        let slow = |client: Client, resync: Duration| {
+        let slow = |client: Arc<dyn ClientSource>, resync: Duration| {
             calls.fetch_add(1, Ordering::Relaxed);
             // Meanwhile the others ask, and other kinds can be had.
             factory.informer::<ConfigMap>();

@@ -1,0 +1,194 @@
+//! When a client is made anew, and how often.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use k8s_openapi::jiff::Timestamp;
+use kube_informer_apiserver::Server;
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Counts how often a client is made.
+#[derive(Clone, Default)]
+struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    fn one_more(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn made_by(server: &Server, count: &Count) -> RotatingClientBuilder {
+    let (server, count) = (server.clone(), count.clone());
+    RotatingClient::builder(move || {
+        count.one_more();
+        let client = server.client();
+        async move { Ok::<_, Error>(client) }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_wait_for_a_client_it_is_made_once() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let (made, client) = (count.clone(), server.client());
+    let rotating = RotatingClient::new(move || {
+        let (made, client) = (made.clone(), client.clone());
+        async move {
+            tokio::time::sleep(MINUTE).await;
+            made.one_more();
+            Ok::<_, Error>(client)
+        }
+    });
+    let got = join_all((0..100).map(|_| rotating.client())).await;
+    assert!(got.iter().all(Result::is_ok));
+    assert_eq!(count.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_leaves_the_making_to_the_next_one() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let (made, client) = (count.clone(), server.client());
+    let rotating = RotatingClient::new(move || {
+        made.one_more();
+        let client = client.clone();
+        async move {
+            tokio::time::sleep(MINUTE).await;
+            Ok::<_, Error>(client)
+        }
+    });
+    let stopped = tokio::time::timeout(Duration::from_secs(1), rotating.client()).await;
+    assert!(stopped.is_err());
+    assert!(rotating.client().await.is_ok());
+    assert_eq!(count.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_replaced_a_minute_before_it_expires() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let (made, begun) = (count.clone(), Instant::now());
+    let rotating = RotatingClient::builder(move || {
+        made.one_more();
+        let expires = SystemTime::UNIX_EPOCH + begun.elapsed() + 10 * MINUTE;
+        let expires = Timestamp::try_from(expires).unwrap();
+        let client = server.client().with_valid_until(Some(expires));
+        async move { Ok::<_, Error>(client) }
+    })
+    .wall_clock(move || SystemTime::UNIX_EPOCH + begun.elapsed())
+    .build();
+    rotating.client().await.unwrap();
+    tokio::time::advance(8 * MINUTE + Duration::from_secs(59)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_given_out_expired_is_replaced_after_ten_seconds() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let made = count.clone();
+    let rotating = RotatingClient::new(move || {
+        made.one_more();
+        let client = server
+            .client()
+            .with_valid_until(Some(Timestamp::UNIX_EPOCH));
+        async move { Ok::<_, Error>(client) }
+    });
+    for _ in 0..10 {
+        rotating.client().await.unwrap();
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(count.get(), 1);
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_replaced_at_the_age_that_was_asked_for() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let rotating = made_by(&server, &count).max_age(5 * MINUTE).build();
+    let clone = rotating.clone();
+    rotating.client().await.unwrap();
+    tokio::time::advance(4 * MINUTE + Duration::from_secs(59)).await;
+    clone.client().await.unwrap();
+    assert_eq!(count.get(), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    clone.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_replaces_the_client_and_not_more_often_than_each_ten_seconds() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let rotating = made_by(&server, &count).build();
+    let refused = Error::new(Class::Unauthorized, "");
+    rotating.client().await.unwrap();
+    for _ in 0..9 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        rotating.failed(&refused);
+        rotating.client().await.unwrap();
+    }
+    assert_eq!(count.get(), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let rotating = made_by(&server, &count).build();
+    let unconnected = Error::new(Class::Connection, "");
+    rotating.client().await.unwrap();
+    tokio::time::advance(Duration::from_secs(59)).await;
+    rotating.failed(&unconnected);
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+    let forbidden = Error::new(Class::Forbidden, "");
+    tokio::time::advance(10 * MINUTE).await;
+    rotating.failed(&forbidden);
+    rotating.client().await.unwrap();
+    assert_eq!(
+        count.get(),
+        2,
+        "what has nothing to do with it changes nothing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_can_t_be_made_is_an_error_and_is_tried_again_after_ten_seconds() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let (made, client) = (count.clone(), server.client());
+    let rotating = RotatingClient::new(move || {
+        let (nth, client) = (made.one_more(), client.clone());
+        async move {
+            match nth {
+                1 => Err("no such file"),
+                2 => panic!("a bug in the user's code"),
+                _ => Ok(client),
+            }
+        }
+    });
+    for _ in 0..2 {
+        let error = rotating.client().await.err().unwrap();
+        assert_eq!(error.class(), Class::Unauthorized);
+        assert_eq!(count.get(), 1);
+    }
+    tokio::time::advance(REFUSED_MIN).await;
+    let error = rotating.client().await.err().unwrap();
+    let cause = std::error::Error::source(&error).unwrap();
+    assert_eq!(cause.to_string(), "it panicked");
+    tokio::time::advance(REFUSED_MIN).await;
+    assert!(rotating.client().await.is_ok());
+    assert_eq!(count.get(), 3);
+}

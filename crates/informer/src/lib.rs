@@ -19,8 +19,11 @@
 //! (watch), **ordered** (resource versions) and **cheap** (the cache answers, the server is spared).
 //!
 //! The modules below stand in the order in which data flows, and a module imports only what stands
-//! before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
+//! before it. The [`guide`] has the mental model. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
 //! [`workqueue`]; every part is public and useful alone.
+
+#[cfg(feature = "client")]
+pub mod guide;
 
 mod clock;
 pub mod object;

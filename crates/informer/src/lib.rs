@@ -19,8 +19,8 @@
 //! (watch), **ordered** (resource versions) and **cheap** (the cache answers, the server is spared).
 //!
 //! The modules below stand in the order in which data flows, and a module imports only what stands
-//! before it. The [`guide`] has the mental model. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
-//! [`workqueue`]; every part is public and useful alone.
+//! before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
+//! [`workqueue`]; every part is public and useful alone. The mental model is in the [`guide`].
 
 #[cfg(feature = "client")]
 pub mod guide;

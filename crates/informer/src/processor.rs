@@ -5,11 +5,13 @@
 //! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing.
 
 mod buffer;
+mod handler_status;
 mod listener;
 mod notification;
 mod resync;
+mod waiting;
 
-pub use self::buffer::ListenerBuffer;
+pub use self::{buffer::ListenerBuffer, handler_status::HandlerStatus};
 pub(crate) use self::{
     buffer::{Buffer, Closing},
     listener::{EndGuard, listen},

@@ -28,6 +28,7 @@
 
 mod builder;
 mod registration;
+mod roster;
 mod subscription;
 mod wait;
 
@@ -38,22 +39,22 @@ pub use self::{
     subscription::Subscription,
     wait::{DeletedError, RevisionError, WaitForDeleted, WaitForRevision, Written},
 };
-pub use crate::processor::ListenerBuffer;
+pub use crate::processor::{HandlerStatus, ListenerBuffer};
 
 use std::{
     fmt,
     panic::Location,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use kube_core::Resource;
-use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use self::roster::Roster;
 use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Outcome},
@@ -112,7 +113,7 @@ struct Shared<K> {
     applied: Arc<Notify>,
     room: Arc<Notify>,
     listeners: AtomicU64,
-    buffers: Mutex<Vec<Weak<Buffer<K>>>>,
+    roster: Roster<K>,
 }
 
 impl<K> Clone for SharedInformer<K> {
@@ -206,7 +207,16 @@ where
     /// The informer has stopped.
     #[doc(alias = "NewIndexerInformerWatcher")]
     pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
-        Subscription::new(self)
+        self.subscribe_with(ListenerBuffer::default())
+    }
+
+    /// The same, and what happens while nobody polls for the events. With [`ListenerBuffer::Block`] a
+    /// subscription that nobody polls holds up the informer.
+    ///
+    /// # Errors
+    /// The informer has stopped.
+    pub fn subscribe_with(&self, buffer: ListenerBuffer) -> Result<Subscription<K>, Stopped> {
+        Subscription::new(self, buffer)
     }
 
     fn callbacks(
@@ -434,9 +444,13 @@ impl<K> SharedInformer<K> {
             // An error says that the informer is ending, so nothing more will be handed to anyone.
             let _ = settled.await;
         }
-        for buffer in self.buffers() {
-            buffer.until_idle().await;
-        }
+        self.shared.roster.until_idle().await;
+    }
+
+    /// How every handler and subscription is getting on, in the order in which they came. Those that
+    /// have been removed are not there any more, and none is after the informer has ended.
+    pub fn handlers(&self) -> Vec<HandlerStatus> {
+        self.shared.roster.status()
     }
 
     /// How many sources the informer is over.
@@ -452,21 +466,5 @@ impl<K> SharedInformer<K> {
         let id = ListenerId(self.shared.listeners.fetch_add(1, Ordering::Relaxed));
         let buffer = Arc::new(Buffer::new(policy, name, Arc::clone(&self.shared.room)));
         (id, buffer)
-    }
-
-    /// Lets [`SharedInformer::handlers_idle`] wait for a handler.
-    fn await_idle(&self, buffer: &Arc<Buffer<K>>) {
-        let mut buffers = self.shared.buffers.lock();
-        buffers.retain(|buffer| buffer.strong_count() > 0);
-        buffers.push(Arc::downgrade(buffer));
-    }
-
-    fn buffers(&self) -> Vec<Arc<Buffer<K>>> {
-        self.shared
-            .buffers
-            .lock()
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect()
     }
 }

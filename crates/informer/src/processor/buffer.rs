@@ -1,11 +1,16 @@
 //! The buffer between the controller and one listener.
 
-use std::{collections::VecDeque, num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-use super::notification::{Expansion, Notification};
+use super::{
+    handler_status::HandlerStatus,
+    notification::{Expansion, Notification},
+    waiting::{Slot, Waiting},
+};
+use crate::event_handler::Event;
 
 /// Above this many waiting notifications a listener's lag is logged: client-go's
 /// `initialBufferSize`.
@@ -19,6 +24,26 @@ pub enum ListenerBuffer {
     /// a resync or a late join counts as one. A warning is logged from 1,024 on.
     #[default]
     Grow,
+    /// What waits is merged per object: at most one notification of each object waits, beside the one
+    /// that is being told, however slow the handler is. States in between are not told, and counted
+    /// in [`HandlerStatus::coalesced`].
+    ///
+    /// | waits | comes | is told |
+    /// | --- | --- | --- |
+    /// | added | updated | added, with the newest state |
+    /// | added | deleted | nothing |
+    /// | updated | updated | one update, from what was told last to the newest state |
+    /// | updated | deleted | deleted |
+    /// | deleted | added | both, one after the other, whatever the uids |
+    ///
+    /// An object's turn is that of its first change that waits, so one that changes all the time is
+    /// not put off for ever; between objects the order of their changes is not kept. A merged update
+    /// has the cause of its last change that was not a resync, and a resync of what waits anyway adds
+    /// nothing. `Synced` keeps its place behind everything that it comes after.
+    ///
+    /// A list, a late join or a resync counts as one notification while nothing else waits. When
+    /// something does, it is unfolded into one notification per object.
+    Coalesce,
     /// At most this many notifications wait; then the informer waits, with all its handlers, and in
     /// the end the watch. Nothing is dropped.
     Block(NonZeroUsize),
@@ -46,50 +71,71 @@ pub(crate) struct Buffer<K> {
 }
 
 struct State<K> {
-    waiting: VecDeque<Notification<K>>,
-    /// What the listener is telling.
-    telling: Telling,
-    /// Notifications of a resync that wait or are being told.
-    resyncs: usize,
+    waiting: Waiting<K>,
+    /// What the listener has taken and not told whole.
+    telling: Option<Telling>,
     closing: Option<Closing>,
     /// Whether the listener has ended.
     ended: bool,
+    synced: bool,
+    told: u64,
+    coalesced: u64,
     discarded: u64,
+    panics: u64,
     warned: bool,
-    /// How many notifications were pushed, and how many of them were told; for whoever waits.
-    pushed: u64,
-    finished: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Telling {
-    Nothing,
-    News,
-    Resync,
+struct Telling {
+    number: u64,
+    since: Instant,
+    is_resync: bool,
+    is_marker: bool,
 }
 
 impl<K> State<K> {
     /// The listener has told what it took.
-    fn told(&mut self) {
-        let told = std::mem::replace(&mut self.telling, Telling::Nothing);
-        self.resyncs -= usize::from(told == Telling::Resync);
-        self.finished += u64::from(told != Telling::Nothing);
+    fn finish(&mut self) {
+        if let Some(told) = self.telling.take() {
+            self.synced |= told.is_marker;
+        }
+    }
+
+    /// The number and the time of the oldest message that has not been told whole.
+    fn oldest(&self) -> Option<(u64, Instant)> {
+        let telling = self.telling.as_ref().map(|told| (told.number, told.since));
+        telling.or_else(|| self.waiting.oldest().map(|slot| (slot.number, slot.since)))
+    }
+
+    fn depth(&self) -> usize {
+        self.waiting.len() + usize::from(self.telling.is_some())
+    }
+
+    fn lag(&self) -> Duration {
+        let now = Instant::now();
+        self.oldest().map_or(Duration::ZERO, |(_, since)| {
+            now.saturating_duration_since(since)
+        })
     }
 }
 
 impl<K> Buffer<K> {
     pub(crate) fn new(policy: ListenerBuffer, name: Arc<str>, room: Arc<Notify>) -> Self {
+        let waiting = match policy {
+            ListenerBuffer::Grow | ListenerBuffer::Block(_) => Waiting::each(),
+            ListenerBuffer::Coalesce => Waiting::merged(),
+        };
         Self {
             state: Mutex::new(State {
-                waiting: VecDeque::new(),
-                telling: Telling::Nothing,
-                resyncs: 0,
+                waiting,
+                telling: None,
                 closing: None,
                 ended: false,
+                synced: false,
+                told: 0,
+                coalesced: 0,
                 discarded: 0,
+                panics: 0,
                 warned: false,
-                pushed: 0,
-                finished: 0,
             }),
             policy,
             name,
@@ -104,12 +150,17 @@ impl<K> Buffer<K> {
         if state.closing.is_some() || state.ended {
             return;
         }
-        state.resyncs += usize::from(notification.is_resync());
-        state.waiting.push_back(notification);
-        state.pushed += 1;
+        let coalesced = state.waiting.push(notification, Instant::now());
+        state.coalesced += coalesced;
         let depth = state.waiting.len();
-        let warn = depth > WARN_DEPTH && !std::mem::replace(&mut state.warned, true);
+        let warn = self.policy != ListenerBuffer::Coalesce
+            && depth > WARN_DEPTH
+            && !std::mem::replace(&mut state.warned, true);
         drop(state);
+        if coalesced > 0 {
+            // What somebody waits to be handled may have come to nothing.
+            self.idle.notify_waiters();
+        }
         self.ready.notify_one();
         if warn {
             tracing::warn!(handler = %self.name, depth, "a handler is slower than its events");
@@ -119,7 +170,7 @@ impl<K> Buffer<K> {
     /// How many more notifications fit.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
-            ListenerBuffer::Grow => usize::MAX,
+            ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
             ListenerBuffer::Block(capacity) => {
                 let state = self.state.lock();
                 if state.closing.is_some() || state.ended {
@@ -130,7 +181,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// The next notification, once there is one; `None` when the listener shall end.
+    /// The next notification, once there is one; `None` when the listener shall end. What was taken
+    /// before has been told then.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing.
@@ -139,16 +191,22 @@ impl<K> Buffer<K> {
             let ready = self.ready.notified();
             {
                 let mut state = self.state.lock();
-                state.told();
+                state.finish();
                 if state.closing == Some(Closing::Discard) {
                     return None;
                 }
-                if let Some(notification) = state.waiting.pop_front() {
-                    state.telling = if notification.is_resync() {
-                        Telling::Resync
-                    } else {
-                        Telling::News
-                    };
+                if let Some(slot) = state.waiting.pop() {
+                    let Slot {
+                        number,
+                        since,
+                        notification,
+                    } = slot;
+                    state.telling = Some(Telling {
+                        number,
+                        since,
+                        is_resync: notification.is_resync(),
+                        is_marker: matches!(notification, Notification::One(Event::Synced)),
+                    });
                     state.warned &= state.waiting.len() > WARN_DEPTH / 2;
                     drop(state);
                     self.idle.notify_waiters();
@@ -168,6 +226,25 @@ impl<K> Buffer<K> {
         }
     }
 
+    /// Whether the next event of what was taken may be told, which is then counted as told; no if the
+    /// rest shall be discarded.
+    pub(crate) fn may_tell(&self) -> bool {
+        let mut state = self.state.lock();
+        let may = state.closing != Some(Closing::Discard);
+        state.told += u64::from(may);
+        may
+    }
+
+    /// What was taken has been told.
+    pub(crate) fn finish(&self) {
+        self.state.lock().finish();
+        self.idle.notify_waiters();
+    }
+
+    pub(crate) fn panicked(&self) {
+        self.state.lock().panics += 1;
+    }
+
     /// Whether the rest of what is being told shall be discarded.
     pub(crate) fn is_discarding(&self) -> bool {
         self.state.lock().closing == Some(Closing::Discard)
@@ -184,13 +261,9 @@ impl<K> Buffer<K> {
             state.closing = Some(closing);
         }
         if closing == Closing::Discard {
-            let rest = std::mem::take(&mut state.waiting);
+            let rest = state.waiting.take();
+            state.discarded += rest.events();
             drop(state);
-            let events = rest
-                .into_iter()
-                .map(|waiting| Expansion::new(waiting).rest())
-                .sum();
-            self.discard(events);
         } else {
             drop(state);
         }
@@ -202,7 +275,7 @@ impl<K> Buffer<K> {
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
-        state.told();
+        state.finish();
         drop(state);
         self.idle.notify_waiters();
         self.room.notify_one();
@@ -214,23 +287,54 @@ impl<K> Buffer<K> {
 
     /// How many notifications wait or are being told.
     pub(crate) fn depth(&self) -> usize {
+        self.state.lock().depth()
+    }
+
+    /// For how long the oldest of them has been waiting; zero if there is none.
+    pub(crate) fn lag(&self) -> Duration {
+        self.state.lock().lag()
+    }
+
+    /// How many events were merged away.
+    pub(crate) fn coalesced(&self) -> u64 {
+        self.state.lock().coalesced
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.lock().ended
+    }
+
+    /// Everything at one moment.
+    pub(crate) fn status(&self) -> HandlerStatus {
         let state = self.state.lock();
-        state.waiting.len() + usize::from(state.telling != Telling::Nothing)
+        HandlerStatus {
+            name: Arc::clone(&self.name),
+            buffer: self.policy,
+            depth: state.depth(),
+            lag: state.lag(),
+            told: state.told,
+            coalesced: state.coalesced,
+            discarded: state.discarded,
+            panics: state.panics,
+            synced: state.synced,
+        }
     }
 
     /// Whether the handler has not heard all of its last resync.
     pub(crate) fn is_resyncing(&self) -> bool {
-        self.state.lock().resyncs > 0
+        let state = self.state.lock();
+        state.waiting.has_resync() || state.telling.as_ref().is_some_and(|told| told.is_resync)
     }
 
     /// Waits until all that has been pushed so far has been handled, or the listener has ended.
     pub(crate) async fn until_idle(&self) {
-        let pushed = self.state.lock().pushed;
+        let pushed = self.state.lock().waiting.pushed();
         loop {
             let idle = self.idle.notified();
             {
                 let state = self.state.lock();
-                if state.ended || state.finished >= pushed {
+                let handled = state.oldest().is_none_or(|(number, _)| number >= pushed);
+                if state.ended || handled {
                     return;
                 }
             }

@@ -30,13 +30,15 @@ pub(crate) async fn listen<K, H>(
     let buffer = &*ended.0;
     while let Some(mut expansion) = buffer.next().await {
         while let Some(event) = expansion.next() {
-            if buffer.is_discarding() {
+            if !buffer.may_tell() {
                 buffer.discard(1 + expansion.rest());
                 break;
             }
             let is_synced = matches!(event, Event::Synced);
             tell(&mut handler, event, buffer, &name).await;
             if is_synced {
+                // First, so that whoever is woken by the other finds it in the status too.
+                buffer.finish();
                 synced.send_replace(true);
             }
             // A handler that never waits must not keep the thread from everybody else.
@@ -64,6 +66,7 @@ where
     }
     if let Err(panic) = told {
         let reason = panic_message(&*panic);
+        buffer.panicked();
         tracing::error!(handler = %name, object = object(), reason, "a handler panicked");
         tokio::select! {
             biased;

@@ -12,6 +12,8 @@ use crate::{
 /// them and 64 handlers are 64 messages.
 pub(crate) enum Notification<K> {
     One(Event<K>),
+    /// An object is gone, and there is one of its name again.
+    Both(Event<K>, Event<K>),
     /// The cache as it was when the listener joined.
     Join(Snapshot<K>),
     /// A list was applied.
@@ -40,10 +42,19 @@ impl<K> Notification<K> {
         )
     }
 
+    /// The object it is about; `None` if it is about several, or about none.
+    pub(super) fn object_name(&self) -> Option<&ObjectName> {
+        match self {
+            Self::One(event) | Self::Both(event, _) => event.object_name(),
+            Self::Join(_) | Self::Replaced { .. } | Self::Resync(_) => None,
+        }
+    }
+
     /// How many events it is; broken objects may make it fewer.
-    fn events(&self) -> u64 {
+    pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::One(_) => 1,
+            Self::Both(..) => 2,
             Self::Join(cache) | Self::Resync(cache) => cache.len(),
             Self::Replaced {
                 changed, unchanged, ..
@@ -93,6 +104,14 @@ impl<K> Expansion<K> {
     fn unfold(&mut self) -> Option<Event<K>> {
         match self.notification.take()? {
             Notification::One(event) => Some(event),
+            Notification::Both(first, second) => {
+                self.at += 1;
+                if self.at > 1 {
+                    return Some(second);
+                }
+                self.notification = Some(Notification::Both(first.clone(), second));
+                Some(first)
+            }
             Notification::Join(cache) => {
                 let object = cache.told_after(self.after.as_ref())?.clone();
                 self.after = Some(object.object_name().clone());

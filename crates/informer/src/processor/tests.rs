@@ -1,6 +1,7 @@
 //! Who is told what and when, without a controller: a processor fed by a store.
 
 mod buffer;
+mod coalesce;
 mod filter;
 mod join;
 mod listener;

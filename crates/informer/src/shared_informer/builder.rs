@@ -3,11 +3,10 @@
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
 
-use super::{Shared, SharedInformer};
+use super::{Shared, SharedInformer, roster::Roster};
 use crate::{
     controller::{CHANNEL_CAPACITY, Controller, Parts},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
@@ -260,7 +259,7 @@ where
             applied,
             room,
             listeners: std::sync::atomic::AtomicU64::new(0),
-            buffers: Mutex::new(Vec::new()),
+            roster: Roster::new(),
         };
         let controller = Controller::new(parts, reflectors);
         let informer = SharedInformer {

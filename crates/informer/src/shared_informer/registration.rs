@@ -14,7 +14,7 @@ use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
     object::{Deleted, Object},
-    processor::{Buffer, Closer, EndGuard, ListenerId, NewListener, Tells, listen},
+    processor::{Buffer, Closer, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen},
     status::WaitForSync,
 };
 
@@ -131,7 +131,7 @@ where
         } = self;
         let name: Arc<str> = Arc::from(name);
         let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
-        informer.await_idle(&buffer);
+        informer.shared.roster.enlist(&buffer, true);
         let (tell_synced, synced) = watch::channel(false);
         let ended = EndGuard::new(&buffer);
         let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
@@ -273,6 +273,23 @@ impl<K> Registration<K> {
     /// a late join counts as one.
     pub fn depth(&self) -> usize {
         self.buffer.depth()
+    }
+
+    /// For how long the oldest of them has been waiting, since the cache changed, by tokio's clock;
+    /// zero if there is none.
+    pub fn lag(&self) -> Duration {
+        self.buffer.lag()
+    }
+
+    /// How many events came to nothing, or to one with another, while they waited; only
+    /// [`ListenerBuffer::Coalesce`] does that.
+    pub fn coalesced(&self) -> u64 {
+        self.buffer.coalesced()
+    }
+
+    /// How this handler is getting on, all of it at one moment; also after the informer has ended.
+    pub fn status(&self) -> HandlerStatus {
+        self.buffer.status()
     }
 
     /// Removes the handler and waits until it has ended: the callback in progress ends, the rest is

@@ -14,13 +14,16 @@ use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::Event,
-    processor::{Closer, EndGuard, ListenerId, NewListener, Tells},
+    processor::{
+        Buffer, Closer, EndGuard, Expansion, HandlerStatus, ListenerId, NewListener, Tells,
+    },
 };
 
 /// What is in the cache, then everything after it, as a stream that ends with the informer.
 ///
-/// What nobody polls for gathers in a buffer that grows. An event counts as handled when the next one
-/// is asked for. Dropping the stream ends the subscription.
+/// What nobody polls for gathers in a buffer that grows, or does what was asked for with
+/// [`SharedInformer::subscribe_with`]. An event counts as handled when the next one is asked for.
+/// Dropping the stream ends the subscription.
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next event takes no event.
@@ -38,6 +41,7 @@ use crate::{
 /// ```
 pub struct Subscription<K> {
     events: Pin<Box<dyn Stream<Item = Event<K>> + Send>>,
+    buffer: Arc<Buffer<K>>,
     informer: SharedInformer<K>,
     id: ListenerId,
 }
@@ -51,9 +55,13 @@ impl<K> fmt::Debug for Subscription<K> {
 }
 
 impl<K: Send + Sync + 'static> Subscription<K> {
-    pub(super) fn new(informer: &SharedInformer<K>) -> Result<Self, Stopped> {
+    pub(super) fn new(
+        informer: &SharedInformer<K>,
+        buffer: ListenerBuffer,
+    ) -> Result<Self, Stopped> {
         let name = Arc::from(format!("subscription of {}", informer.name()));
-        let (id, buffer) = informer.new_buffer(ListenerBuffer::Grow, name);
+        let (id, buffer) = informer.new_buffer(buffer, name);
+        informer.shared.roster.enlist(&buffer, false);
         informer.command(Command::AddListener(NewListener {
             id,
             buffer: Arc::clone(&buffer),
@@ -68,20 +76,18 @@ impl<K: Send + Sync + 'static> Subscription<K> {
                 if expansion.is_none() {
                     expansion = Some(ended.buffer().next().await?);
                 }
-                if ended.buffer().is_discarding() {
-                    return None;
-                }
-                match expansion
-                    .as_mut()
-                    .and_then(crate::processor::Expansion::next)
-                {
-                    Some(event) => return Some((event, (ended, expansion))),
+                match expansion.as_mut().and_then(Expansion::next) {
+                    Some(event) if ended.buffer().may_tell() => {
+                        return Some((event, (ended, expansion)));
+                    }
+                    Some(_) => return None,
                     None => expansion = None,
                 }
             }
         });
         Ok(Self {
             events: Box::pin(events),
+            buffer,
             informer: informer.clone(),
             id,
         })
@@ -89,6 +95,11 @@ impl<K: Send + Sync + 'static> Subscription<K> {
 }
 
 impl<K> Subscription<K> {
+    /// How far behind the subscription is, and what became of its events.
+    pub fn status(&self) -> HandlerStatus {
+        self.buffer.status()
+    }
+
     /// The next event; `None` when the informer has ended. (The stream's own `next`, without the
     /// import that it takes.)
     ///

@@ -1,0 +1,54 @@
+//! Who listens to an informer: handlers and subscriptions, for as long as they are there.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::processor::{Buffer, HandlerStatus};
+
+/// The buffers of everybody who listens, in the order in which they came. It keeps none of them alive.
+pub(super) struct Roster<K>(Mutex<Vec<Listening<K>>>);
+
+struct Listening<K> {
+    buffer: Weak<Buffer<K>>,
+    /// Whether the informer runs it, or somebody polls its buffer.
+    has_task: bool,
+}
+
+impl<K> Roster<K> {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    pub(super) fn enlist(&self, buffer: &Arc<Buffer<K>>, has_task: bool) {
+        let mut listening = self.0.lock();
+        listening.retain(|listening| listening.buffer.strong_count() > 0);
+        listening.push(Listening {
+            buffer: Arc::downgrade(buffer),
+            has_task,
+        });
+    }
+
+    /// How those are getting on that have not ended.
+    pub(super) fn status(&self) -> Vec<HandlerStatus> {
+        let mut buffers = self.buffers(|_| true);
+        buffers.retain(|buffer| !buffer.has_ended());
+        buffers.iter().map(|buffer| buffer.status()).collect()
+    }
+
+    /// Waits until every handler has handled what it has been handed so far; subscriptions, which
+    /// nobody may be polling, are not waited for.
+    pub(super) async fn until_idle(&self) {
+        for buffer in self.buffers(|listening| listening.has_task) {
+            buffer.until_idle().await;
+        }
+    }
+
+    fn buffers(&self, wanted: impl Fn(&Listening<K>) -> bool) -> Vec<Arc<Buffer<K>>> {
+        let listening = self.0.lock();
+        let wanted = listening.iter().filter(|listening| wanted(listening));
+        wanted
+            .filter_map(|listening| listening.buffer.upgrade())
+            .collect()
+    }
+}

@@ -28,9 +28,34 @@ use crate::{
     status::{StatusReader, WaitForSync},
 };
 
-/// So many changes may be on their way from the reflectors before they wait: two batches, client-go's
-/// bound for working ahead of its handlers.
+/// So many changes may wait in the queue, and as many be on their way to it, before the reflectors
+/// wait: two batches, client-go's bound for working ahead of its handlers.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
+
+/// How much the loop does at one go, and how much may wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// So many changes are applied before commands are looked at.
+    pub(crate) batch: usize,
+    /// So many may wait in the queue, and in the channel before it.
+    pub(crate) waiting: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            batch: BATCH,
+            waiting: CHANNEL_CAPACITY,
+        }
+    }
+}
+
+impl Bounds {
+    /// How many changes are taken from the channel when so many wait in the queue.
+    fn room(self, queued: usize) -> usize {
+        self.waiting.saturating_sub(queued).min(self.batch)
+    }
+}
 
 /// What the loop is asked to do.
 pub(crate) enum Command<K> {
@@ -69,6 +94,7 @@ pub(crate) struct Parts<K> {
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
+    pub(crate) bounds: Bounds,
     pub(crate) report: Reporter,
     /// Told after each batch that readers can see it.
     pub(crate) applied: Arc<Notify>,
@@ -203,7 +229,7 @@ where
     K: Send + Sync + 'static,
 {
     async fn serve(mut self) {
-        let mut arrived = Vec::with_capacity(BATCH);
+        let mut arrived = Vec::new();
         loop {
             let more = self.pop();
             let Parts {
@@ -212,8 +238,10 @@ where
                 mutation_detector,
                 commands,
                 deltas,
+                bounds,
                 ..
             } = &mut self.parts;
+            let room = bounds.room(queue.len());
             tokio::select! {
                 biased;
                 Some(command) = commands.recv() => self.obey(command),
@@ -228,7 +256,7 @@ where
                 () = processor.next_resync() => self.resync(),
                 () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}
-                count = deltas.recv_many(&mut arrived, BATCH), if queue.len() < CHANNEL_CAPACITY => {
+                count = deltas.recv_many(&mut arrived, room), if room > 0 => {
                     if count == 0 {
                         break;
                     }
@@ -243,17 +271,18 @@ where
 
     /// Applies and tells what the listeners have room for, up to a batch; whether there may be more.
     fn pop(&mut self) -> bool {
+        let batch = self.parts.bounds.batch;
         let mut told = 0;
-        while told < BATCH {
+        while told < batch {
             let room = self.parts.processor.room();
-            let Some(batch) = self.parts.queue.pop_batch(room) else {
+            let Some(popped) = self.parts.queue.pop_batch(room) else {
                 break;
             };
-            told += batch.deltas.len().max(1);
+            told += popped.deltas.len().max(1);
             let Applied {
                 changes,
                 index_errors,
-            } = self.parts.indexer.apply(batch);
+            } = self.parts.indexer.apply(popped);
             self.parts.applied.notify_waiters();
             self.notes
                 .note(&self.parts.indexer.snapshot(), &index_errors);
@@ -275,7 +304,7 @@ where
         if self.parts.queue.is_empty() {
             self.resyncing = false;
         }
-        told >= BATCH
+        told >= batch
     }
 
     fn accept(&mut self, delta: Delta<K>) {
@@ -335,6 +364,7 @@ where
             queue,
             processor,
             deltas,
+            bounds,
             ..
         } = &mut self.parts;
         if !processor.tick(self.resyncing) {
@@ -342,7 +372,7 @@ where
         }
         // What has arrived goes first, so that its keys are passed over.
         let mut arrived = Vec::new();
-        while queue.len() + arrived.len() < CHANNEL_CAPACITY
+        while queue.len() + arrived.len() < bounds.waiting
             && let Ok(delta) = deltas.try_recv()
         {
             arrived.push(delta);

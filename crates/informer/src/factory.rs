@@ -378,6 +378,12 @@ impl SharedInformerFactory {
         if options.queue == QueueKind::DeltaFifo {
             builder = builder.queue(DeltaFifo::new());
         }
+        if let Some(changes) = options.batch_size {
+            builder = builder.batch_size(changes);
+        }
+        if let Some(changes) = options.queue_capacity {
+            builder = builder.queue_capacity(changes);
+        }
         if let Some(transform) = inner.defaults.transform(options.transform) {
             builder = builder.try_transform(move |object| transform(object));
         }

@@ -150,6 +150,20 @@ where
         self
     }
 
+    /// At most so many changes are applied at one go; see
+    /// [`batch_size`](shared_informer::Builder::batch_size) of the shared informer.
+    pub fn batch_size(mut self, changes: usize) -> Self {
+        self.shared = self.shared.batch_size(changes);
+        self
+    }
+
+    /// At most so many changes wait in the queue; see
+    /// [`queue_capacity`](shared_informer::Builder::queue_capacity) of the shared informer.
+    pub fn queue_capacity(mut self, changes: usize) -> Self {
+        self.shared = self.shared.queue_capacity(changes);
+        self
+    }
+
     /// Changes every object once, before store and handler see it.
     #[doc(alias = "TransformFunc")]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {

@@ -23,8 +23,8 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// At most so many changes are applied to the store at one go: client-go's batch size for its
-/// `RealFIFO`.
+/// At most so many changes are applied to the store at one go unless another number is asked for:
+/// client-go's batch size for its `RealFIFO`.
 pub const BATCH: usize = 1000;
 
 /// The queue between reflectors and store, owned by one controller.

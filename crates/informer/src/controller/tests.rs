@@ -64,6 +64,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         _gone: GoneGuard(report.clone(), Arc::clone(&applied)),
         parts: Parts {
             mutation_detector: None,
+            bounds: Bounds::default(),
             queue: Box::new(queue),
             indexer,
             processor,

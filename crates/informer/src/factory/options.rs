@@ -24,6 +24,8 @@ pub struct InformerOptions<K> {
     namespaces: Option<Vec<String>>,
     pub(super) resync: Option<Duration>,
     pub(super) queue: QueueKind,
+    pub(super) batch_size: Option<usize>,
+    pub(super) queue_capacity: Option<usize>,
     pub(super) transform: Option<Transform<K>>,
     /// Not every type has one.
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
@@ -47,6 +49,8 @@ impl<K> Clone for InformerOptions<K> {
             namespaces: self.namespaces.clone(),
             resync: self.resync,
             queue: self.queue,
+            batch_size: self.batch_size,
+            queue_capacity: self.queue_capacity,
             transform: self.transform.clone(),
             mutation_detector: self.mutation_detector,
         }
@@ -68,6 +72,8 @@ impl<K> InformerOptions<K> {
             namespaces: None,
             resync: None,
             queue: QueueKind::default(),
+            batch_size: None,
+            queue_capacity: None,
             transform: None,
             mutation_detector: None,
         }
@@ -100,6 +106,20 @@ impl<K> InformerOptions<K> {
     /// The queue between reflectors and store.
     pub fn queue(mut self, queue: QueueKind) -> Self {
         self.queue = queue;
+        self
+    }
+
+    /// At most so many changes are applied at one go; see
+    /// [`batch_size`](crate::shared_informer::Builder::batch_size) of the shared informer.
+    pub fn batch_size(mut self, changes: usize) -> Self {
+        self.batch_size = Some(changes);
+        self
+    }
+
+    /// At most so many changes wait in the queue; see
+    /// [`queue_capacity`](crate::shared_informer::Builder::queue_capacity) of the shared informer.
+    pub fn queue_capacity(mut self, changes: usize) -> Self {
+        self.queue_capacity = Some(changes);
         self
     }
 
@@ -140,6 +160,7 @@ impl<K> InformerOptions<K> {
         Comparable {
             resync: self.resync,
             queue: self.queue,
+            bounds: (self.batch_size, self.queue_capacity),
             transform: self
                 .transform
                 .as_ref()
@@ -164,6 +185,8 @@ pub(super) struct Scope {
 pub(super) struct Comparable {
     resync: Option<Duration>,
     queue: QueueKind,
+    /// The size of a batch, and how much may wait.
+    bounds: (Option<usize>, Option<usize>),
     /// Closures can't be compared; the same one is at the same address.
     transform: Option<usize>,
     detects_mutations: bool,
@@ -190,6 +213,10 @@ impl Comparable {
             "resync period"
         } else if self.queue != has.queue {
             "queue"
+        } else if self.bounds.0 != has.bounds.0 {
+            "batch size"
+        } else if self.bounds.1 != has.bounds.1 {
+            "queue capacity"
         } else if self.transform != has.transform {
             "transform"
         } else {

@@ -1,9 +1,14 @@
 //! The buffer between the controller and one listener.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    sync::{Arc, OnceLock},
+    thread::{self, ThreadId},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{sync::Notify, task, time::Instant};
 
 use super::{
     handler_status::HandlerStatus,
@@ -62,12 +67,27 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
+    /// Where the handler is called, once it listens.
+    place: OnceLock<Place>,
     /// Wakes the listener.
     ready: Notify,
     /// Wakes whoever waits for it to be idle.
     idle: Notify,
     /// Wakes the controller.
     room: Arc<Notify>,
+}
+
+/// A task, or a thread that runs none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Task(task::Id),
+    Thread(ThreadId),
+}
+
+impl Place {
+    fn here() -> Self {
+        task::try_id().map_or_else(|| Self::Thread(thread::current().id()), Self::Task)
+    }
 }
 
 struct State<K> {
@@ -139,6 +159,7 @@ impl<K> Buffer<K> {
             }),
             policy,
             name,
+            place: OnceLock::new(),
             ready: Notify::new(),
             idle: Notify::new(),
             room,
@@ -165,6 +186,17 @@ impl<K> Buffer<K> {
         if warn {
             tracing::warn!(handler = %self.name, depth, "a handler is slower than its events");
         }
+    }
+
+    /// The handler is called where this is called.
+    pub(crate) fn listens_here(&self) {
+        // A listener says so once.
+        let _ = self.place.set(Place::here());
+    }
+
+    /// Whether this is called by the handler itself.
+    pub(crate) fn is_told_here(&self) -> bool {
+        self.place.get() == Some(&Place::here())
     }
 
     /// How many more notifications fit.

@@ -28,6 +28,7 @@ pub(crate) async fn listen<K, H>(
     let ended = ended;
     let mut handler = handler;
     let buffer = &*ended.0;
+    buffer.listens_here();
     while let Some(mut expansion) = buffer.next().await {
         while let Some(event) = expansion.next() {
             if !buffer.may_tell() {

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster};
 use crate::{
-    controller::{CHANNEL_CAPACITY, Controller, Parts},
+    controller::{Bounds, Controller, Parts},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
     mutation_detector::MutationDetector,
     object::{Object, SourceId},
@@ -26,7 +26,8 @@ pub struct Builder<K: Resource> {
     dyntype: K::DynamicType,
     reflectors: Settings<K>,
     store: (Indexer<K>, IndexerWriter<K>),
-    queue: Box<dyn Queue<K>>,
+    queue: Option<Box<dyn Queue<K>>>,
+    bounds: Bounds,
     resync: Duration,
     known: Vec<Object<K>>,
     mutation_detector: Option<MutationDetector<K>>,
@@ -54,7 +55,8 @@ where
             dyntype,
             reflectors: Settings::at(place),
             store: indexer::empty(),
-            queue: Box::new(InOrder::new()),
+            queue: None,
+            bounds: Bounds::default(),
             resync: Duration::ZERO,
             known: Vec::new(),
             mutation_detector: None,
@@ -100,7 +102,27 @@ where
 
     /// The queue between reflectors and store; by default [`InOrder`].
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
-        self.queue = Box::new(queue);
+        self.queue = Some(Box::new(queue));
+        self
+    }
+
+    /// At most so many changes are applied to the cache at one go, before the informer looks for
+    /// anything else to do; by default [`BATCH`](crate::queue::BATCH), at least 1. A whole list is one
+    /// change. A queue given with [`Builder::queue`] has a batch size of its own beside that.
+    #[doc(alias = "PopBatch")]
+    pub fn batch_size(mut self, changes: usize) -> Self {
+        self.bounds.batch = changes.max(1);
+        self
+    }
+
+    /// At most so many changes wait in the queue, and as many on their way to it, for all sources
+    /// together; by default two batches, at least 1. Then each source holds one more, and reads no
+    /// further from its list or watch. A whole list is one change, on a
+    /// [`DeltaFifo`](crate::queue::DeltaFifo) one for each of its objects, however many that makes.
+    ///
+    /// Changes wait for long only behind a full [`ListenerBuffer::Block`](super::ListenerBuffer).
+    pub fn queue_capacity(mut self, changes: usize) -> Self {
+        self.bounds.waiting = changes.max(1);
         self
     }
 
@@ -212,7 +234,7 @@ where
             reason = "commands come from the user's own code, one per call, and adding a handler must neither wait nor fail"
         )]
         let (commands, to_obey) = mpsc::unbounded_channel();
-        let (deltas, arriving) = mpsc::channel(CHANNEL_CAPACITY);
+        let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
         let mut mutation_detector = self.mutation_detector;
         if let Some(detector) = &mut mutation_detector {
@@ -240,7 +262,10 @@ where
             })
             .collect();
         let parts = Parts {
-            queue: self.queue,
+            queue: self
+                .queue
+                .unwrap_or_else(|| Box::new(InOrder::new().batch_size(self.bounds.batch))),
+            bounds: self.bounds,
             indexer: writer,
             processor: Processor::new(self.resync, Arc::clone(&room)),
             mutation_detector,

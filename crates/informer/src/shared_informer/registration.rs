@@ -14,7 +14,9 @@ use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
     object::{Deleted, Object},
-    processor::{Buffer, Closer, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen},
+    processor::{
+        Buffer, Closer, Closing, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen,
+    },
     status::WaitForSync,
 };
 
@@ -293,17 +295,27 @@ impl<K> Registration<K> {
     }
 
     /// Removes the handler and waits until it has ended: the callback in progress ends, the rest is
-    /// discarded. Afterwards it hears nothing. An informer that has stopped has removed it already.
+    /// discarded. Afterwards it hears nothing, and the handler has been dropped. An informer that has
+    /// stopped has removed it already; one that is stopping lets it end in the same way. A handler can
+    /// be removed once only, for this consumes the registration.
     ///
-    /// Waiting for it inside the handler itself waits for ever.
+    /// A handler that removes itself, from inside its callback, is not waited for: it would be waiting
+    /// for its own end. The callback ends as usual then, and no other follows. What can't be seen from
+    /// here still waits for ever: a callback that waits for a task that waits for this, or two
+    /// handlers that wait for each other's removal.
     ///
     /// # Cancel safety
-    /// The removal is under way from the first poll on; dropping the future only stops waiting.
+    /// The removal is under way from the first poll on; dropping the future only stops waiting. Before,
+    /// it detaches, as dropping the registration does.
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {
+        // At once, for the informer obeys only when it comes to it.
+        self.buffer.close(Closing::Discard);
         // A refusal means that the informer has stopped, and the handler with it.
         let _ = self.informer.command(Command::RemoveListener(self.id));
-        self.buffer.until_ended().await;
+        if !self.buffer.is_told_here() {
+            self.buffer.until_ended().await;
+        }
     }
 }

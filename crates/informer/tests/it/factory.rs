@@ -89,6 +89,13 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
         conflict.to_string(),
         "the informer of Pod in this scope exists with another queue"
     );
+    for (other, option) in [
+        (web().batch_size(1), "batch size"),
+        (web().queue_capacity(1), "queue capacity"),
+    ] {
+        let conflict = factory.informer_with(other).unwrap_err().to_string();
+        assert!(conflict.ends_with(option), "{conflict}");
+    }
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     assert_eq!(

@@ -6,6 +6,7 @@
 )]
 
 mod broken;
+mod buffers;
 mod callbacks;
 mod credentials;
 mod edges;

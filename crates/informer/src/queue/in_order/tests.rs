@@ -177,6 +177,33 @@ fn a_batch_holds_a_thousand_changes_if_nothing_else_is_asked_for() {
 }
 
 #[test]
+fn bookmarks_come_out_between_batches_and_behind_an_empty_list_each_with_its_revision() {
+    check(
+        "replace 5:; bookmark 7; add a@8; bookmark 9; bookmark 11; add b@12; pop all",
+        &expect![[r#"
+            [ReplacedAll 5:] initial completes
+            [Bookmark 7] → 7
+            [Added a@8] → 8
+            [Bookmark 9] → 9
+            [Bookmark 11] → 11
+            [Added b@12] → 12
+        "#]],
+    );
+}
+
+#[test]
+fn everything_that_waits_counts_lists_bookmarks_and_resyncs_too() {
+    let mut queue = InOrder::new();
+    let script = "replace 5: a@1 b@2; bookmark 7; add c@8; resync";
+    play(&mut queue, InOrder::has_synced, script);
+    let mut lengths = vec![queue.len()];
+    while queue.pop_batch(usize::MAX).is_some() {
+        lengths.push(queue.len());
+    }
+    assert_eq!(lengths, [4, 3, 2, 1, 0]);
+}
+
+#[test]
 fn a_burst_leaves_no_memory_behind() {
     let mut queue = InOrder::new();
     let adds: Vec<_> = (0..20_000).map(|n| format!("add n{n}@1")).collect();

@@ -182,6 +182,7 @@ impl World {
         let period = Duration::from_secs(if resyncs { self.rng.u64(1..60) } else { 0 });
         let buffer = match self.rng.u8(..4) {
             0 => ListenerBuffer::Block(4.try_into().unwrap()),
+            1 => ListenerBuffer::Coalesce,
             _ => ListenerBuffer::Grow,
         };
         let pods: &SharedInformer<Pod> = &self.informer.pods;

@@ -1,0 +1,442 @@
+//! What happens while a handler is slower than the changes: what is merged, how far behind it is, and
+//! how much waits where.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use expect_test::expect;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Event, EventHandler, SharedInformer,
+    factory::{InformerOptions, QueueKind, SharedInformerFactory},
+    shared_informer::{HandlerStatus, ListenerBuffer, Registration},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+};
+use kube_informer_apiserver::Server;
+use parking_lot::Mutex;
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    script,
+    setting::{LONG, Running, Trace, builder, labelled, pod, run, show},
+};
+
+/// Handles one event per permit.
+struct Gated(Arc<Semaphore>, Trace);
+
+impl EventHandler<Pod> for Gated {
+    async fn handle(&mut self, event: Event<Pod>) {
+        self.0.acquire().await.unwrap().forget();
+        self.1.note(show(&event));
+    }
+}
+
+/// A handler that is stuck at its first event but for so many.
+fn stuck(
+    informer: &Running,
+    buffer: ListenerBuffer,
+    permits: usize,
+) -> (Arc<Semaphore>, Trace, Registration<Pod>) {
+    let (gate, heard) = (Arc::new(Semaphore::new(permits)), Trace::default());
+    let handler = Gated(Arc::clone(&gate), heard.clone());
+    let handler = informer.pods.handler(handler).name("stuck").buffer(buffer);
+    (gate, heard, handler.register().unwrap())
+}
+
+/// Waits until the cache has what the server has, whatever handlers do.
+async fn cached(informer: &Running, server: &Server) {
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    informer
+        .pods
+        .wait_for_revision(server.revision(), LONG)
+        .await
+        .unwrap();
+    sleep(Duration::from_millis(1)).await;
+}
+
+/// Many changes of a, a whole life of b, another life of c, and d as it was.
+fn much_happens(server: &Server) {
+    for n in 0..100 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+        server.create(pod("b")).unwrap();
+        server.delete("v1", "pods", "default/b").unwrap();
+    }
+    server.delete("v1", "pods", "default/c").unwrap();
+    server.create(pod("c")).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_handler_is_stuck_a_coalesce_buffer_holds_the_latest_of_each_object() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("c"), pod("d")])
+        .build();
+    let informer = run(builder(&server));
+    let (gate, heard, handler) = stuck(&informer, ListenerBuffer::Coalesce, 4);
+    informer.caught_up(&server).await;
+    heard.take();
+    server.update(labelled("d", "x")).unwrap();
+    cached(&informer, &server).await;
+
+    much_happens(&server);
+    cached(&informer, &server).await;
+    assert_eq!(handler.depth(), 1 + 2, "d is being told, a and c wait");
+    // 99 updates of a, 100 additions and deletions of b.
+    assert_eq!(handler.coalesced(), 99 + 200);
+    gate.add_permits(100);
+    informer.caught_up(&server).await;
+    expect![[r#"
+        update default/d@3 → 4
+        update default/a@1 → 302
+        delete default/c@305
+        add default/c@306
+    "#]]
+    .assert_eq(&heard.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_nobody_polls_may_coalesce_too() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("c"), pod("d")])
+        .build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let events = informer.pods.subscribe_with(ListenerBuffer::Coalesce);
+    let mut events = events.unwrap();
+    much_happens(&server);
+    cached(&informer, &server).await;
+    let status = events.status();
+    assert_eq!((status.depth, status.told, status.synced), (4, 0, false));
+
+    let mut heard = Vec::new();
+    while let Some(Some(event)) = events.next().now_or_never() {
+        heard.push(show(&event));
+    }
+    expect![[r#"
+        [
+            "add default/a@301 (initial)",
+            "add default/d@3 (initial)",
+            "synced",
+            "add default/c@305",
+        ]"#]]
+    .assert_eq(&format!("{heard:#?}"));
+    let status = events.status();
+    assert_eq!((status.depth, status.told, status.synced), (0, 4, true));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_that_a_stuck_handler_misses_is_merged_into_what_waits() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("b"), pod("c")])
+        .build();
+    let informer = run(builder(&server));
+    let (gate, heard, handler) = stuck(&informer, ListenerBuffer::Coalesce, 4);
+    informer.caught_up(&server).await;
+    heard.take();
+    server.update(labelled("c", "x")).unwrap();
+    cached(&informer, &server).await;
+    for n in 0..5 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+        cached(&informer, &server).await;
+        server.faults().cut_watches();
+        server.update(labelled("a", "missed")).unwrap();
+        server.create(pod(&format!("p{n}"))).unwrap();
+        server.faults().expire_history();
+        cached(&informer, &server).await;
+    }
+    server.faults().cut_watches();
+    server.delete("v1", "pods", "default/b").unwrap();
+    server.faults().expire_history();
+    cached(&informer, &server).await;
+    assert_eq!(
+        handler.depth(),
+        1 + 7,
+        "c is being told; a, b and five wait"
+    );
+    gate.add_permits(100);
+    informer.caught_up(&server).await;
+    let heard = heard.take();
+    assert_eq!(heard.lines().count(), 1 + 7, "{heard}");
+    assert!(heard.contains("update default/a@1 → "), "{heard}");
+    assert!(heard.contains("delete default/b@2 (final"), "{heard}");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lag_is_the_age_of_the_oldest_notification_and_zero_when_idle() {
+    let server = Server::builder().build();
+    let informer = run(builder(&server));
+    for buffer in [
+        ListenerBuffer::Grow,
+        ListenerBuffer::Coalesce,
+        ListenerBuffer::Block(NonZeroUsize::MAX),
+    ] {
+        let (gate, heard, handler) = stuck(&informer, buffer, 1);
+        informer.caught_up(&server).await;
+        assert_eq!(handler.lag(), Duration::ZERO);
+        server.create(pod("a")).unwrap();
+        cached(&informer, &server).await;
+        sleep(Duration::from_secs(5)).await;
+        server.create(pod("b")).unwrap();
+        server.create(pod("c")).unwrap();
+        cached(&informer, &server).await;
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(handler.lag().as_secs(), 7, "a is being told");
+        gate.add_permits(1);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(handler.lag().as_secs(), 2, "b is being told");
+        assert_eq!(handler.status().lag, handler.lag());
+        gate.add_permits(10);
+        informer.caught_up(&server).await;
+        assert_eq!((handler.lag(), handler.depth()), (Duration::ZERO, 0));
+        assert_eq!(heard.take().lines().count(), 4);
+        handler.remove().await;
+        for name in ["a", "b", "c"] {
+            let name = format!("default/{name}");
+            server.delete("v1", "pods", &name).unwrap();
+        }
+        cached(&informer, &server).await;
+    }
+    informer.stop().await;
+}
+
+fn lines(handlers: &[HandlerStatus]) -> String {
+    let line = |status: &HandlerStatus| {
+        let HandlerStatus {
+            name,
+            buffer,
+            depth,
+            lag,
+            told,
+            coalesced,
+            discarded,
+            panics,
+            synced,
+            ..
+        } = status;
+        let lag = lag.as_secs();
+        format!(
+            "{name} {buffer:?}: {depth} for {lag} s, {told} told, {coalesced} coalesced, \
+             {discarded} discarded, {panics} panics{}\n",
+            if *synced { ", synced" } else { "" }
+        )
+    };
+    handlers.iter().map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_lists_its_handlers_and_subscriptions_and_how_they_are_getting_on() {
+    let server = Server::builder().seed([pod("a"), pod("bad")]).build();
+    let informer = run(builder(&server));
+    let pods = &informer.pods;
+    assert_eq!(pods.handlers(), []);
+    let (_gate, _, stuck) = stuck(&informer, ListenerBuffer::Coalesce, 3);
+    let panics = pods.on_add(|pod, _| assert_ne!(pod.name(), "bad", "planted"));
+    let panics = panics.name("panics").register().unwrap();
+    let events = pods.subscribe().unwrap();
+    let removed = pods.on_delete(|_| {}).register().unwrap();
+    removed.remove().await;
+    cached(&informer, &server).await;
+    for n in 0..3 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+    }
+    cached(&informer, &server).await;
+    server.update(labelled("a", "4")).unwrap();
+    cached(&informer, &server).await;
+    sleep(Duration::from_secs(3)).await;
+    expect![[r#"
+        stuck Coalesce: 2 for 3 s, 4 told, 2 coalesced, 0 discarded, 0 panics, synced
+        panics Grow: 0 for 0 s, 7 told, 0 coalesced, 0 discarded, 1 panics, synced
+        subscription of pods Grow: 6 for 3 s, 0 told, 0 coalesced, 0 discarded, 0 panics
+    "#]]
+    .assert_eq(&lines(&pods.handlers()));
+    drop(events);
+    drop(panics);
+    sleep(Duration::from_millis(1)).await;
+    let names: Vec<_> = pods.handlers().iter().map(|h| h.name.to_string()).collect();
+    assert_eq!(names, ["stuck", "panics"], "who is detached stays");
+
+    let Running { .. } = informer;
+    let status = stuck.status();
+    assert_eq!((status.depth, status.discarded), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_stop_a_handlers_status_says_what_it_was_not_told() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let (gate, _, handler) = stuck(&informer, ListenerBuffer::Grow, 2);
+    informer.caught_up(&server).await;
+    for n in 0..4 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+    }
+    cached(&informer, &server).await;
+    let mut stopping = std::pin::pin!(informer.stop());
+    assert!(stopping.as_mut().now_or_never().is_none());
+    sleep(Duration::from_millis(1)).await;
+    gate.add_permits(1);
+    let pods = stopping.await;
+    assert_eq!(pods.handlers(), [], "none is left");
+    let status = handler.status();
+    assert_eq!((status.told, status.discarded), (3, 3));
+    assert_eq!((status.depth, status.lag), (0, Duration::ZERO));
+}
+
+/// A watch without end, and how many of its events were taken.
+struct Endless(Arc<AtomicUsize>);
+
+impl ListerWatcher for Endless {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let text = Bytes::from(script::list(5, "", &[]));
+        async { Ok(stream::iter([Ok(text)]).boxed()) }.boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let taken = Arc::clone(&self.0);
+        let events = stream::iter(6..).map(move |revision| {
+            taken.fetch_add(1, Ordering::Relaxed);
+            let pod = script::pod(&format!("p{revision}"), revision);
+            Ok(Bytes::from(script::event("ADDED", &pod)))
+        });
+        async { Ok(events.boxed()) }.boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_full_block_buffer_the_watch_is_read_no_further_than_the_stated_bound() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let source = Endless(Arc::clone(&taken));
+    let builder = SharedInformer::<Pod>::builder(source)
+        .batch_size(4)
+        .queue_capacity(10);
+    let informer = run(builder);
+    let three = ListenerBuffer::Block(NonZeroUsize::new(3).unwrap());
+    let (gate, heard, handler) = stuck(&informer, three, 0);
+    sleep(Duration::from_secs(60)).await;
+    let taken = || taken.load(Ordering::Relaxed);
+    // The marker is being told, three wait for the handler, ten in the queue and ten on their way to
+    // it, and one is in the reflector's hand.
+    assert_eq!((taken(), handler.depth()), (3 + 10 + 10 + 1, 1 + 3));
+    assert_eq!(informer.pods.indexer().len(), 3);
+
+    gate.add_permits(1 + 7);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((taken(), heard.len()), (8 + 3 + 10 + 10 + 1, 1 + 7));
+    gate.add_permits(Semaphore::MAX_PERMITS / 2);
+    handler.remove().await;
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_size_of_ones_own_is_used_also_through_a_factory() {
+    let names: Vec<_> = (0..6).map(|n| format!("p{n}")).collect();
+    let server = Server::builder()
+        .seed(names.iter().map(|name| pod(name)))
+        .build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let options = InformerOptions::<Pod>::new()
+        .queue(QueueKind::DeltaFifo)
+        .batch_size(2)
+        .queue_capacity(7);
+    let pods = factory.informer_with(options).unwrap();
+    let lengths: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let (seen, indexer) = (Arc::clone(&lengths), pods.indexer());
+    let handler = pods
+        .on_add(move |_, _| seen.lock().push(indexer.len()))
+        .register()
+        .unwrap();
+    factory.start();
+    handler.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(handler.status().told, 6 + 1);
+    let lengths = lengths.lock().clone();
+    assert_eq!(lengths, [2, 2, 4, 4, 6, 6], "two are applied at one go");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_waits_for_its_own_removal_ends_after_this_callback() {
+    for own_thread in [false, true] {
+        let server = Server::builder().seed([pod("a"), pod("b")]).build();
+        let informer = run(builder(&server));
+        let own: Arc<Mutex<Option<Registration<Pod>>>> = Arc::default();
+        let (heard, mine) = (Trace::default(), Arc::clone(&own));
+        let notes = heard.clone();
+        let handler = informer.pods.on_add(move |pod, _| {
+            let (notes, own) = (notes.clone(), mine.lock().take());
+            async move {
+                if let Some(own) = own {
+                    own.remove().await;
+                }
+                notes.note(pod.name());
+            }
+        });
+        let registered = if own_thread {
+            handler.dedicated_thread().register()
+        } else {
+            handler.register()
+        };
+        *own.lock() = Some(registered.unwrap());
+        informer.caught_up(&server).await;
+        assert_eq!(
+            heard.take(),
+            "a\n",
+            "its callback ends, and no other follows"
+        );
+        assert_eq!(informer.pods.handlers(), []);
+        timeout(LONG, informer.stop()).await.expect("the stop ends");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_nobody_waits_for_any_more_goes_on_and_one_never_polled_detaches() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let (gate, heard, removed) = stuck(&informer, ListenerBuffer::Grow, 0);
+    let (stays, detached) = (Trace::default(), Trace::default());
+    let never_polled = detached.listen(&informer.pods).remove();
+    stays.listen(&informer.pods);
+    cached(&informer, &server).await;
+    drop(never_polled);
+    assert!(removed.remove().now_or_never().is_none());
+    gate.add_permits(10);
+    informer.caught_up(&server).await;
+    assert_eq!(heard.take(), "add default/a@1 (initial)\n");
+    assert_eq!(informer.pods.handlers().len(), 2);
+    assert_eq!((stays.len(), detached.len()), (2, 2));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_and_a_stop_at_the_same_time_both_end_with_the_callback() {
+    for removal_first in [false, true] {
+        let server = Server::builder().seed([pod("a"), pod("b")]).build();
+        let informer = run(builder(&server));
+        let (gate, heard, handler) = stuck(&informer, ListenerBuffer::Grow, 0);
+        cached(&informer, &server).await;
+        let mut removed = std::pin::pin!(handler.remove());
+        let mut stopped = std::pin::pin!(informer.stop());
+        if removal_first {
+            assert!(removed.as_mut().now_or_never().is_none());
+        }
+        assert!(stopped.as_mut().now_or_never().is_none());
+        sleep(Duration::from_secs(1)).await;
+        assert!(removed.as_mut().now_or_never().is_none());
+        gate.add_permits(10);
+        let both = async { tokio::join!(removed, stopped) };
+        timeout(LONG, both).await.expect("both end");
+        assert_eq!(heard.take(), "add default/a@1 (initial)\n");
+    }
+}

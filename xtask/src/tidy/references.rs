@@ -12,11 +12,15 @@ use super::tree::Tree;
 /// The documents whose paths are checked.
 const MAPS: [&str; 2] = ["ARCHITECTURE.md", CLIENT_GO];
 
-/// The document with the table of client-go's behaviours and the tests that pin them.
+/// The document with the tables of client-go's behaviours and defects and the tests that pin them.
 const CLIENT_GO: &str = "docs/client-go.md";
 
-/// Marks the rows of that table, in the first column.
+/// Marks the rows of a behaviour, in the first column.
 const STAR: char = '★';
+
+/// What the number of a defect begins with, in the first column: of the informer, of the work queue,
+/// or a soft spot.
+const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
 /// Reports every path in backticks that leads nowhere.
 ///
@@ -34,7 +38,7 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Reports every test that the ★ table names in its last column and that no test code defines.
+/// Reports every test that a row of a behaviour or a defect names in its last column and that no test code defines.
 ///
 /// A name is a function in backticks, with or without a module path; a type in backticks is left to the compiler.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
@@ -48,7 +52,7 @@ pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
         let [first, .., last] = cells.as_slice() else {
             continue;
         };
-        if !first.contains(STAR) {
+        if !first.contains(STAR) && !is_defect(first.trim()) {
             continue;
         }
         for name in quoted(last).filter_map(|name| name.rsplit("::").next()) {
@@ -60,6 +64,12 @@ pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether it is the number of a defect, such as `D7`.
+fn is_defect(cell: &str) -> bool {
+    let number = cell.strip_prefix(DEFECTS).unwrap_or_default();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
 /// Each piece in backticks with its file and line.
@@ -182,6 +192,18 @@ mod tests {
                 "docs/client-go.md:4: dead-test: no test is called `nobody_wrote_this`; name the test that pins this row"
             ]
         );
+    }
+
+    #[test]
+    fn a_row_of_a_defect_must_name_tests_that_exist() {
+        let table = "| D1 | x | `nobody_wrote_this` |\n| S12 | x | `nor_this` |\n\
+                     | Done | x | `no_row_of_a_defect` |\n| D | x | `not_this_one` |\n";
+        let tree = Tree::of(&[(CLIENT_GO, table)]);
+        let lines: Vec<_> = super::tests(&tree, &[])
+            .iter()
+            .map(|found| found.to_string().split(": ").next().unwrap().to_owned())
+            .collect();
+        assert_eq!(lines, ["docs/client-go.md:1", "docs/client-go.md:2"]);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use super::ListenerBuffer;
 
 /// How one handler or subscription is getting on, at one moment.
 ///
-/// An event is told once or is counted: those that the informer had for a handler are the sum of
-/// `told`, `coalesced`, `discarded` and what still waits.
+/// An event is told or is counted: those that the informer had for a handler are the sum of `told`,
+/// `coalesced`, `discarded` and what still waits. (Of a list that is discarded, broken objects count
+/// too, which are not told.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerStatus {

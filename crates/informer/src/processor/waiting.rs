@@ -280,3 +280,6 @@ impl<K> Merged<K> {
         Some(slot)
     }
 }
+
+#[cfg(test)]
+mod tests;

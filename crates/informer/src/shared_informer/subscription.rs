@@ -80,7 +80,11 @@ impl<K: Send + Sync + 'static> Subscription<K> {
                     Some(event) if ended.buffer().may_tell() => {
                         return Some((event, (ended, expansion)));
                     }
-                    Some(_) => return None,
+                    Some(_) => {
+                        let rest = expansion.as_ref().map_or(0, Expansion::rest);
+                        ended.buffer().discard(1 + rest);
+                        return None;
+                    }
                     None => expansion = None,
                 }
             }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{SharedInformer, shared_informer::Builder, status::Activity, transport::Class};
+use kube_informer::{
+    SharedInformer, reflector::Error, shared_informer::Builder, status::Activity, transport::Class,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    script::{Answer, Script, body, event, hangs, list, pod},
+    script::{Answer, Script, body, error_event, event, hangs, list, pod},
     setting::{LONG, Running, Trace, run},
 };
 
@@ -150,5 +152,34 @@ async fn a_name_that_a_list_has_twice_is_told_once_as_it_was_last() {
     "#]]
     .assert_eq(&trace.take());
     assert_eq!(names(&informer), "[default/a@7, default/b@2]");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_inside_a_stream_reach_the_error_handler_with_their_class() {
+    let failing = |code: u16, reason: &str| {
+        let status = format!(r#"{{"kind":"Status","code":{code},"reason":"{reason}"}}"#);
+        body(error_event(&status))
+    };
+    let listed = || body(list(5, "", &[]));
+    let script = Script::new([
+        listed(),
+        failing(410, "Expired"),
+        listed(),
+        failing(500, "InternalError"),
+        listed(),
+        failing(429, "TooManyRequests"),
+    ]);
+    let classes = Trace::default();
+    let heard = classes.clone();
+    let informer = run(builder(&script).on_error(move |error| {
+        let Error::Transport(error) = error else {
+            panic!("{error} is no failure of a stream");
+        };
+        heard.note(format!("{:?}", error.class()));
+    }));
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(classes.take(), "Expired\nInternal\nTooManyRequests\n");
+    assert_eq!(script.unasked(), 0);
     informer.stop().await;
 }

@@ -95,7 +95,7 @@ type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// # fn example() {
 /// let client = RotatingClient::new(|| async {
 ///     let config = Config::infer().await?; // reads the certificates as they are now
-///     Ok(client::connect(config)?)
+///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(client::connect(config)?)
 /// });
 /// let (pods, controller) = SharedInformer::<Pod>::builder(ListWatch::<Pod>::new(client)).build();
 /// # }

@@ -43,6 +43,9 @@ pub struct Status {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {
+    /// What it lists and watches, as its
+    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it: `pods in namespace shop`.
+    pub description: Arc<str>,
     /// What it does right now.
     pub activity: Activity,
     /// The newest revision it has handed on; unset before the first list.
@@ -127,14 +130,15 @@ impl Status {
 
     /// The last failure; of several sources, of the one that is furthest from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
+        self.failed_source()?.last_error.as_ref()
+    }
+
+    fn failed_source(&self) -> Option<&SourceStatus> {
         let failed = self
             .sources
             .iter()
             .filter(|source| source.last_error.is_some());
-        failed
-            .min_by_key(|source| source.rank())?
-            .last_error
-            .as_ref()
+        failed.min_by_key(|source| source.rank())
     }
 
     /// Whether the informer has ended.
@@ -167,7 +171,10 @@ impl fmt::Display for Status {
             Activity::Stopped => write!(f, "{synced}, stopped")?,
         }
         if let Some(error) = self.last_error() {
-            write!(f, "; last error: {error}")?;
+            let source = self.failed_source().filter(|_| self.sources.len() > 1);
+            let of = source.map_or("", |source| &*source.description);
+            let separator = if of.is_empty() { "" } else { ": " };
+            write!(f, "; last error: {of}{separator}{error}")?;
         }
         if self.broken_count > 0 {
             write!(f, "; {} broken objects", self.broken_count)?;

@@ -3,29 +3,39 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::{ObjectMeta, Resource};
-use tokio::sync::watch;
 
-use super::{Inner, SharedInformerFactory, defaults::Defaults, places::Places};
+use super::{
+    Inner, SharedInformerFactory,
+    defaults::Defaults,
+    places::Places,
+    type_options::{NamespaceOptions, TypeOptions},
+};
 use crate::{
     reflector::{BackoffConfig, Error},
+    selector::Selector,
     transport::{
         ListOptions,
         client::{ClientSource, TweakListOptions},
     },
 };
 
+/// An informer that nobody holds any more goes on for so long by default: whoever reads a kind now and
+/// then, or replaces one worker by another, does not list it anew each time, and a watch in vain for a
+/// minute costs a server less than a list.
+const IDLE_GRACE: Duration = Duration::from_secs(60);
+
 /// Settles what all informers of a factory have in common.
 ///
 /// What is nearer to an informer wins: its own [`InformerOptions`](super::InformerOptions), then what
-/// is said here of its type, then what is said here of all. Of two calls that say the same thing the
-/// later one holds. Only [`FactoryBuilder::tweak_list_options`] and
+/// is said here of its type, then what is said here of all; [`TypeOptions`] has the table. Of two calls
+/// that say the same thing the later one holds. Only [`FactoryBuilder::tweak_list_options`] and
 /// [`FactoryBuilder::transform_metadata`] hold for every informer the factory makes, whatever else is
 /// said.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
     defaults: Defaults,
-    namespaces: Vec<String>,
+    idle_grace: Duration,
     tweak: Option<TweakListOptions>,
     seed: Option<u64>,
 }
@@ -33,7 +43,7 @@ pub struct FactoryBuilder {
 impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FactoryBuilder")
-            .field("namespaces", &self.namespaces)
+            .field("of_all", &self.defaults.of_all)
             .finish_non_exhaustive()
     }
 }
@@ -43,7 +53,7 @@ impl FactoryBuilder {
         Self {
             client,
             defaults: Defaults::default(),
-            namespaces: Vec::new(),
+            idle_grace: IDLE_GRACE,
             tweak: None,
             seed: None,
         }
@@ -55,11 +65,36 @@ impl FactoryBuilder {
         self
     }
 
-    /// The resync period of the informers of one type; zero means none. `DynamicObject` is one type,
-    /// whatever its kinds.
+    /// What holds for the informers of one type, where their own options say nothing; controller-runtime
+    /// has it as `ByObject`. `DynamicObject` is one type, whatever its kinds.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// # use kube_informer::{SharedInformerFactory, factory::{NamespaceOptions, TypeOptions}};
+    /// # fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ours = "managed-by=us".parse()?;
+    /// let factory = SharedInformerFactory::builder(client)
+    ///     .namespaces(["shop", "billing"])
+    ///     .for_type::<Pod>(TypeOptions::new().transform(|pod: &mut Pod| pod.status = None))
+    ///     .for_type::<Secret>(TypeOptions::new().namespaces_with([
+    ///         ("shop", NamespaceOptions::new().labels(ours)),
+    ///         ("kube-system", NamespaceOptions::new().fields("metadata.name=ca")),
+    ///     ]))
+    ///     .build();
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "ByObject")]
+    pub fn for_type<K: Resource + 'static>(mut self, options: TypeOptions<K>) -> Self {
+        self.defaults.set_type(options);
+        self
+    }
+
+    /// The resync period of the informers of one type; zero means none. Short for
+    /// [`FactoryBuilder::for_type`].
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_for<K: 'static>(mut self, period: Duration) -> Self {
-        self.defaults.set_resync_for::<K>(period);
+        self.defaults
+            .set_type(TypeOptions::<K>::new().resync(period));
         self
     }
 
@@ -77,20 +112,62 @@ impl FactoryBuilder {
     }
 
     /// Changes every object of one type once, before cache and handlers see it, in informers whose
-    /// options have no transform of their own. `DynamicObject` is one type, whatever its kinds.
+    /// options have no transform of their own. Short for [`FactoryBuilder::for_type`].
     #[doc(alias = "WithTransform")]
     pub fn transform_for<K: Resource + 'static>(
         mut self,
         transform: impl Fn(&mut K) + Send + Sync + 'static,
     ) -> Self {
-        self.defaults.set_transform_for::<K>(transform);
+        self.defaults
+            .set_type(TypeOptions::new().transform(transform));
         self
     }
 
-    /// Only these namespaces, for namespaced kinds; each kind has one informer over all of them.
+    /// Only these namespaces, for namespaced kinds; each kind has one informer over all of them. None
+    /// means all.
     #[doc(alias = "WithNamespace")]
-    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
-        self.namespaces = namespaces.into_iter().map(Into::into).collect();
+    #[doc(alias = "DefaultNamespaces")]
+    pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        let namespaces = namespaces.into_iter();
+        self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
+    }
+
+    /// Only these namespaces, for namespaced kinds, each with options of its own. The name `""` stands
+    /// for all namespaces that are not named beside it; they are left out of that source by the server
+    /// (`metadata.namespace!=…`), so no object is listed twice.
+    ///
+    /// An informer's namespaces are settled when it is made. To add or remove one, ask for an informer
+    /// with other [namespaces](super::InformerOptions::namespaces), and stop the old one.
+    #[doc(alias = "DefaultNamespaces")]
+    pub fn namespaces_with<S: Into<String>>(
+        mut self,
+        namespaces: impl IntoIterator<Item = (S, NamespaceOptions<ObjectMeta>)>,
+    ) -> Self {
+        let namespaces = namespaces.into_iter();
+        let namespaces = namespaces.map(|(name, options)| (name.into(), options));
+        self.defaults.set_namespaces(namespaces.collect());
+        self
+    }
+
+    /// Only objects with these labels, where nothing nearer says otherwise.
+    #[doc(alias = "DefaultLabelSelector")]
+    pub fn default_labels(mut self, labels: Selector) -> Self {
+        self.defaults.of_all.everywhere.labels = Some(labels);
+        self
+    }
+
+    /// Only objects with these fields, where nothing nearer says otherwise. Few fields are those of
+    /// every kind: `metadata.name` and `metadata.namespace`.
+    #[doc(alias = "DefaultFieldSelector")]
+    pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
+        self.defaults.of_all.everywhere.fields = Some(fields.into());
+        self
+    }
+
+    /// So long an informer that was only [held](SharedInformerFactory::hold) goes on when nobody holds
+    /// it any more; one minute without this call, and zero ends it at once.
+    pub fn idle_grace(mut self, grace: Duration) -> Self {
+        self.idle_grace = grace;
         self
     }
 
@@ -146,7 +223,7 @@ impl FactoryBuilder {
         let Self {
             client,
             defaults,
-            namespaces,
+            idle_grace,
             tweak,
             seed,
         } = self;
@@ -154,11 +231,9 @@ impl FactoryBuilder {
             inner: Arc::new(Inner {
                 client,
                 defaults,
-                namespaces,
                 tweak,
                 seed,
-                stop: watch::Sender::new(false),
-                places: Places::default(),
+                places: Places::new(idle_grace),
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! What a factory's informers get when their options say nothing: by type, or for all types.
+//! What a factory's informers get when their options say nothing: by type, by namespace, or for all.
 
 use std::{
     any::{Any, TypeId},
@@ -9,6 +9,11 @@ use std::{
 
 use kube_core::{ObjectMeta, Resource};
 
+use super::{
+    options::InformerOptions,
+    scope::{Level, Scope},
+    type_options::{NamespaceOptions, TypeOptions, TypeTransforms, split},
+};
 use crate::{
     decode::Transform,
     reflector::{BackoffConfig, Error},
@@ -23,14 +28,22 @@ type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Defaults {
     resync: Duration,
-    resync_by_type: BTreeMap<TypeId, Duration>,
+    pub(super) of_all: Level,
     metadata: Option<MetadataTransform>,
-    /// Each is a `Transform<K>`, where `K` is the type of its key.
-    transform_by_type: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
+    metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
+    by_type: BTreeMap<TypeId, OfType>,
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) watch_timeout_min: Duration,
     pub(super) internal_error_retry: Duration,
     pub(super) backoff: BackoffConfig,
+}
+
+/// What is said of one type.
+struct OfType {
+    level: Level,
+    resync: Option<Duration>,
+    /// A `TypeTransforms<K>`, where `K` is the type.
+    transforms: Box<dyn Any + Send + Sync>,
 }
 
 impl Defaults {
@@ -38,30 +51,53 @@ impl Defaults {
         self.resync = period;
     }
 
-    pub(super) fn set_resync_for<K: 'static>(&mut self, period: Duration) {
-        self.resync_by_type.insert(TypeId::of::<K>(), period);
-    }
-
     pub(super) fn set_metadata_transform(&mut self, transform: MetadataTransform) {
         self.metadata = Some(transform);
     }
 
-    pub(super) fn set_transform_for<K: 'static>(
+    pub(super) fn set_namespaces(
         &mut self,
-        transform: impl Fn(&mut K) + Send + Sync + 'static,
+        namespaces: BTreeMap<String, NamespaceOptions<ObjectMeta>>,
     ) {
-        let transform: Transform<K> = Arc::new(move |object| {
-            transform(object);
-            Ok(())
+        let (selections, transforms) = split(namespaces);
+        self.of_all.namespaces = Some(selections);
+        self.metadata_by_namespace = transforms;
+    }
+
+    pub(super) fn set_type<K: 'static>(&mut self, options: TypeOptions<K>) {
+        let of_type = self.by_type.entry(TypeId::of::<K>());
+        let of_type = of_type.or_insert_with(|| OfType {
+            level: Level::default(),
+            resync: None,
+            transforms: Box::new(TypeTransforms::<K> {
+                everywhere: None,
+                by_namespace: BTreeMap::new(),
+            }),
         });
-        self.transform_by_type
-            .insert(TypeId::of::<K>(), Box::new(transform));
+        of_type.resync = options.resync.or(of_type.resync);
+        let transforms = of_type.transforms.downcast_mut();
+        let transforms = transforms.expect("what is kept of a type has its transforms");
+        options.tell(&mut of_type.level, transforms);
     }
 
     /// The period of a type.
     pub(super) fn resync<K: 'static>(&self) -> Duration {
-        let of_type = self.resync_by_type.get(&TypeId::of::<K>());
-        of_type.copied().unwrap_or(self.resync)
+        let of_type = self.by_type.get(&TypeId::of::<K>());
+        let period = of_type.and_then(|of_type| of_type.resync);
+        period.unwrap_or(self.resync)
+    }
+
+    /// Which objects an informer with these options is over.
+    pub(super) fn scope<K: 'static>(
+        &self,
+        options: &InformerOptions<K>,
+        is_namespaced: bool,
+    ) -> Scope {
+        let nothing = Level::default();
+        let of_type = self.by_type.get(&TypeId::of::<K>());
+        let of_type = of_type.map_or(&nothing, |of_type| &of_type.level);
+        let own = (&options.selection, options.namespaces.as_deref());
+        Scope::resolve(own, of_type, &self.of_all, is_namespaced)
     }
 
     /// What is said of all reflectors, told to the builder of one informer.
@@ -86,23 +122,49 @@ impl Defaults {
         }
     }
 
-    /// What an informer does to its objects: the metadata's transform, then its own or else its
-    /// type's.
+    /// What an informer does to its objects: the metadata's transform, and then what is said nearest
+    /// to it of the namespace that the object came from.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
-        own: Option<Transform<K>>,
+        own: Option<&Transform<K>>,
+        scope: &Scope,
     ) -> Option<Transform<K>> {
-        let of_type = || {
-            let transform = self.transform_by_type.get(&TypeId::of::<K>())?;
-            transform.downcast_ref::<Transform<K>>().cloned()
+        let of_type = self.by_type.get(&TypeId::of::<K>());
+        let of_type =
+            of_type.and_then(|of_type| of_type.transforms.downcast_ref::<TypeTransforms<K>>());
+        let nearest = |namespace: &str| {
+            let in_namespace = of_type.and_then(|of_type| of_type.by_namespace.get(namespace));
+            let everywhere = of_type.and_then(|of_type| of_type.everywhere.as_ref());
+            let said = own.or(in_namespace).or(everywhere).cloned();
+            said.or_else(|| {
+                self.metadata_by_namespace
+                    .get(namespace)
+                    .map(of_metadata::<K>)
+            })
         };
-        let second = own.or_else(of_type);
-        let Some(first) = self.metadata.clone() else {
-            return second;
-        };
+        let sections = scope.sections.iter();
+        let by_namespace: BTreeMap<_, _> = sections
+            .map(|section| (section.namespace.clone(), nearest(&section.namespace)))
+            .collect();
+        let first = self.metadata.clone();
+        if first.is_none() && by_namespace.values().all(Option::is_none) {
+            return None;
+        }
         Some(Arc::new(move |object: &mut K| {
-            first(object.meta_mut());
-            second.as_ref().map_or(Ok(()), |second| second(object))
+            // Looked up before anything changes the metadata.
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            let second = by_namespace.get(namespace).or_else(|| by_namespace.get(""));
+            if let Some(first) = &first {
+                first(object.meta_mut());
+            }
+            second
+                .and_then(Option::as_ref)
+                .map_or(Ok(()), |second| second(object))
         }))
     }
+}
+
+fn of_metadata<K: Resource + 'static>(transform: &Transform<ObjectMeta>) -> Transform<K> {
+    let transform = Arc::clone(transform);
+    Arc::new(move |object: &mut K| transform(object.meta_mut()))
 }

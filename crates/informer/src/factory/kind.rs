@@ -5,7 +5,7 @@ use kube_core::{
     discovery::{ApiCapabilities, Scope, verbs},
 };
 
-use super::discovery::Discovered;
+use super::{discovery::Discovered, options::OptionsConflict};
 
 /// What names a kind at run time: an `ApiResource`, or what discovery says of one, which also knows
 /// whether it is namespaced and can be watched. A pair is what `kube_client::discovery` answers with.
@@ -77,6 +77,9 @@ pub enum KindError {
         /// The kind, as in `pods` or `deployments.apps`.
         plural: String,
     },
+    /// There is an informer of the kind in this scope with other options.
+    #[error(transparent)]
+    Options(#[from] OptionsConflict),
 }
 
 /// Looks whether a kind can have an informer, as far as can be seen without asking the server.

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use super::scope::Selection;
 use crate::{decode::Transform, mutation_detector::MutationDetector, selector::Selector};
 
 /// Which queue an informer works with.
@@ -19,9 +20,8 @@ pub enum QueueKind {
 /// another informer.
 #[must_use]
 pub struct InformerOptions<K> {
-    labels: Selector,
-    fields: String,
-    namespaces: Option<Vec<String>>,
+    pub(super) selection: Selection,
+    pub(super) namespaces: Option<Vec<String>>,
     pub(super) resync: Option<Duration>,
     pub(super) queue: QueueKind,
     pub(super) batch_size: Option<usize>,
@@ -34,8 +34,8 @@ pub struct InformerOptions<K> {
 impl<K> fmt::Debug for InformerOptions<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerOptions")
-            .field("labels", &self.labels)
-            .field("fields", &self.fields)
+            .field("labels", &self.selection.labels)
+            .field("fields", &self.selection.fields)
             .field("namespaces", &self.namespaces)
             .finish_non_exhaustive()
     }
@@ -44,8 +44,7 @@ impl<K> fmt::Debug for InformerOptions<K> {
 impl<K> Clone for InformerOptions<K> {
     fn clone(&self) -> Self {
         Self {
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
+            selection: self.selection.clone(),
             namespaces: self.namespaces.clone(),
             resync: self.resync,
             queue: self.queue,
@@ -67,8 +66,7 @@ impl<K> InformerOptions<K> {
     /// Nothing special.
     pub fn new() -> Self {
         Self {
-            labels: Selector::default(),
-            fields: String::new(),
+            selection: Selection::default(),
             namespaces: None,
             resync: None,
             queue: QueueKind::default(),
@@ -79,19 +77,21 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Only objects with these labels.
+    /// Only objects with these labels, whatever is said of the type; the empty selector means all.
     pub fn labels(mut self, labels: Selector) -> Self {
-        self.labels = labels;
+        self.selection.labels = Some(labels);
         self
     }
 
-    /// Only objects with these fields, for example `spec.nodeName=node-1`.
+    /// Only objects with these fields, for example `spec.nodeName=node-1`, whatever is said of the
+    /// type; the empty text means all.
     pub fn fields(mut self, fields: impl Into<String>) -> Self {
-        self.fields = fields.into();
+        self.selection.fields = Some(fields.into());
         self
     }
 
-    /// Only these namespaces, whatever the factory's; none means all.
+    /// Only these namespaces, whatever the type's and the factory's; none means all, and so does `""`
+    /// alone, which beside others means all others.
     pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
         self
@@ -142,20 +142,6 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    pub(super) fn scope(&self, default_namespaces: &[String]) -> Scope {
-        let mut namespaces = self
-            .namespaces
-            .clone()
-            .unwrap_or_else(|| default_namespaces.to_vec());
-        namespaces.sort();
-        namespaces.dedup();
-        Scope {
-            namespaces,
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
-        }
-    }
-
     pub(super) fn comparable(&self) -> Comparable {
         Comparable {
             resync: self.resync,
@@ -169,15 +155,6 @@ impl<K> InformerOptions<K> {
             constructed: false,
         }
     }
-}
-
-/// Which objects an informer is over.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Scope {
-    /// Sorted; none means all.
-    pub(super) namespaces: Vec<String>,
-    pub(super) labels: Selector,
-    pub(super) fields: String,
 }
 
 /// The options that must be the same for everybody who shares an informer.

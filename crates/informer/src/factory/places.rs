@@ -5,14 +5,20 @@
 
 use std::{
     any::{Any, TypeId},
+    sync::Arc,
     thread::{self, ThreadId},
+    time::Duration,
 };
 
 use futures_core::future::BoxFuture;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{sync::watch, task::JoinSet};
 
-use super::options::{Comparable, Scope};
+use super::{
+    options::Comparable,
+    scope::Scope,
+    term::{Demand, Term},
+};
 use crate::{shared_informer::SharedInformer, status::WaitForSync};
 
 /// What makes two informers the same: the type (which says the representation), the names of the kind
@@ -25,22 +31,56 @@ pub(super) struct Key {
     pub(super) scope: Scope,
 }
 
-/// Runs an informer until it is told to stop; holds the receiver until its last task has ended.
-pub(super) type Run =
-    Box<dyn FnOnce(watch::Receiver<bool>) -> BoxFuture<'static, ()> + Send + Sync>;
+/// Runs an informer until its term is over; holds the term until its last task has ended.
+pub(super) type Run = Box<dyn FnOnce(Term) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// What fills an empty place.
 pub(super) struct Made<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) options: Comparable,
-    pub(super) run: Run,
+    /// Not of one that somebody else runs.
+    pub(super) run: Option<Run>,
 }
 
-#[derive(Default)]
+/// What is in a place.
+pub(super) struct Found<K> {
+    pub(super) informer: SharedInformer<K>,
+    pub(super) options: Comparable,
+    pub(super) id: PlaceId,
+}
+
+/// Tells apart what was in a place from what is in it later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlaceId(u64);
+
+/// For how long somebody wants what is in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// As long as the factory goes on, once it is started.
+    Pinned,
+    /// From now on until it is released.
+    Held,
+}
+
+/// What became of an informer that was to end.
+pub(super) enum Ending {
+    /// It is not one of these, or all of them end anyway.
+    NotHere,
+    /// It does not run here. It has left its place; with it goes what was to run it, if that never
+    /// happened, which ends it.
+    Left(Option<Run>),
+    /// It has been told; its last receiver goes with its last task.
+    Told(Arc<watch::Sender<Demand>>),
+}
+
 pub(super) struct Places {
     state: Mutex<State>,
     /// Told when a constructor has ended.
     made: Condvar,
+    /// So long an informer goes on that nobody holds any more.
+    idle_grace: Duration,
+    /// Every running informer has a receiver until its last task has ended.
+    stop: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -50,9 +90,11 @@ struct State {
     making: Vec<(Key, ThreadId)>,
     running: JoinSet<()>,
     shut_down: bool,
+    next_id: u64,
 }
 
 struct Place {
+    id: PlaceId,
     key: Key,
     options: Comparable,
     /// A `SharedInformer<K>`, where `K` is the key's type.
@@ -60,42 +102,56 @@ struct Place {
     wait: WaitForSync,
     /// Taken by the start; an adopted informer has none.
     run: Option<Run>,
+    demand: Arc<watch::Sender<Demand>>,
+    pinned: bool,
+    holds: usize,
 }
 
 impl Places {
+    pub(super) fn new(idle_grace: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            made: Condvar::new(),
+            idle_grace,
+            stop: watch::Sender::new(false),
+        })
+    }
+
     pub(super) fn len(&self) -> usize {
         self.state.lock().places.len()
     }
 
-    /// The informer of a place, made if there is none yet, or only one that has stopped.
+    /// The informer of a place, made if there is none yet, or only one that has ended or is ending.
+    /// One that is to be held runs afterwards.
     pub(super) fn get_or_make<K: Send + Sync + 'static>(
-        &self,
+        self: &Arc<Self>,
         key: &Key,
+        want: Want,
         make: impl FnOnce() -> Made<K>,
-    ) -> (SharedInformer<K>, Comparable) {
+    ) -> Found<K> {
         let mut state = self.settled(key);
         if let Some(found) = state.find(key) {
+            self.take(&mut state, found.id, want);
             return found;
         }
         state.making.push((key.clone(), thread::current().id()));
         drop(state);
         let making = Making { places: self, key };
-        let new = make();
+        let mut new = make();
         let mut state = self.state.lock();
-        let (mut run, mut stopped) = (Some(new.run), None);
         // The constructor may have asked for its own place, which filled it.
-        let found = if let Some(found) = state.find(key) {
-            found
+        let (found, run, ended) = if let Some(found) = state.find(key) {
+            (found, new.run, None)
         } else {
-            let found = (new.informer.clone(), new.options.clone());
-            let run = run.take_if(|_| !state.shut_down);
-            stopped = state.fill(key, new.informer, new.options, run);
-            found
+            let run = new.run.take_if(|_| state.shut_down);
+            let (found, ended) = state.fill(key, new);
+            (found, run, ended)
         };
+        self.take(&mut state, found.id, want);
         drop(state);
         drop(making);
         // Not under the lock: what is left over holds what is the user's.
-        drop((run, stopped));
+        drop((run, ended));
         found
     }
 
@@ -106,34 +162,57 @@ impl Places {
         informer: SharedInformer<K>,
     ) -> bool {
         let mut state = self.settled(key);
-        if let Some((found, _)) = state.find::<K>(key) {
-            return found.is_same(&informer);
+        if let Some(found) = state.find::<K>(key) {
+            return found.informer.is_same(&informer);
         }
-        let replaced = state.fill(key, informer, Comparable::constructed(), None);
+        let adopted = Made {
+            informer,
+            options: Comparable::constructed(),
+            run: None,
+        };
+        let (Found { id, .. }, replaced) = state.fill(key, adopted);
+        if let Some(place) = state.place(id) {
+            place.pinned = true;
+        }
         drop(state);
         drop(replaced);
         true
     }
 
-    pub(super) fn start(&self, stop: &watch::Sender<bool>) {
+    /// Runs every informer that is not running yet.
+    pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.state.lock();
         let State {
             places, running, ..
         } = &mut *state;
         while running.try_join_next().is_some() {}
-        for run in places.iter_mut().filter_map(|place| place.run.take()) {
-            running.spawn(run(stop.subscribe()));
+        for place in places {
+            self.run(place, running);
         }
     }
 
-    /// Of each informer that has been started, or is run by others.
+    fn run(self: &Arc<Self>, place: &mut Place, running: &mut JoinSet<()>) {
+        let Some(run) = place.run.take() else {
+            return;
+        };
+        let place = (Arc::downgrade(self), place.id, place.demand.subscribe());
+        running.spawn(run(Term::new(
+            place,
+            self.stop.subscribe(),
+            self.idle_grace,
+        )));
+    }
+
+    /// Of each informer that has been started, or is run by others, and is not about to end.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
-        let started = state.places.iter().filter(|place| place.run.is_none());
+        let places = state.places.iter();
+        let started = places.filter(|place| place.run.is_none() && !place.is_ending());
         started.map(|place| place.wait.clone()).collect()
     }
 
-    /// From now on nothing is run. Those that never were end here.
+    /// From now on nothing is run, and everything that runs is told to end. Those that never ran end
+    /// here.
     pub(super) fn shut_down(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -144,6 +223,101 @@ impl Places {
             .collect();
         drop(state);
         drop(never_ran);
+        self.stop.send_replace(true);
+    }
+
+    /// Waits until nothing runs any more.
+    pub(super) async fn all_ended(&self) {
+        self.stop.closed().await;
+    }
+
+    /// Tells an informer to end, and frees its place.
+    pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
+        let mut state = self.state.lock();
+        let at = state.places.iter().position(|place| {
+            let there = place.informer.downcast_ref::<SharedInformer<K>>();
+            there.is_some_and(|there| there.is_same(informer))
+        });
+        let Some(at) = at.filter(|_| !state.shut_down) else {
+            return Ending::NotHere;
+        };
+        let place = &mut state.places[at];
+        if place.demand.receiver_count() == 0 {
+            let mut place = state.places.remove(at);
+            drop(state);
+            return Ending::Left(place.run.take());
+        }
+        place.demand.send_replace(Demand::Ended);
+        Ending::Told(Arc::clone(&place.demand))
+    }
+
+    /// Somebody who holds it lets somebody else hold it too.
+    pub(super) fn hold(self: &Arc<Self>, id: PlaceId) {
+        let mut state = self.state.lock();
+        self.take(&mut state, id, Want::Held);
+    }
+
+    /// The informer of a place, if there is one that has not ended.
+    pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
+        let state = self.settled(key);
+        state.find(key).map(|found| found.informer)
+    }
+
+    /// Somebody holds it no longer.
+    pub(super) fn release(&self, id: PlaceId) {
+        let mut state = self.state.lock();
+        let Some(place) = state.place(id) else {
+            return;
+        };
+        place.holds -= 1;
+        if !place.is_wanted() {
+            place
+                .demand
+                .send_if_modified(|demand| demand.becomes(Demand::Wanted, Demand::Idle));
+        }
+    }
+
+    /// Frees the place of an informer that nobody wants any more; whether nobody does.
+    pub(super) fn retire(&self, id: PlaceId) -> bool {
+        let mut state = self.state.lock();
+        if state.place(id).is_some_and(|place| place.is_wanted()) {
+            return false;
+        }
+        let retired = state.remove(id);
+        drop(state);
+        drop(retired);
+        true
+    }
+
+    /// Frees the place of an informer that was told to end, and has.
+    pub(super) fn clear(&self, id: PlaceId) {
+        let mut state = self.state.lock();
+        let ended = state.place(id).is_some_and(|place| place.is_ending());
+        let ended = ended.then(|| state.remove(id));
+        drop(state);
+        drop(ended);
+    }
+
+    fn take(self: &Arc<Self>, state: &mut State, id: PlaceId, want: Want) {
+        let is_open = !state.shut_down;
+        let State {
+            places, running, ..
+        } = state;
+        let Some(place) = places.iter_mut().find(|place| place.id == id) else {
+            return;
+        };
+        match want {
+            Want::Pinned => place.pinned = true,
+            Want::Held => {
+                place.holds += 1;
+                if is_open {
+                    self.run(place, running);
+                }
+            }
+        }
+        place
+            .demand
+            .send_if_modified(|demand| demand.becomes(Demand::Idle, Demand::Wanted));
     }
 
     /// The state, once no other thread is making this place's informer.
@@ -159,35 +333,71 @@ impl Places {
 }
 
 impl State {
-    fn find<K: 'static>(&self, key: &Key) -> Option<(SharedInformer<K>, Comparable)> {
+    fn find<K: 'static>(&self, key: &Key) -> Option<Found<K>> {
         let place = self.places.iter().find(|place| place.key == *key)?;
         let informer = place.informer.downcast_ref::<SharedInformer<K>>()?;
-        let replaceable = informer.is_stopped() && !self.shut_down;
-        (!replaceable).then(|| (informer.clone(), place.options.clone()))
+        let has_ended = informer.is_stopped() || place.is_ending();
+        let is_replaceable = has_ended && !self.shut_down;
+        (!is_replaceable).then(|| Found {
+            informer: informer.clone(),
+            options: place.options.clone(),
+            id: place.id,
+        })
     }
 
-    /// Fills a place, and returns the stopped informer that it had, to be dropped without the lock:
-    /// its cache is full of the user's objects.
+    fn place(&mut self, id: PlaceId) -> Option<&mut Place> {
+        self.places.iter_mut().find(|place| place.id == id)
+    }
+
+    fn remove(&mut self, id: PlaceId) -> Option<Place> {
+        let at = self.places.iter().position(|place| place.id == id)?;
+        Some(self.places.remove(at))
+    }
+
+    /// Fills a place. What was there has ended or is ending, and is given back, to be dropped without
+    /// the lock: its cache is full of the user's objects.
     fn fill<K: Send + Sync + 'static>(
         &mut self,
         key: &Key,
-        informer: SharedInformer<K>,
-        options: Comparable,
-        run: Option<Run>,
-    ) -> Option<Box<dyn Any + Send + Sync>> {
+        new: Made<K>,
+    ) -> (Found<K>, Option<Place>) {
+        let id = PlaceId(self.next_id);
+        self.next_id += 1;
+        let found = Found {
+            informer: new.informer.clone(),
+            options: new.options.clone(),
+            id,
+        };
         let place = Place {
+            id,
             key: key.clone(),
-            options,
-            wait: informer.wait_for_sync(),
-            informer: Box::new(informer),
-            run,
+            options: new.options,
+            wait: new.informer.wait_for_sync(),
+            informer: Box::new(new.informer),
+            run: new.run,
+            demand: Arc::new(watch::Sender::new(Demand::Wanted)),
+            pinned: false,
+            holds: 0,
         };
         let taken = self.places.iter_mut().find(|place| place.key == *key);
-        if let Some(stopped) = taken {
-            return Some(std::mem::replace(stopped, place).informer);
-        }
-        self.places.push(place);
-        None
+        let replaced = match taken {
+            Some(taken) => Some(std::mem::replace(taken, place)),
+            None => {
+                self.places.push(place);
+                None
+            }
+        };
+        (found, replaced)
+    }
+}
+
+impl Place {
+    fn is_wanted(&self) -> bool {
+        self.pinned || self.holds > 0
+    }
+
+    fn is_ending(&self) -> bool {
+        *self.demand.borrow() == Demand::Ended
     }
 }
 

@@ -244,6 +244,11 @@ where
         }
         writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
+        status.update(|status| {
+            for (source, lister_watcher) in status.sources.iter_mut().zip(&self.sources) {
+                source.description = Arc::from(lister_watcher.description());
+            }
+        });
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let report = self.reflectors.reporter(&self.dyntype, status.clone());
         let decoder = self.reflectors.decoder(&self.dyntype);

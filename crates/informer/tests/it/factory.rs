@@ -3,6 +3,7 @@
 mod defaults;
 mod kinds;
 mod places;
+mod precedence;
 
 use std::{
     sync::{

@@ -15,6 +15,7 @@ mod handlers;
 #[cfg(feature = "http2")]
 mod http2;
 mod indices;
+mod lifecycle;
 mod lives;
 mod logs;
 mod mutations;

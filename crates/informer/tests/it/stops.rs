@@ -33,13 +33,13 @@ use tokio::{
 
 use crate::setting::{LONG, Running, Trace, builder, pod, run, show};
 
-fn alive() -> usize {
+pub(crate) fn alive() -> usize {
     let metrics = tokio::runtime::Handle::current().metrics();
     metrics.num_alive_tasks()
 }
 
 /// Lets all other tasks run until there are no more of them than before; time does not pass.
-async fn until_gone(baseline: usize) -> bool {
+pub(crate) async fn until_gone(baseline: usize) -> bool {
     for _ in 0..1000 {
         if alive() <= baseline {
             return true;

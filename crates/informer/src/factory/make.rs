@@ -1,0 +1,192 @@
+//! From what somebody asks a factory for to the informer that is in the place.
+
+use std::{any::TypeId, borrow::Cow, panic::Location, sync::Arc};
+
+use k8s_openapi::ClusterResourceScope;
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use super::{
+    SharedInformerFactory,
+    options::{InformerOptions, OptionsConflict, QueueKind},
+    places::{Found, Key, Made, Run, Want},
+    scope::{Scope, Section},
+    term::Term,
+};
+use crate::{
+    controller::Controller, queue::DeltaFifo, shared_informer::SharedInformer,
+    transport::client::ListWatch,
+};
+
+/// What somebody asks for.
+pub(super) struct Request<K: Resource> {
+    dyntype: K::DynamicType,
+    options: InformerOptions<K>,
+    is_namespaced: bool,
+}
+
+impl<K: Resource + 'static> Request<K> {
+    pub(super) fn of_type(options: InformerOptions<K>) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::of_kind(K::DynamicType::default(), options, None)
+    }
+
+    /// Of a kind of which it may be known whether it is in namespaces; else the type says it, or it is
+    /// taken for one that is.
+    pub(super) fn of_kind(
+        dyntype: K::DynamicType,
+        options: InformerOptions<K>,
+        is_namespaced: Option<bool>,
+    ) -> Self {
+        let is_cluster_scoped = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
+        Self {
+            dyntype,
+            options,
+            is_namespaced: is_namespaced.unwrap_or(!is_cluster_scoped),
+        }
+    }
+}
+
+impl SharedInformerFactory {
+    /// The place that is asked for.
+    pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
+        let Request {
+            dyntype,
+            options,
+            is_namespaced,
+        } = request;
+        Key {
+            kind: TypeId::of::<K>(),
+            names: [
+                K::api_version(dyntype),
+                K::kind(dyntype),
+                K::plural(dyntype),
+            ]
+            .map(Cow::into_owned),
+            scope: self.inner.defaults.scope(options, *is_namespaced),
+        }
+    }
+
+    /// What is in the place that is asked for, if its options are those that are asked for.
+    pub(super) fn asked_for<K>(
+        &self,
+        request: Request<K>,
+        want: Want,
+        place: &Location<'_>,
+    ) -> Result<Found<K>, OptionsConflict>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        let wanted = request.options.comparable();
+        let kind = K::kind(&request.dyntype).into_owned();
+        let found = self.get_or_make(request, want, place);
+        match wanted.must_equal(&found.options, &kind) {
+            Ok(()) => Ok(found),
+            Err(conflict) => {
+                if want == Want::Held {
+                    self.inner.places.release(found.id);
+                }
+                Err(conflict)
+            }
+        }
+    }
+
+    pub(super) fn get_or_make<K>(
+        &self,
+        request: Request<K>,
+        want: Want,
+        place: &Location<'_>,
+    ) -> Found<K>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        let key = self.key(&request);
+        let fill = || {
+            let options = request.options.comparable();
+            let (informer, controller) = self.make(request, &key.scope, place.to_string());
+            Made {
+                informer,
+                options,
+                run: Some(run(controller)),
+            }
+        };
+        self.inner.places.get_or_make(&key, want, fill)
+    }
+
+    fn make<K>(
+        &self,
+        request: Request<K>,
+        scope: &Scope,
+        name: String,
+    ) -> (SharedInformer<K>, Controller<K>)
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        let Request {
+            dyntype, options, ..
+        } = request;
+        let inner = &self.inner;
+        let source = |section: &Section| {
+            let source = ListWatch::<K>::with_type(Arc::clone(&inner.client), &dyntype)
+                .namespace(&*section.namespace)
+                .labels(&section.labels)
+                .fields(&*section.fields);
+            match inner.tweak.clone() {
+                Some(tweak) => source.tweak_list_options(move |options| tweak(options)),
+                None => source,
+            }
+        };
+        let mut sources = scope.sections.iter().map(source);
+        let first = sources.next().expect("a scope has at least one section");
+        let others: Vec<_> = sources.collect();
+        let resync = options.resync.unwrap_or(inner.defaults.resync::<K>());
+        let builder = SharedInformer::<K>::builder_with_type(first, dyntype);
+        let mut builder = inner
+            .defaults
+            .reflectors(&name, builder)
+            .name(name)
+            .resync(resync);
+        for other in others {
+            builder = builder.source(other);
+        }
+        if options.queue == QueueKind::DeltaFifo {
+            builder = builder.queue(DeltaFifo::new());
+        }
+        if let Some(changes) = options.batch_size {
+            builder = builder.batch_size(changes);
+        }
+        if let Some(changes) = options.queue_capacity {
+            builder = builder.queue_capacity(changes);
+        }
+        let own = options.transform.as_ref();
+        if let Some(transform) = inner.defaults.transform(own, scope) {
+            builder = builder.try_transform(move |object| transform(object));
+        }
+        if let Some(detector) = options.mutation_detector {
+            builder = builder.mutation_detector(detector());
+        }
+        if let Some(seed) = inner.seed {
+            builder = builder.rng_seed(seed);
+        }
+        builder.build()
+    }
+}
+
+/// Runs an informer until its term is over.
+pub(super) fn run<K>(controller: Controller<K>) -> Run
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+{
+    Box::new(|mut term: Term| {
+        Box::pin(async move {
+            controller.run(term.over()).await;
+            term.end();
+        })
+    })
+}

@@ -1,0 +1,312 @@
+//! What a factory says of types and namespaces, on the wire and in the objects: each row of the table
+//! at `TypeOptions`. (The table itself is tested where it is resolved.)
+
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
+use kube_informer::{
+    SharedInformer,
+    factory::{NamespaceOptions, TypeOptions},
+};
+use kube_informer_apiserver::{LoggedRequest, Verb};
+use serde_json::Value;
+
+use super::*;
+
+fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
+    let mut pod = pod(name);
+    pod["metadata"]["namespace"] = json!(namespace);
+    pod["metadata"]["labels"] = json!({ "from": from });
+    pod
+}
+
+/// What is listed: namespace, labels and fields, a line each, sorted.
+fn selections(server: &Server) -> String {
+    let mut lines: Vec<_> = server
+        .requests()
+        .verb(Verb::List)
+        .iter()
+        .map(|request| {
+            let options = &request.options;
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            let (labels, fields) = (text(&options.label_selector), text(&options.field_selector));
+            let (resource, namespace) = (&request.resource, text(&request.namespace));
+            let line = format!("{resource} {namespace:?} {labels} {fields}");
+            line.trim_end().to_owned() + "\n"
+        })
+        .collect();
+    lines.sort();
+    lines.concat()
+}
+
+fn names<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Vec<String> {
+    let objects = informer.indexer().list();
+    let names = objects.iter();
+    names
+        .map(|object| object.object_name().to_string())
+        .collect()
+}
+
+async fn synced(factory: &SharedInformerFactory) {
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace_or_all() {
+    let server = Server::builder().build();
+    let from = |value: &str| format!("from={value}").parse().unwrap();
+    let factory = SharedInformerFactory::builder(server.client())
+        .default_labels(from("all"))
+        .default_fields("metadata.name!=no")
+        .namespaces_with([
+            ("a", NamespaceOptions::new().labels(from("all-in-a"))),
+            ("b", NamespaceOptions::new().fields("")),
+        ])
+        .for_type::<Pod>(TypeOptions::new().namespaces_with([
+            ("a", NamespaceOptions::new().labels(from("pods-in-a"))),
+            ("b", NamespaceOptions::new()),
+        ]))
+        .for_type::<Pod>(TypeOptions::new().labels(from("pods")))
+        .build();
+    factory.informer::<Pod>();
+    factory.informer::<ConfigMap>();
+    factory.informer::<Node>();
+    let own = InformerOptions::<Pod>::new().namespaces(["a", "c"]);
+    factory.informer_with(own).unwrap();
+    let everything = InformerOptions::<Pod>::new().labels("".parse().unwrap());
+    let everything = everything.fields("").namespaces([""; 0]);
+    factory.informer_with(everything).unwrap();
+    synced(&factory).await;
+    expect![[r#"
+        configmaps "a" from=all-in-a metadata.name!=no
+        configmaps "b" from=all
+        nodes "" from=all metadata.name!=no
+        pods ""
+        pods "a" from=pods-in-a metadata.name!=no
+        pods "a" from=pods-in-a metadata.name!=no
+        pods "b" from=pods
+        pods "c" from=pods metadata.name!=no
+    "#]]
+    .assert_eq(&selections(&server));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
+    let server = Server::builder().build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .for_type::<Pod>(TypeOptions::new().fields("metadata.name=a"))
+        .build();
+    let by_type = factory.informer::<Pod>();
+    let same = InformerOptions::<Pod>::new().fields("metadata.name=a");
+    assert!(factory.informer_with(same).unwrap().is_same(&by_type));
+    let all = factory.informer_with(InformerOptions::<Pod>::new().fields(""));
+    assert!(!all.unwrap().is_same(&by_type));
+    let names = factory.informer::<PartialObjectMeta<Pod>>();
+    synced(&factory).await;
+    let log = server.requests();
+    let lists = log.lists("pods");
+    let fields = |request: &LoggedRequest| {
+        let fields = request.options.field_selector.clone();
+        fields.unwrap_or_default()
+    };
+    let mut fields: Vec<_> = lists.iter().map(fields).collect();
+    fields.sort();
+    assert_eq!(
+        fields,
+        ["", "", "metadata.name=a"],
+        "metadata is a type of its own"
+    );
+    assert!(names.has_synced());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_namespace() {
+    fn note(metadata: &mut ObjectMeta, who: &str) {
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations
+            .entry("trail".to_owned())
+            .or_default()
+            .push_str(who);
+    }
+    let server = Server::builder()
+        .seed([
+            pod_in("a", "p", ""),
+            pod_in("b", "p", ""),
+            pod_in("c", "p", ""),
+        ])
+        .build();
+    let map = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": namespace}});
+    server.create(map("a")).unwrap();
+    server.create(map("b")).unwrap();
+    let factory = SharedInformerFactory::builder(server.client())
+        // Whatever it does to the namespace, the object came from where it came from.
+        .transform_metadata(|metadata| {
+            note(metadata, "metadata,");
+            metadata.namespace = None;
+        })
+        .namespaces_with([
+            (
+                "a",
+                NamespaceOptions::new().transform(|metadata| note(metadata, "all in a,")),
+            ),
+            ("b", NamespaceOptions::new()),
+            ("c", NamespaceOptions::new()),
+        ])
+        .for_type::<Pod>(
+            TypeOptions::new()
+                .transform(|pod: &mut Pod| note(pod.meta_mut(), "pods,"))
+                .namespaces_with([
+                    (
+                        "b",
+                        NamespaceOptions::new()
+                            .transform(|pod: &mut Pod| note(pod.meta_mut(), "pods in b,")),
+                    ),
+                    ("a", NamespaceOptions::new()),
+                    ("c", NamespaceOptions::new().transform(|_: &mut Pod| ())),
+                ]),
+        )
+        .build();
+    let (pods, maps) = (factory.informer::<Pod>(), factory.informer::<ConfigMap>());
+    let own = InformerOptions::<Pod>::new()
+        .fields("metadata.name=p")
+        .transform(|pod| note(pod.meta_mut(), "own,"));
+    let own = factory.informer_with(own).unwrap();
+    synced(&factory).await;
+    fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Vec<String> {
+        let objects = informer.indexer().list();
+        let trail = |object: &kube_informer::Object<K>| {
+            let object = object.get().unwrap();
+            let trail = object.annotations().get("trail").cloned();
+            trail.unwrap_or_default()
+        };
+        objects.iter().map(trail).collect()
+    }
+    assert_eq!(
+        trails(&pods),
+        ["metadata,pods,", "metadata,pods in b,", "metadata,"]
+    );
+    assert_eq!(trails(&maps), ["metadata,all in a,", "metadata,"]);
+    assert_eq!(trails(&own), ["metadata,own,"; 3]);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anything_twice() {
+    let server = Server::builder()
+        .seed([
+            pod_in("a", "yes", "a"),
+            pod_in("a", "no", "x"),
+            pod_in("b", "any", "x"),
+            pod_in("c", "any", "x"),
+        ])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces_with([
+            ("", NamespaceOptions::new()),
+            (
+                "a",
+                NamespaceOptions::new().labels("from=a".parse().unwrap()),
+            ),
+        ])
+        .build();
+    let pods = factory.informer::<Pod>();
+    let namespaces = factory.informer::<Namespace>();
+    let trace = Trace::default();
+    trace.listen(&pods);
+    synced(&factory).await;
+    assert_eq!(names(&pods), ["a/yes", "b/any", "c/any"]);
+    assert!(namespaces.has_synced());
+    expect![[r#"
+        namespaces ""
+        pods "" metadata.namespace!=a
+        pods "a" from=a
+    "#]]
+    .assert_eq(&selections(&server).replace("  ", " "));
+    pods.handlers_idle().await;
+    trace.take();
+    for object in [
+        pod_in("a", "new", "a"),
+        pod_in("a", "not", "x"),
+        pod_in("d", "new", ""),
+    ] {
+        let written = server.create(object).unwrap();
+        let revision = written["metadata"]["resourceVersion"].as_str().unwrap();
+        pods.wait_for_revision(revision, LONG).await.unwrap();
+    }
+    pods.handlers_idle().await;
+    assert_eq!(trace.take(), "add a/new@5\nadd d/new@7\n");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named() {
+    let server = Server::builder()
+        .seed([pod_in("a", "p", ""), pod_in("b", "p", "")])
+        .build();
+    let refused = Match::any().in_namespace("b");
+    server.faults().answer(refused, 403).times(1000);
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces(["a", "b"])
+        .build();
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    let error = factory.wait_for_cache_sync().fail_fast().await.unwrap_err();
+    assert!(!pods.has_synced());
+    let text = error.to_string();
+    let expected = "; last error: pods in namespace b: forbidden";
+    assert!(text.ends_with(expected), "{text}");
+    assert_eq!(names(&pods), ["a/p"], "the others are there meanwhile");
+    server.faults().clear_answers();
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    assert_eq!(names(&pods), ["a/p", "b/p"]);
+    let sources = pods.status().get().sources;
+    let revisions = sources.iter().map(|source| source.revision.to_string());
+    assert_eq!(
+        revisions.collect::<Vec<_>>(),
+        ["2", "2"],
+        "each has its own"
+    );
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_of_a_dynamic_kind_are_its_own() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), labelled("b", "db")])
+        .build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let kind = ApiResource::erase::<Pod>(&());
+    let web = || InformerOptions::new().labels("app=web".parse().unwrap());
+    let all = factory.for_resource(&kind).unwrap();
+    let ours = factory.for_resource_with(&kind, web()).unwrap();
+    assert!(
+        factory
+            .for_resource_with(&kind, web())
+            .unwrap()
+            .is_same(&ours)
+    );
+    let conflict = factory
+        .for_resource_with(&kind, web().resync(LONG))
+        .unwrap_err();
+    assert_eq!(
+        conflict.to_string(),
+        "the informer of Pod in this scope exists with another resync period"
+    );
+    let metadata = factory.for_metadata(&kind).unwrap();
+    let labels = InformerOptions::new().labels("app=db".parse().unwrap());
+    let theirs = factory.for_metadata_with(&kind, labels).unwrap();
+    synced(&factory).await;
+    assert_eq!(names(&all), ["default/a", "default/b"]);
+    assert_eq!(names(&ours), ["default/a"]);
+    assert_eq!(names(&metadata), ["default/a", "default/b"]);
+    assert_eq!(names(&theirs), ["default/b"]);
+    let log = server.requests();
+    assert_eq!(
+        log.lists("pods").len(),
+        4,
+        "each representation and scope has its own"
+    );
+    factory.shutdown().await;
+}

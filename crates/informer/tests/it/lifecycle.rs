@@ -1,0 +1,31 @@
+//! Informers of a factory that end before the others, and what comes after them.
+
+mod holds;
+mod stopped;
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_informer::{SharedInformer, SharedInformerFactory, shared_informer::Stopped};
+use kube_informer_apiserver::Server;
+use tokio::{task::yield_now, time::sleep};
+
+use crate::{
+    setting::{LONG, Trace, labelled, pod},
+    stops::{alive, until_gone},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn factory(server: &Server) -> SharedInformerFactory {
+    SharedInformerFactory::builder(server.client()).build()
+}
+
+/// Waits until the cache has what the server has, and every handler has heard of it.
+async fn caught_up(pods: &SharedInformer<Pod>, server: &Server) {
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    let reached = pods.wait_for_revision(server.revision(), LONG);
+    reached.await.unwrap();
+    pods.handlers_idle().await;
+}

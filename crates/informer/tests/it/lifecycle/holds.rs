@@ -1,0 +1,209 @@
+//! Informers that run for as long as somebody holds them.
+
+use std::{sync::Barrier, thread};
+
+use kube_core::ApiResource;
+use kube_informer::InformerOptions;
+use tokio::{runtime::Handle, time::Instant};
+
+use super::*;
+
+fn lists(server: &Server) -> usize {
+    server.requests().lists("pods").len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .idle_grace(5 * MINUTE)
+        .build();
+    sleep(MINUTE).await;
+    let baseline = alive();
+    let first = factory.hold::<Pod>();
+    caught_up(&first, &server).await;
+    let second = first.clone();
+    let third = factory.hold::<Pod>();
+    assert!(third.is_same(&first));
+    drop((first, third));
+    sleep(LONG).await;
+    assert!(!second.is_stopped(), "one is left");
+
+    let pods = SharedInformer::clone(&second);
+    drop(second);
+    sleep(4 * MINUTE).await;
+    let again = factory.hold::<Pod>();
+    assert!(again.is_same(&pods), "within the grace it is the same");
+    sleep(LONG).await;
+    assert!(!pods.is_stopped(), "somebody has it again");
+    drop(again);
+    sleep(5 * MINUTE - Duration::from_secs(1)).await;
+    assert!(!pods.is_stopped(), "the grace begins anew");
+    assert_eq!(lists(&server), 1);
+    sleep(Duration::from_secs(2)).await;
+    assert!(pods.is_stopped(), "the grace is over");
+    assert!(until_gone(baseline).await);
+    let debug = format!("{factory:?}");
+    assert_eq!(debug, "SharedInformerFactory { informers: 0, .. }");
+
+    let later = factory.hold::<Pod>();
+    assert!(!later.is_same(&pods));
+    caught_up(&later, &server).await;
+    assert_eq!(lists(&server), 2, "a new one lists");
+    factory.shutdown().await;
+    assert!(later.is_stopped());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_a_hold_keeps_an_informer_alive() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let held = factory.hold::<Pod>();
+    let (pods, lister) = (SharedInformer::clone(&held), held.lister());
+    let trace = Trace::default();
+    let registration = trace.listen(&held);
+    let mut events = held.subscribe().unwrap();
+    caught_up(&held, &server).await;
+    drop(held);
+    sleep(2 * MINUTE).await;
+    assert!(pods.is_stopped(), "the default grace is a minute");
+    server.create(pod("b")).unwrap();
+    assert!(lister.namespace("default").get("a").is_ok());
+    assert!(lister.namespace("default").get("b").is_err());
+    while events.next().await.is_some() {}
+    registration.remove().await;
+    assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_a_held_informer_pins_it() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let held = factory.hold::<Pod>();
+    let pods = factory.informer::<Pod>();
+    assert!(pods.is_same(&held));
+    drop(held);
+    sleep(LONG).await;
+    assert!(!pods.is_stopped());
+    let held = factory.hold::<Pod>();
+    factory.stop_informer(&pods).await;
+    assert!(held.is_stopped(), "a stop does not ask who holds it");
+    let new = factory.hold::<Pod>();
+    assert!(!new.is_same(&held));
+    drop(held);
+    sleep(LONG).await;
+    assert!(!new.is_stopped(), "the old hold is of the old one");
+    drop(new);
+    sleep(LONG).await;
+    assert_eq!(lists(&server), 2);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_runs_what_was_asked_for_and_not_started() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let pods = factory.informer::<Pod>();
+    let maps = factory.informer::<ConfigMap>();
+    let held = factory.hold::<Pod>();
+    assert!(held.is_same(&pods));
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    assert!(!maps.has_synced());
+    drop(held);
+    sleep(LONG).await;
+    assert!(!pods.is_stopped());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let options = || InformerOptions::<Pod>::new().fields("metadata.name=a");
+    let held = factory.hold_with(options()).unwrap();
+    let refused = factory.hold_with(options().resync(MINUTE));
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the informer of Pod in this scope exists with another resync period"
+    );
+    let dynamic = factory
+        .hold_resource(&ApiResource::erase::<Pod>(&()))
+        .unwrap();
+    dynamic.wait_for_sync().deadline(LONG).await.unwrap();
+    let pods = SharedInformer::clone(&held);
+    drop((held, dynamic));
+    sleep(2 * MINUTE).await;
+    assert!(pods.is_stopped());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_of_zero_ends_it_with_the_last_hold() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .idle_grace(Duration::ZERO)
+        .build();
+    let held = factory.hold::<Pod>();
+    held.wait_for_sync().deadline(LONG).await.unwrap();
+    let (mut status, began) = (held.status(), Instant::now());
+    drop(held);
+    status
+        .wait_for(kube_informer::status::Status::is_stopped)
+        .await;
+    assert!(began.elapsed() < Duration::from_millis(10));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_outlives_its_factory_as_a_readable_cache() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let held = factory.hold::<Pod>();
+    held.wait_for_sync().deadline(LONG).await.unwrap();
+    factory.shutdown().await;
+    let after = factory.hold::<Pod>();
+    assert!(
+        after.is_same(&held),
+        "after the shutdown it is the stopped one"
+    );
+    drop(factory);
+    let copy = held.clone();
+    assert_eq!(copy.indexer().len(), 1);
+    drop((held, copy, after));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_that_drop_the_last_hold_and_take_a_new_one_at_once_have_one_that_runs() {
+    const THREADS: usize = 4;
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .idle_grace(Duration::ZERO)
+        .build();
+    let runtime = Handle::current();
+    let rounds = tokio::task::spawn_blocking({
+        let factory = factory.clone();
+        move || {
+            let together = Barrier::new(THREADS);
+            thread::scope(|scope| {
+                for _ in 0..THREADS {
+                    scope.spawn(|| {
+                        let _inside = runtime.enter();
+                        for _ in 0..200 {
+                            together.wait();
+                            let held = factory.hold::<Pod>();
+                            assert!(!held.is_stopped(), "what is held runs");
+                            runtime.block_on(async { held.wait_for_sync().await.unwrap() });
+                            assert!(!held.is_stopped(), "what is held runs");
+                        }
+                    });
+                }
+            });
+        }
+    });
+    rounds.await.unwrap();
+    let held = factory.hold::<Pod>();
+    held.wait_for_sync().await.unwrap();
+    factory.shutdown().await;
+    assert!(held.is_stopped());
+}

@@ -5,7 +5,11 @@
 //! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
 //! something of it sends a command, which it obeys between two batches.
 
-use std::{collections::BTreeSet, fmt, future::Future, sync::Arc, time::Duration};
+mod served;
+
+pub(crate) use self::served::Definition;
+
+use std::{collections::BTreeSet, fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -14,6 +18,7 @@ use tokio::{
     task::JoinSet,
 };
 
+use self::served::{Following, Turn};
 use crate::{
     clock,
     indexer::{
@@ -107,6 +112,7 @@ pub(crate) struct Parts<K> {
 #[must_use = "an informer does nothing until its controller runs"]
 pub struct Controller<K> {
     reflectors: Vec<InnerReflector<K>>,
+    following: Option<Following>,
     drain: Option<Duration>,
     phase: watch::Sender<Phase>,
     serving: JoinSet<()>,
@@ -146,6 +152,7 @@ where
         serving.spawn(served.serve());
         Self {
             reflectors,
+            following: None,
             drain: None,
             phase,
             serving,
@@ -177,6 +184,13 @@ where
         self
     }
 
+    /// Lets the informer rest while the definition of its kind is deleted and the server does not know
+    /// the kind: its objects are gone then.
+    pub(crate) fn follow(mut self, definition: watch::Receiver<Definition>) -> Self {
+        self.following = Some(Following::new(definition, self.status()));
+        self
+    }
+
     /// Lists and watches until `shutdown` resolves, and returns when every task of the informer has
     /// ended: first the reflectors, then the loop, then the handlers. A callback in progress ends
     /// first.
@@ -185,19 +199,27 @@ where
     /// Dropping the future aborts all tasks at once; handlers are cut off at an await. Nothing is left
     /// running, except a callback that blocks a thread of its own.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
-        let mut reflecting = JoinSet::new();
-        for reflector in self.reflectors.drain(..) {
-            reflecting.spawn(reflector.run_inside());
-        }
+        let mut shutdown = pin!(shutdown);
+        let mut following = self.following.take();
+        let mut reflecting = self.reflect(Turn::Reflect);
         self.phase.send_replace(Phase::Running);
-        tokio::select! {
-            biased;
-            () = shutdown => {}
-            _ = self.serving.join_next() => {
-                tracing::error!(informer = %self.report.name, "the informer's loop ended by itself");
-            }
-            _ = reflecting.join_next() => {
-                tracing::error!(informer = %self.report.name, "a reflector ended by itself");
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                _ = self.serving.join_next() => {
+                    tracing::error!(informer = %self.report.name, "the informer's loop ended by itself");
+                    break;
+                }
+                _ = reflecting.join_next() => {
+                    tracing::error!(informer = %self.report.name, "a reflector ended by itself");
+                    break;
+                }
+                turn = next_turn(following.as_mut()) => {
+                    tracing::info!(informer = %self.report.name, ?turn, "the definition of the kind changed");
+                    reflecting.shutdown().await;
+                    reflecting = self.reflect(turn);
+                }
             }
         }
         reflecting.shutdown().await;
@@ -206,6 +228,25 @@ where
         });
         self.phase.send_replace(Phase::Stopping(closing));
         while self.serving.join_next().await.is_some() {}
+    }
+
+    fn reflect(&self, turn: Turn) -> JoinSet<()> {
+        let mut reflecting = JoinSet::new();
+        for reflector in self.reflectors.iter().map(InnerReflector::again) {
+            match turn {
+                Turn::Reflect => reflecting.spawn(reflector.run_inside()),
+                Turn::Rest => reflecting.spawn(reflector.rest()),
+            };
+        }
+        reflecting
+    }
+}
+
+/// Waits until the reflectors are to do something else; for ever if nothing is followed.
+async fn next_turn(following: Option<&mut Following>) -> Turn {
+    match following {
+        Some(following) => following.turn().await,
+        None => std::future::pending().await,
     }
 }
 

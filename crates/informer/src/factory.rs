@@ -3,6 +3,7 @@
 mod builder;
 mod cache_sync;
 mod defaults;
+mod definitions;
 mod discovery;
 mod dynamic;
 mod kind;
@@ -31,6 +32,7 @@ use serde::de::DeserializeOwned;
 
 use self::{
     defaults::Defaults,
+    definitions::Definitions,
     make::Request,
     options::Comparable,
     places::{Made, Places, Want},
@@ -85,6 +87,8 @@ struct Inner {
     tweak: Option<TweakListOptions>,
     seed: Option<u64>,
     places: Arc<Places>,
+    /// Only if they are to be followed.
+    definitions: Option<Definitions>,
 }
 
 /// The type's place among the factory's informers has another informer.
@@ -178,7 +182,7 @@ impl SharedInformerFactory {
             Made {
                 informer,
                 options: Comparable::constructed(),
-                run: Some(make::run(controller)),
+                run: Some(make::run(controller, ())),
             }
         };
         self.inner

@@ -211,6 +211,41 @@ where
     pub(crate) async fn run_inside(self) {
         run::Running::new(self).run().await;
     }
+
+    /// Stands in for a reflector whose kind is gone: says that nothing is there any more, if anything
+    /// ever was, and asks nobody.
+    pub(crate) async fn rest(mut self) {
+        let status = &self.report.status;
+        status.activity(self.source, Activity::NotServed);
+        let sources = status.reader().get().sources;
+        let source = sources.get(self.source.number() as usize);
+        let revision = source.map(|source| source.revision.clone());
+        if let Some(revision) = revision.filter(|revision| !revision.is_unset()) {
+            let objects = Vec::new();
+            let kind = DeltaKind::ReplacedAll { objects, revision };
+            let told = self.store.accept(Delta::new(self.source, kind)).await;
+            if told.is_err() {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl<K, S: Clone> Reflector<K, S> {
+    /// Another one of the same source for the same store, which begins anew.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            source: self.source,
+            lister_watcher: Arc::clone(&self.lister_watcher),
+            decoder: self.decoder.clone(),
+            store: self.store.clone(),
+            report: self.report.clone(),
+            config: self.config,
+            rng: self.rng.clone(),
+            alone: None,
+        }
+    }
 }
 
 /// Says that a reflector has ended, however it ends, and whether or not it ever ran.

@@ -81,6 +81,9 @@ pub enum Activity {
         /// Failures in a row.
         attempt: u32,
     },
+    /// The definition of the kind was deleted, and nobody is asked until it is there again; see
+    /// [`follow_definitions`](crate::factory::FactoryBuilder::follow_definitions).
+    NotServed,
     /// It has ended and won't come back.
     Stopped,
 }
@@ -100,7 +103,7 @@ impl SourceStatus {
     fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,
-            Activity::BackingOff { .. } => 1,
+            Activity::BackingOff { .. } | Activity::NotServed => 1,
             Activity::Idle => 2,
             Activity::Listing { .. } => 3,
             Activity::Opening => 4,
@@ -168,6 +171,7 @@ impl fmt::Display for Status {
             Activity::BackingOff { attempt, .. } => {
                 write!(f, "{synced}, waiting after failure {attempt}")?;
             }
+            Activity::NotServed => write!(f, "{synced}, the kind is not served")?,
             Activity::Stopped => write!(f, "{synced}, stopped")?,
         }
         if let Some(error) = self.last_error() {

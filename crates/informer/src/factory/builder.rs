@@ -7,6 +7,7 @@ use kube_core::{ObjectMeta, Resource};
 use super::{
     Inner, SharedInformerFactory,
     defaults::Defaults,
+    definitions::Definitions,
     places::Places,
     type_options::{NamespaceOptions, TypeOptions},
 };
@@ -36,6 +37,7 @@ pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
     defaults: Defaults,
     idle_grace: Duration,
+    definitions: Option<Definitions>,
     tweak: Option<TweakListOptions>,
     seed: Option<u64>,
 }
@@ -54,6 +56,7 @@ impl FactoryBuilder {
             client,
             defaults: Defaults::default(),
             idle_grace: IDLE_GRACE,
+            definitions: None,
             tweak: None,
             seed: None,
         }
@@ -181,6 +184,29 @@ impl FactoryBuilder {
         self
     }
 
+    /// Lets informers of custom kinds follow the definitions of their kinds
+    /// (CustomResourceDefinitions), typed and dynamic ones alike.
+    ///
+    /// A definition that is deleted takes all objects of its kind with it. When it is gone, and the
+    /// server answers the kind's requests with 404, handlers hear the deletion of whatever they were
+    /// not told of yet, the cache is empty, and the informer asks for nothing any more: its status says
+    /// [`NotServed`](crate::status::Activity::NotServed). When the definition is back, it lists at
+    /// once, and goes on by itself, with its handlers. A definition that comes late, or changes, is
+    /// noticed at once too, instead of after the back-off's pause.
+    ///
+    /// Without this, and when only one of the two is so, an informer keeps what it has and asks again
+    /// with the pauses of its [back-off](FactoryBuilder::backoff), a minute at most by default: a 404
+    /// alone does not say that objects were deleted.
+    ///
+    /// It costs one more informer, of the definitions' metadata, which runs as long as informers of kinds
+    /// do that may have a definition (their group has a dot), and is waited for like all others; the client must be allowed to list
+    /// and watch `customresourcedefinitions.apiextensions.k8s.io`. Informers of an own constructor are
+    /// not concerned.
+    pub fn follow_definitions(mut self) -> Self {
+        self.definitions = Some(Definitions::default());
+        self
+    }
+
     /// Called with an informer's name and every failure of its lists and watches, and every object
     /// that can't be kept. It must not block.
     #[doc(alias = "SetWatchErrorHandler")]
@@ -224,6 +250,7 @@ impl FactoryBuilder {
             client,
             defaults,
             idle_grace,
+            definitions,
             tweak,
             seed,
         } = self;
@@ -234,6 +261,7 @@ impl FactoryBuilder {
                 tweak,
                 seed,
                 places: Places::new(idle_grace),
+                definitions,
             }),
         }
     }

@@ -98,8 +98,7 @@ impl SharedInformerFactory {
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: Default + 'static,
     {
-        let request = Request::of_type(InformerOptions::new());
-        self.held(self.get_or_make(request, Want::Held, Location::caller()))
+        self.hold_requested(Request::of_type(InformerOptions::new()))
     }
 
     /// The same with options of its own, as for [`SharedInformerFactory::informer_with`].
@@ -128,7 +127,16 @@ impl SharedInformerFactory {
         kind: &(impl KindRef + ?Sized),
     ) -> Result<Hold<DynamicObject>, KindError> {
         let request = Request::of_resource(kind, InformerOptions::new())?;
-        Ok(self.held(self.get_or_make(request, Want::Held, Location::caller())))
+        Ok(self.hold_requested(request))
+    }
+
+    #[track_caller]
+    pub(super) fn hold_requested<K>(&self, request: Request<K>) -> Hold<K>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        self.held(self.get_or_make(request, Want::Held, Location::caller()))
     }
 
     fn held<K>(&self, found: Found<K>) -> Hold<K> {

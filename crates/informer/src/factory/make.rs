@@ -107,11 +107,16 @@ impl SharedInformerFactory {
         let key = self.key(&request);
         let fill = || {
             let options = request.options.comparable();
+            let (definitions, definition) = self.followed(&key).unzip();
             let (informer, controller) = self.make(request, &key.scope, place.to_string());
+            let controller = match definition {
+                Some(definition) => controller.follow(definition),
+                None => controller,
+            };
             Made {
                 informer,
                 options,
-                run: Some(run(controller)),
+                run: Some(run(controller, definitions)),
             }
         };
         self.inner.places.get_or_make(&key, want, fill)
@@ -177,15 +182,17 @@ impl SharedInformerFactory {
     }
 }
 
-/// Runs an informer until its term is over.
-pub(super) fn run<K>(controller: Controller<K>) -> Run
+/// Runs an informer until its term is over, and keeps for as long what it needs of others.
+pub(super) fn run<K, T>(controller: Controller<K>, needed: T) -> Run
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
+    T: Send + Sync + 'static,
 {
     Box::new(|mut term: Term| {
         Box::pin(async move {
             controller.run(term.over()).await;
+            drop(needed);
             term.end();
         })
     })

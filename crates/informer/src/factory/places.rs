@@ -81,6 +81,9 @@ pub(super) struct Places {
     idle_grace: Duration,
     /// Every running informer has a receiver until its last task has ended.
     stop: watch::Sender<bool>,
+    /// Never locked together with the state: a runtime that is ending drops a task where it is spawned,
+    /// and with it what is the user's.
+    running: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
@@ -88,7 +91,6 @@ struct State {
     /// In the order in which they were first asked for.
     places: Vec<Place>,
     making: Vec<(Key, ThreadId)>,
-    running: JoinSet<()>,
     shut_down: bool,
     next_id: u64,
 }
@@ -114,6 +116,7 @@ impl Places {
             made: Condvar::new(),
             idle_grace,
             stop: watch::Sender::new(false),
+            running: Mutex::default(),
         })
     }
 
@@ -131,7 +134,9 @@ impl Places {
     ) -> Found<K> {
         let mut state = self.settled(key);
         if let Some(found) = state.find(key) {
-            self.take(&mut state, found.id, want);
+            let begun = self.take(&mut state, found.id, want);
+            drop(state);
+            self.spawn(begun);
             return found;
         }
         state.making.push((key.clone(), thread::current().id()));
@@ -147,8 +152,9 @@ impl Places {
             let (found, ended) = state.fill(key, new);
             (found, run, ended)
         };
-        self.take(&mut state, found.id, want);
+        let begun = self.take(&mut state, found.id, want);
         drop(state);
+        self.spawn(begun);
         drop(making);
         // Not under the lock: what is left over holds what is the user's.
         drop((run, ended));
@@ -182,25 +188,29 @@ impl Places {
     /// Runs every informer that is not running yet.
     pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        let State {
-            places, running, ..
-        } = &mut *state;
-        while running.try_join_next().is_some() {}
-        for place in places {
-            self.run(place, running);
-        }
+        let places = state.places.iter_mut();
+        let begun: Vec<_> = places.filter_map(|place| self.begin(place)).collect();
+        drop(state);
+        self.spawn(begun);
     }
 
-    fn run(self: &Arc<Self>, place: &mut Place, running: &mut JoinSet<()>) {
-        let Some(run) = place.run.take() else {
-            return;
-        };
+    /// What runs an informer, if it is not running yet.
+    fn begin(self: &Arc<Self>, place: &mut Place) -> Option<BoxFuture<'static, ()>> {
+        let run = place.run.take()?;
         let place = (Arc::downgrade(self), place.id, place.demand.subscribe());
-        running.spawn(run(Term::new(
+        Some(run(Term::new(
             place,
             self.stop.subscribe(),
             self.idle_grace,
-        )));
+        )))
+    }
+
+    fn spawn(&self, begun: impl IntoIterator<Item = BoxFuture<'static, ()>>) {
+        let mut running = self.running.lock();
+        while running.try_join_next().is_some() {}
+        for informer in begun {
+            running.spawn(informer);
+        }
     }
 
     /// Of each informer that has been started, or is run by others, and is not about to end.
@@ -254,7 +264,9 @@ impl Places {
     /// Somebody who holds it lets somebody else hold it too.
     pub(super) fn hold(self: &Arc<Self>, id: PlaceId) {
         let mut state = self.state.lock();
-        self.take(&mut state, id, Want::Held);
+        let begun = self.take(&mut state, id, Want::Held);
+        drop(state);
+        self.spawn(begun);
     }
 
     /// The informer of a place, if there is one that has not ended.
@@ -298,26 +310,25 @@ impl Places {
         drop(ended);
     }
 
-    fn take(self: &Arc<Self>, state: &mut State, id: PlaceId, want: Want) {
+    /// Notes that somebody wants it, and gives what runs it if it is to run and does not yet.
+    #[must_use = "it does not run until this is spawned"]
+    fn take(
+        self: &Arc<Self>,
+        state: &mut State,
+        id: PlaceId,
+        want: Want,
+    ) -> Option<BoxFuture<'static, ()>> {
         let is_open = !state.shut_down;
-        let State {
-            places, running, ..
-        } = state;
-        let Some(place) = places.iter_mut().find(|place| place.id == id) else {
-            return;
-        };
+        let place = state.place(id)?;
         match want {
             Want::Pinned => place.pinned = true,
-            Want::Held => {
-                place.holds += 1;
-                if is_open {
-                    self.run(place, running);
-                }
-            }
+            Want::Held => place.holds += 1,
         }
         place
             .demand
             .send_if_modified(|demand| demand.becomes(Demand::Idle, Demand::Wanted));
+        let is_to_run = is_open && want == Want::Held;
+        is_to_run.then(|| self.begin(place)).flatten()
     }
 
     /// The state, once no other thread is making this place's informer.

@@ -169,8 +169,12 @@ fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();
         // A pause that no failure led to says nothing of the last error, which may be long past.
-        matches!(source.activity, Activity::BackingOff { attempt, .. } if attempt > 0)
-            && error.is_some_and(|error| error.retry() == Retry::GiveUp)
+        let is_refused = match source.activity {
+            Activity::BackingOff { attempt, .. } => attempt > 0,
+            Activity::NotServed => true,
+            _ => false,
+        };
+        is_refused && error.is_some_and(|error| error.retry() == Retry::GiveUp)
     })
 }
 

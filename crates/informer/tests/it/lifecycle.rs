@@ -1,5 +1,6 @@
 //! Informers of a factory that end before the others, and what comes after them.
 
+mod definitions;
 mod holds;
 mod stopped;
 

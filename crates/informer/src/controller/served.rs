@@ -1,0 +1,101 @@
+//! Whether the server serves an informer's kind at all, and what to do when that changes.
+//!
+//! That it does not is believed of two witnesses only: the kind's definition was deleted, and the
+//! server answers the kind's own requests with 404. One alone may be wrong: a definition can be heard
+//! of late, and a 404 also comes from a server that is just starting, or when one version of several is
+//! no longer served, and then the objects are still there.
+
+use tokio::sync::watch;
+
+use crate::{
+    status::{Activity, SourceStatus, Status, StatusReader},
+    transport::Class,
+};
+
+/// What is known of the definition of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Definition {
+    /// Nothing: perhaps the kind has none, as the server's own.
+    #[default]
+    Unknown,
+    /// It is there. Told again with each of its changes.
+    There,
+    /// It was there, and was deleted.
+    Deleted,
+}
+
+/// What the reflectors of an informer are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// To begin anew, at once.
+    Reflect,
+    /// To say that nothing is there any more, and to ask nobody.
+    Rest,
+}
+
+/// Looks at both witnesses.
+pub(super) struct Following {
+    definition: watch::Receiver<Definition>,
+    status: StatusReader,
+    resting: bool,
+}
+
+impl Following {
+    pub(super) fn new(definition: watch::Receiver<Definition>, status: StatusReader) -> Self {
+        Self {
+            definition,
+            status,
+            resting: false,
+        }
+    }
+
+    /// Waits until the reflectors are to do something else.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn turn(&mut self) -> Turn {
+        let mut is_news = self.definition.has_changed().unwrap_or_default();
+        loop {
+            let refused = is_refused(&self.status.get());
+            let definition = *self.definition.borrow_and_update();
+            match (definition, self.resting) {
+                (Definition::Deleted, false) if refused => {
+                    self.resting = true;
+                    return Turn::Rest;
+                }
+                (Definition::There, true) => {
+                    self.resting = false;
+                    return Turn::Reflect;
+                }
+                // Its change may be what was waited for: it is established, or its version is served.
+                (Definition::There, false) if refused && is_news => return Turn::Reflect,
+                _ => {}
+            }
+            let alive = tokio::select! {
+                biased;
+                told = self.definition.changed() => {
+                    is_news = true;
+                    told.is_ok()
+                }
+                status = self.status.changed() => {
+                    is_news = false;
+                    status.is_some()
+                }
+            };
+            if !alive {
+                // Nobody will say anything more.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// Whether some source has just been told that there is no such kind.
+fn is_refused(status: &Status) -> bool {
+    let refused = |source: &SourceStatus| {
+        let error = source.last_error.as_ref();
+        matches!(source.activity, Activity::BackingOff { attempt, .. } if attempt > 0)
+            && error.is_some_and(|error| error.class() == Class::NotFound)
+    };
+    status.sources.iter().any(refused)
+}

@@ -1,0 +1,121 @@
+//! Which kinds are defined at the moment, heard from an informer of the factory itself, over the
+//! metadata of all CustomResourceDefinitions.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{
+    SharedInformerFactory, kind::qualified, lifecycle::Hold, make::Request,
+    options::InformerOptions, places::Key,
+};
+use crate::{
+    controller::Definition,
+    event_handler::{Event, EventHandler},
+    indexer::Indexer,
+    object::ObjectName,
+    selector::Selector,
+    shared_informer::{SharedInformer, Stopped},
+};
+
+/// Of a definition nothing more is needed than that it is there.
+type Metadata = PartialObjectMeta<DynamicObject>;
+
+/// What the followed informers are told of their definitions.
+#[derive(Default)]
+pub(super) struct Definitions {
+    /// By the definition's name, which is the kind's plural and group.
+    followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
+    /// The informer that tells; another one if it was stopped.
+    heard: Mutex<Option<SharedInformer<Metadata>>>,
+}
+
+/// Hears of definitions. What is told is what the cache says, which is never behind the events.
+struct Hearing {
+    followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
+    definitions: Indexer<Metadata>,
+}
+
+impl EventHandler<Metadata> for Hearing {
+    async fn handle(&mut self, event: Event<Metadata>) {
+        let Some(name) = event.object_name() else {
+            return;
+        };
+        if let Some(told) = self.followed.lock().get(name.name()) {
+            told.send_replace(known(&self.definitions, name).unwrap_or(Definition::Deleted));
+        }
+    }
+}
+
+fn known(definitions: &Indexer<Metadata>, name: &ObjectName) -> Option<Definition> {
+    let definition = definitions.get(name);
+    definition.map(|_| Definition::There)
+}
+
+fn definition_kind() -> ApiResource {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    ApiResource::from_gvk_with_plural(&gvk, "customresourcedefinitions")
+}
+
+impl Definitions {
+    /// Hears of definitions from this informer, if it does not yet.
+    fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
+        let mut heard = self.heard.lock();
+        if heard
+            .as_ref()
+            .is_some_and(|heard| heard.is_same(definitions))
+        {
+            return Ok(());
+        }
+        let hearing = Hearing {
+            followed: Arc::clone(&self.followed),
+            definitions: definitions.indexer(),
+        };
+        let handler = definitions.handler(hearing).name("definitions of kinds");
+        handler.register()?;
+        *heard = Some(definitions.clone());
+        Ok(())
+    }
+
+    fn follow(
+        &self,
+        name: &ObjectName,
+        definitions: &Indexer<Metadata>,
+    ) -> watch::Receiver<Definition> {
+        let mut followed = self.followed.lock();
+        followed.retain(|_, told| told.receiver_count() > 0);
+        let told = followed
+            .entry(name.name().to_owned())
+            .or_insert_with(|| watch::Sender::new(known(definitions, name).unwrap_or_default()));
+        told.subscribe()
+    }
+}
+
+impl SharedInformerFactory {
+    /// What is said of the definition of a kind, if that is followed, and the hold of who says it.
+    pub(super) fn followed(
+        &self,
+        key: &Key,
+    ) -> Option<(Hold<Metadata>, watch::Receiver<Definition>)> {
+        let definitions = self.inner.definitions.as_ref()?;
+        let [api_version, _, plural] = &key.names;
+        let kind = definition_kind();
+        let (group, _) = api_version.split_once('/')?;
+        // The group of a definition must have a dot; this one has the definitions themselves.
+        if !group.contains('.') || group == kind.group {
+            return None;
+        }
+        let everything = InformerOptions::new()
+            .labels(Selector::everything())
+            .fields("");
+        let request = Request::of_kind(kind, everything, Some(false));
+        let informer = self.hold_requested(request);
+        // It has stopped only if the factory has.
+        definitions.hear(&informer).ok()?;
+        let name = ObjectName::new(None, &qualified(plural, group));
+        let told = definitions.follow(&name, &informer.indexer());
+        Some((informer, told))
+    }
+}

@@ -1,0 +1,347 @@
+//! Kinds whose definitions come and go.
+
+use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
+use kube_informer::{
+    Event, EventHandler,
+    factory::Hold,
+    shared_informer::Registration,
+    status::{Activity, Status},
+};
+use kube_informer_apiserver::{Kind, Match, Scope};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+
+const CRDS: &str = "customresourcedefinitions";
+
+fn server() -> Server {
+    let widget = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = Server::builder().kind(widget).build();
+    server.create(definition()).unwrap();
+    server
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    })
+}
+
+fn widget(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "default"}})
+}
+
+fn kind() -> ApiResource {
+    let gvk = GroupVersionKind::gvk("example.com", "v1", "Widget");
+    ApiResource::from_gvk_with_plural(&gvk, "widgets")
+}
+
+fn following(server: &Server) -> SharedInformerFactory {
+    SharedInformerFactory::builder(server.client())
+        .follow_definitions()
+        .build()
+}
+
+/// As a server does it: the kind's path is unknown from now on, and who watches is sent away.
+fn cease_to_serve(server: &Server) {
+    server
+        .faults()
+        .answer(Match::list("widgets"), 404)
+        .times(u64::MAX);
+    server
+        .faults()
+        .answer(Match::watch("widgets"), 404)
+        .times(u64::MAX);
+    server.faults().cut_watches();
+}
+
+fn delete_definition(server: &Server) {
+    let api_version = "apiextensions.k8s.io/v1";
+    server
+        .delete(api_version, CRDS, "widgets.example.com")
+        .unwrap();
+}
+
+/// The definition is there again, with other objects.
+fn come_back(server: &Server) {
+    server.faults().clear_answers();
+    server
+        .delete("example.com/v1", "widgets", "default/a")
+        .unwrap();
+    server.create(definition()).unwrap();
+    server.create(widget("b")).unwrap();
+}
+
+struct Heard(Trace);
+
+impl EventHandler<DynamicObject> for Heard {
+    async fn handle(&mut self, event: Event<DynamicObject>) {
+        self.0.note(match event {
+            Event::Added { object, .. } => format!("add {}", object.object_name()),
+            Event::Updated { new, .. } => format!("update {}", new.object_name()),
+            Event::Deleted(gone) => format!("delete {}", gone.object_name()),
+            Event::Synced => "synced".to_owned(),
+        });
+    }
+}
+
+fn listen(widgets: &SharedInformer<DynamicObject>) -> (Trace, Registration<DynamicObject>) {
+    let trace = Trace::default();
+    let registration = widgets.handler(Heard(trace.clone())).register().unwrap();
+    (trace, registration)
+}
+
+async fn until(
+    informer: &SharedInformer<DynamicObject>,
+    activity: impl Fn(Activity) -> bool,
+) -> Status {
+    let mut status = informer.status();
+    let reached = status.wait_for(|status| activity(status.activity()));
+    let reached = tokio::time::timeout(LONG, reached).await;
+    reached.expect("it comes so far in time").unwrap()
+}
+
+async fn rests(informer: &SharedInformer<DynamicObject>) -> Status {
+    until(informer, |activity| activity == Activity::NotServed).await
+}
+
+async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
+    until(informer, |activity| activity == Activity::Watching).await
+}
+
+/// Lists and watches of the kind.
+fn asked(server: &Server) -> usize {
+    let log = server.requests();
+    log.lists("widgets").len() + log.watches("widgets").len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_goes_on_when_it_is_back()
+ {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    let factory = following(&server);
+    let widgets = factory.for_resource(&kind()).unwrap();
+    let (trace, _registration) = listen(&widgets);
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    watches(&widgets).await;
+    sleep(10 * MINUTE).await;
+    assert_eq!(trace.take(), "add default/a\nsynced\n");
+
+    cease_to_serve(&server);
+    delete_definition(&server);
+    let status = rests(&widgets).await;
+    assert!(status.synced);
+    assert!(
+        status
+            .to_string()
+            .starts_with("synced, the kind is not served; last error: ")
+    );
+    widgets.handlers_idle().await;
+    assert_eq!(trace.take(), "delete default/a\n");
+    assert!(widgets.indexer().is_empty());
+    let before = asked(&server);
+    sleep(24 * LONG).await;
+    assert_eq!(
+        asked(&server),
+        before,
+        "a kind that is gone is not asked for"
+    );
+
+    come_back(&server);
+    let began = Instant::now();
+    watches(&widgets).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "it lists at once");
+    sleep(Duration::from_secs(1)).await;
+    widgets.handlers_idle().await;
+    assert_eq!(trace.take(), "add default/b\n");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    for follows in [false, true] {
+        let factory = if follows {
+            following(&server)
+        } else {
+            factory(&server)
+        };
+        let widgets = factory.for_resource(&kind()).unwrap();
+        let (trace, _registration) = listen(&widgets);
+        factory.start();
+        factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+        sleep(10 * MINUTE).await;
+        cease_to_serve(&server);
+        sleep(10 * MINUTE).await;
+        let before = asked(&server);
+        sleep(LONG).await;
+        let asked = asked(&server) - before;
+        assert!((60..=120).contains(&asked), "{asked} requests in an hour");
+        assert_eq!(widgets.indexer().len(), 1);
+        assert_eq!(trace.take(), "add default/a\nsynced\n");
+
+        server.faults().clear_answers();
+        let began = Instant::now();
+        watches(&widgets).await;
+        assert!(began.elapsed() <= MINUTE);
+        sleep(MINUTE).await;
+        assert_eq!(trace.take(), "", "nothing has changed");
+        factory.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_definition_alone_deletes_nothing_while_the_kind_is_still_served() {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    let factory = following(&server);
+    let widgets = factory.for_resource(&kind()).unwrap();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    sleep(MINUTE).await;
+    delete_definition(&server);
+    server.create(widget("b")).unwrap();
+    sleep(MINUTE).await;
+    assert_eq!(widgets.status().get().activity(), Activity::Watching);
+    assert_eq!(widgets.indexer().len(), 2, "the watch goes on");
+    cease_to_serve(&server);
+    rests(&widgets).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(widgets.indexer().is_empty());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
+    let server = server();
+    delete_definition(&server);
+    cease_to_serve(&server);
+    let factory = following(&server);
+    let widgets = factory.for_resource(&kind()).unwrap();
+    factory.start();
+    let error = widgets.wait_for_sync().fail_fast().await.unwrap_err();
+    assert!(error.to_string().contains("can't sync"), "{error}");
+    sleep(10 * MINUTE).await;
+    assert!(!widgets.has_synced(), "what was never listed is not empty");
+    // The definition comes first, and is established a little later.
+    server.create(definition()).unwrap();
+    sleep(10 * MINUTE).await;
+    assert!(!widgets.has_synced());
+    server.faults().clear_answers();
+    let mut established = definition();
+    established["metadata"]["labels"] = json!({"x": "y"});
+    server.update(established).unwrap();
+    let began = Instant::now();
+    widgets.wait_for_sync().deadline(LONG).await.unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces(["default", "other"])
+        .follow_definitions()
+        .build();
+    let widgets: Hold<DynamicObject> = factory.hold_resource(&kind()).unwrap();
+    let metadata: SharedInformer<PartialObjectMeta<DynamicObject>> =
+        factory.for_metadata(&kind()).unwrap();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    sleep(10 * MINUTE).await;
+    cease_to_serve(&server);
+    delete_definition(&server);
+    let status = rests(&widgets).await;
+    let activities = status.sources.iter().map(|source| source.activity);
+    assert!(activities.eq([Activity::NotServed; 2]), "{status:?}");
+    sleep(MINUTE).await;
+    assert!(widgets.indexer().is_empty() && metadata.indexer().is_empty());
+    come_back(&server);
+    watches(&widgets).await;
+    sleep(MINUTE).await;
+    assert_eq!((widgets.indexer().len(), metadata.indexer().len()), (1, 1));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() {
+    let server = server();
+    let factory = following(&server);
+    sleep(MINUTE).await;
+    let baseline = alive();
+    let pods = factory.hold::<Pod>();
+    sleep(MINUTE).await;
+    let definitions = || server.requests().lists(CRDS).len();
+    assert_eq!(definitions(), 0, "pods have no definition");
+    let first = factory.hold_resource(&kind()).unwrap();
+    let labels = kube_informer::InformerOptions::new().labels("a=b".parse().unwrap());
+    factory.for_resource_with(&kind(), labels).unwrap();
+    sleep(MINUTE).await;
+    assert_eq!(definitions(), 1);
+    let selected = factory.for_resource_with(
+        &kind(),
+        kube_informer::InformerOptions::new().labels("a=b".parse().unwrap()),
+    );
+    factory.stop_informer(&selected.unwrap()).await;
+    drop((first, pods));
+    sleep(LONG).await;
+    assert!(until_gone(baseline).await, "{} tasks", alive() - baseline);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    let client = server.client();
+    sleep(MINUTE).await;
+    let baseline = alive();
+    for at in 0..60 {
+        let factory = SharedInformerFactory::builder(client.clone())
+            .follow_definitions()
+            .build();
+        let widgets = factory.for_resource(&kind()).unwrap();
+        let (_trace, _registration) = listen(&widgets);
+        factory.start();
+        factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+        sleep(MINUTE).await;
+        cease_to_serve(&server);
+        delete_definition(&server);
+        for _ in 0..at {
+            yield_now().await;
+        }
+        server.faults().clear_answers();
+        server.create(definition()).unwrap();
+        for _ in 0..at {
+            yield_now().await;
+        }
+        if at % 2 == 0 {
+            factory.shutdown().await;
+        }
+        drop(factory);
+        assert!(
+            until_gone(baseline).await,
+            "{} tasks, at {at}",
+            alive() - baseline
+        );
+        assert!(widgets.is_stopped());
+    }
+}

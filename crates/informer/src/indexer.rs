@@ -74,6 +74,7 @@
 mod build;
 mod change;
 mod feed;
+mod field;
 mod index;
 mod query;
 mod snapshot;

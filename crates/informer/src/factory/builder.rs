@@ -185,7 +185,7 @@ impl FactoryBuilder {
     }
 
     /// Lets informers of custom kinds follow the definitions of their kinds
-    /// (CustomResourceDefinitions), typed and dynamic ones alike.
+    /// (`CustomResourceDefinition`), typed and dynamic ones alike.
     ///
     /// A definition that is deleted takes all objects of its kind with it. When it is gone, and the
     /// server answers the kind's requests with 404, handlers hear the deletion of whatever they were

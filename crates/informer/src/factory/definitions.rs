@@ -1,5 +1,5 @@
 //! Which kinds are defined at the moment, heard from an informer of the factory itself, over the
-//! metadata of all CustomResourceDefinitions.
+//! metadata of all objects of the kind `CustomResourceDefinition`.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -391,12 +391,11 @@ impl State {
             holds: 0,
         };
         let taken = self.places.iter_mut().find(|place| place.key == *key);
-        let replaced = match taken {
-            Some(taken) => Some(std::mem::replace(taken, place)),
-            None => {
-                self.places.push(place);
-                None
-            }
+        let replaced = if let Some(taken) = taken {
+            Some(std::mem::replace(taken, place))
+        } else {
+            self.places.push(place);
+            None
         };
         (found, replaced)
     }

@@ -4,10 +4,10 @@
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
 use kube_informer::{
-    SharedInformer,
+    Indexers, Selector, SharedInformer,
     factory::{NamespaceOptions, TypeOptions},
 };
-use kube_informer_apiserver::{LoggedRequest, Verb};
+use kube_informer_apiserver::{Kind, LoggedRequest, Scope, Verb};
 use serde_json::Value;
 
 use super::*;
@@ -121,6 +121,16 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
     factory.shutdown().await;
 }
 
+fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Vec<String> {
+    let objects = informer.indexer().list();
+    let trail = |object: &kube_informer::Object<K>| {
+        let object = object.get().unwrap();
+        let trail = object.annotations().get("trail").cloned();
+        trail.unwrap_or_default()
+    };
+    objects.iter().map(trail).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_namespace() {
     fn note(metadata: &mut ObjectMeta, who: &str) {
@@ -174,15 +184,6 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
         .transform(|pod| note(pod.meta_mut(), "own,"));
     let own = factory.informer_with(own).unwrap();
     synced(&factory).await;
-    fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Vec<String> {
-        let objects = informer.indexer().list();
-        let trail = |object: &kube_informer::Object<K>| {
-            let object = object.get().unwrap();
-            let trail = object.annotations().get("trail").cloned();
-            trail.unwrap_or_default()
-        };
-        objects.iter().map(trail).collect()
-    }
     assert_eq!(
         trails(&pods),
         ["metadata,pods,", "metadata,pods in b,", "metadata,"]
@@ -308,5 +309,37 @@ async fn options_of_a_dynamic_kind_are_its_own() {
         4,
         "each representation and scope has its own"
     );
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_a_dynamic_kind_are_selected_on_declared_indices() {
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = Server::builder().kind(kind).build();
+    let widget = |name: &str, size: u32| json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "default"}, "spec": {"size": size}});
+    for (name, size) in [("a", 1), ("b", 2), ("c", 2)] {
+        server.create(widget(name, size)).unwrap();
+    }
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let kind = factory.discover("widgets.example.com").await.unwrap();
+    let widgets = factory.for_resource(&kind).unwrap();
+    let fields = Indexers::new().with_field("spec.size");
+    widgets.add_indexers(fields).await.unwrap();
+    synced(&factory).await;
+    let (lister, all) = (widgets.lister(), Selector::everything());
+    let found = |fields: &str| {
+        let found = lister.list_by_fields(&all, &fields.parse().unwrap());
+        let names = found.unwrap().map(|object| object.name().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(found("spec.size=2"), ["b", "c"]);
+    assert_eq!(found("spec.size!=2,metadata.name!=x"), ["a"]);
+    server.update(widget("c", 3)).unwrap();
+    let reached = widgets.wait_for_revision(server.revision(), LONG);
+    reached.await.unwrap();
+    assert_eq!(found("spec.size=2"), ["b"]);
+    let unknown = "spec.color=red".parse().unwrap();
+    let unknown = lister.list_by_fields(&all, &unknown);
+    assert!(unknown.is_err(), "nobody declared it");
     factory.shutdown().await;
 }

@@ -1,0 +1,167 @@
+//! Each row of the table at `TypeOptions`.
+
+use expect_test::expect;
+
+use super::*;
+
+fn labels(value: &str) -> Selection {
+    Selection {
+        labels: Some(value.parse().unwrap()),
+        fields: None,
+    }
+}
+
+fn level(everywhere: Selection, namespaces: &[(&str, Selection)]) -> Level {
+    let namespaces = namespaces.iter().cloned();
+    let namespaces: BTreeMap<_, _> = namespaces
+        .map(|(name, selection)| (name.to_owned(), selection))
+        .collect();
+    Level {
+        everywhere,
+        namespaces: Some(namespaces).filter(|namespaces| !namespaces.is_empty()),
+    }
+}
+
+fn show(scope: &Scope) -> String {
+    let sections = scope.sections.iter().map(|section| {
+        let Section {
+            namespace,
+            labels,
+            fields,
+        } = section;
+        format!("{namespace:?} {labels} {fields}")
+            .trim_end()
+            .to_owned()
+            + "\n"
+    });
+    sections.collect()
+}
+
+#[test]
+fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
+    let nothing = Selection::default();
+    let all = level(
+        labels("from=all"),
+        &[("a", labels("from=all-in-a")), ("b", nothing.clone())],
+    );
+    let type_only = level(labels("from=type"), &[]);
+    let type_in_a = level(
+        nothing.clone(),
+        &[("a", labels("from=type-in-a")), ("b", nothing.clone())],
+    );
+    let both = level(
+        labels("from=type"),
+        &[("a", labels("from=type-in-a")), ("b", nothing.clone())],
+    );
+    let rows = [
+        ("nothing of the type", &nothing, Level::default()),
+        ("of the type", &nothing, type_only.clone()),
+        ("of the type in a", &nothing, type_in_a),
+        ("of the type and in a", &nothing, both.clone()),
+        ("own", &labels("from=own"), both),
+        ("own says all", &labels(""), type_only),
+    ];
+    let mut table = String::new();
+    for (what, own, of_type) in rows {
+        let scope = Scope::resolve((own, None), &of_type, &all, true);
+        table += what;
+        table += "\n";
+        table += &show(&scope);
+    }
+    expect![[r#"
+        nothing of the type
+        "a" from=all-in-a
+        "b" from=all
+        of the type
+        "a" from=type
+        "b" from=type
+        of the type in a
+        "a" from=type-in-a
+        "b" from=all
+        of the type and in a
+        "a" from=type-in-a
+        "b" from=type
+        own
+        "a" from=own
+        "b" from=own
+        own says all
+        "a"
+        "b"
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn labels_and_fields_are_decided_one_by_one() {
+    let fields = Selection {
+        labels: None,
+        fields: Some("spec.nodeName=n".to_owned()),
+    };
+    let all = level(
+        labels("from=all"),
+        &[("a", fields.clone()), ("b", labels(""))],
+    );
+    let none = (&Selection::default(), None);
+    let scope = Scope::resolve(none, &Level::default(), &all, true);
+    expect![[r#"
+        "a" from=all spec.nodeName=n
+        "b"
+    "#]]
+    .assert_eq(&show(&scope));
+}
+
+#[test]
+fn namespaces_are_the_own_ones_or_the_types_or_those_of_all() {
+    let of = |namespaces: &[&str]| {
+        let namespaces = namespaces.iter();
+        let namespaces: Vec<_> = namespaces
+            .map(|name| (*name, Selection::default()))
+            .collect();
+        level(Selection::default(), &namespaces)
+    };
+    let own = Selection::default();
+    let names = |own_namespaces: Option<&[String]>, of_type: &Level, of_all: &Level| {
+        let scope = Scope::resolve((&own, own_namespaces), of_type, of_all, true);
+        let names = scope.sections.into_iter();
+        names.map(|section| section.namespace).collect::<Vec<_>>()
+    };
+    let (a, b, nothing) = (of(&["a"]), of(&["b"]), of(&[]));
+    let c = ["c".to_owned(), "c".to_owned()];
+    assert_eq!(names(Some(&c), &b, &a), ["c"]);
+    assert_eq!(names(Some(&[]), &b, &a), [""], "none of them is all");
+    assert_eq!(names(None, &b, &a), ["b"]);
+    assert_eq!(names(None, &nothing, &a), ["a"]);
+    assert_eq!(names(None, &nothing, &nothing), [""]);
+}
+
+#[test]
+fn all_namespaces_beside_named_ones_are_the_others() {
+    let all = level(
+        Selection {
+            labels: None,
+            fields: Some("status.phase!=Failed".to_owned()),
+        },
+        &[
+            ("", Selection::default()),
+            ("b", labels("x=y")),
+            ("a", Selection::default()),
+        ],
+    );
+    let own = Selection::default();
+    let scope = Scope::resolve((&own, None), &Level::default(), &all, true);
+    expect![[r#"
+        ""  metadata.namespace!=a,metadata.namespace!=b,status.phase!=Failed
+        "a"  status.phase!=Failed
+        "b" x=y status.phase!=Failed
+    "#]]
+    .assert_eq(&show(&scope));
+}
+
+#[test]
+fn a_kind_in_no_namespace_is_not_concerned_by_them() {
+    let all = level(labels("from=all"), &[("a", labels("from=a"))]);
+    let of_type = level(Selection::default(), &[("b", labels("from=b"))]);
+    let own = Selection::default();
+    let scope = Scope::resolve((&own, Some(&["c".to_owned()])), &of_type, &all, false);
+    assert_eq!(show(&scope), "\"\" from=all\n");
+}

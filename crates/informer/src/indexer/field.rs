@@ -1,0 +1,113 @@
+//! Indices over the fields of objects that have no Rust type.
+
+use std::sync::Arc;
+
+use kube_core::DynamicObject;
+use serde_json::Value;
+
+use super::index::Indexers;
+
+impl Indexers<DynamicObject> {
+    /// Adds an index over a field of objects that have no Rust type, named as the field is in field
+    /// selectors, which it answers from then on: `spec.size`, or with a dot in front, as the
+    /// `selectableFields` of a definition have it.
+    ///
+    /// Text is a value as it is, a number or a boolean as JSON writes it; of an array, each element
+    /// that is one of these. What is missing, null or an object has no value, which field selectors
+    /// see as the empty one. A name that has a dot in itself can't be reached in this way: use
+    /// [`Indexers::with`], or [`Indexers::with_label`].
+    ///
+    /// ```
+    /// # use kube_core::DynamicObject;
+    /// # use kube_informer::{Indexers, indexer, object::Object};
+    /// let indexers = Indexers::<DynamicObject>::new().with_field(".spec.size");
+    /// let (widgets, mut writer) = indexer::new(indexers)?;
+    /// let widget = serde_json::json!({
+    ///     "apiVersion": "example.com/v1", "kind": "Widget",
+    ///     "metadata": {"name": "w", "namespace": "shop"}, "spec": {"size": 7},
+    /// });
+    /// writer.add(Object::new(serde_json::from_value(widget)?)?)?;
+    /// let fields = "spec.size=7".parse()?;
+    /// assert_eq!(widgets.snapshot().by_fields(&fields)?.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "selectableFields")]
+    #[doc(alias = "JSONPath")]
+    #[must_use]
+    pub fn with_field(self, path: &str) -> Self {
+        let name = path.strip_prefix('.').unwrap_or(path);
+        let path: Vec<_> = name.split('.').map(str::to_owned).collect();
+        self.with(name, move |object| values(object, &path))
+    }
+}
+
+fn values(object: &DynamicObject, path: &[String]) -> Vec<Arc<str>> {
+    // The metadata is the one part that is not kept as JSON.
+    let metadata;
+    let (mut value, path) = match path {
+        [first, rest @ ..] if first == "metadata" => {
+            metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
+            (&metadata, rest)
+        }
+        path => (&object.data, path),
+    };
+    for name in path {
+        value = &value[name.as_str()];
+    }
+    match value {
+        Value::Array(elements) => elements.iter().filter_map(scalar).collect(),
+        value => scalar(value).into_iter().collect(),
+    }
+}
+
+fn scalar(value: &Value) -> Option<Arc<str>> {
+    match value {
+        Value::String(text) => Some(Arc::from(text.as_str())),
+        Value::Number(number) => Some(Arc::from(number.to_string())),
+        Value::Bool(flag) => Some(Arc::from(flag.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_text_numbers_and_booleans_and_to_those_of_an_array() {
+        let object = json!({
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w", "generation": 3, "finalizers": ["a", "b"]},
+            "spec": {"size": 7, "on": true, "color": "red", "none": null, "deep": {"est": "x"}, "list": [1, "two", {}]},
+        });
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let rows: [(&str, &[&str]); 12] = [
+            ("spec.size", &["7"]),
+            ("spec.on", &["true"]),
+            ("spec.color", &["red"]),
+            ("spec.deep.est", &["x"]),
+            ("spec.list", &["1", "two"]),
+            ("metadata.generation", &["3"]),
+            ("metadata.finalizers", &["a", "b"]),
+            ("spec.none", &[]),
+            ("spec.deep", &[]),
+            ("spec.color.shade", &[]),
+            ("status.phase", &[]),
+            ("", &[]),
+        ];
+        for (path, expected) in rows {
+            let path: Vec<_> = path.split('.').map(str::to_owned).collect();
+            let values = values(&object, &path);
+            assert!(
+                values
+                    .iter()
+                    .map(|value| &**value)
+                    .eq(expected.iter().copied()),
+                "{path:?}"
+            );
+        }
+    }
+}

@@ -432,3 +432,6 @@ impl Drop for Making<'_> {
         self.places.made.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,14 +19,14 @@ impl Indexers<DynamicObject> {
     ///
     /// ```
     /// # use kube_core::DynamicObject;
-    /// # use kube_informer::{Indexers, indexer, object::Object};
+    /// # use kube_informer::{Indexers, indexer};
     /// let indexers = Indexers::<DynamicObject>::new().with_field(".spec.size");
     /// let (widgets, mut writer) = indexer::new(indexers)?;
     /// let widget = serde_json::json!({
     ///     "apiVersion": "example.com/v1", "kind": "Widget",
     ///     "metadata": {"name": "w", "namespace": "shop"}, "spec": {"size": 7},
     /// });
-    /// writer.add(Object::new(serde_json::from_value(widget)?)?)?;
+    /// writer.add(serde_json::from_value(widget)?)?;
     /// let fields = "spec.size=7".parse()?;
     /// assert_eq!(widgets.snapshot().by_fields(&fields)?.iter().count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,8 +3,11 @@
 use std::{sync::Barrier, thread};
 
 use kube_core::ApiResource;
-use kube_informer::InformerOptions;
-use tokio::{runtime::Handle, time::Instant};
+use kube_informer::{InformerOptions, status::Status};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout},
+};
 
 use super::*;
 
@@ -70,7 +73,8 @@ async fn nothing_but_a_hold_keeps_an_informer_alive() {
     server.create(pod("b")).unwrap();
     assert!(lister.namespace("default").get("a").is_ok());
     assert!(lister.namespace("default").get("b").is_err());
-    while events.next().await.is_some() {}
+    let ended = async { while events.next().await.is_some() {} };
+    timeout(LONG, ended).await.expect("the stream ends");
     registration.remove().await;
     assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
     factory.shutdown().await;
@@ -148,9 +152,8 @@ async fn a_grace_of_zero_ends_it_with_the_last_hold() {
     held.wait_for_sync().deadline(LONG).await.unwrap();
     let (mut status, began) = (held.status(), Instant::now());
     drop(held);
-    status
-        .wait_for(kube_informer::status::Status::is_stopped)
-        .await;
+    let ended = status.wait_for(Status::is_stopped);
+    timeout(LONG, ended).await.expect("it ends by itself");
     assert!(began.elapsed() < Duration::from_millis(10));
     factory.shutdown().await;
 }

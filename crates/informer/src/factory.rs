@@ -38,7 +38,9 @@ use self::{
     places::{Made, Places, Want},
 };
 use crate::{
-    controller::Controller, lister::Lister, shared_informer::SharedInformer,
+    controller::Controller,
+    lister::Lister,
+    shared_informer::SharedInformer,
     transport::client::{ClientSource, TweakListOptions},
 };
 

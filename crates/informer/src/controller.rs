@@ -186,6 +186,10 @@ where
 
     /// Lets the informer rest while the definition of its kind is deleted and the server does not know
     /// the kind: its objects are gone then.
+    #[cfg_attr(
+        not(feature = "client"),
+        expect(dead_code, reason = "only a factory follows definitions")
+    )]
     pub(crate) fn follow(mut self, definition: watch::Receiver<Definition>) -> Self {
         self.following = Some(Following::new(definition, self.status()));
         self

@@ -52,9 +52,13 @@ use crate::{
 /// # The life of an informer
 ///
 /// It is made when it is first asked for, runs from the next [`SharedInformerFactory::start`] on, and
-/// ends with [`SharedInformerFactory::shutdown`]. Whoever asks for it afterwards gets it still: its
-/// cache can be read, and handlers are refused with [`Stopped`](crate::shared_informer::Stopped). What
-/// is asked for the first time after the shutdown is an informer that has stopped, with an empty cache.
+/// ends with [`SharedInformerFactory::shutdown`], or alone with
+/// [`SharedInformerFactory::stop_informer`]. One that is only [held](SharedInformerFactory::hold) runs at
+/// once, and ends when nobody holds it any more.
+///
+/// After the shutdown whoever asks for it gets it still: its cache can be read, and handlers are
+/// refused with [`Stopped`](crate::shared_informer::Stopped). What is asked for the first time then is
+/// an informer that has stopped, with an empty cache.
 ///
 /// One that has stopped while the factory goes on, as an adopted one may, is replaced by a new one
 /// when it is next asked for; those who have the old one keep it.

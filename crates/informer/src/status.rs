@@ -81,8 +81,8 @@ pub enum Activity {
         /// Failures in a row.
         attempt: u32,
     },
-    /// The definition of the kind was deleted, and nobody is asked until it is there again; see
-    /// [`follow_definitions`](crate::factory::FactoryBuilder::follow_definitions).
+    /// The definition of the kind was deleted, and nobody is asked until it is there again. Only of
+    /// informers of a factory that follows definitions.
     NotServed,
     /// It has ended and won't come back.
     Stopped,

@@ -13,6 +13,10 @@ use crate::{
 };
 
 /// What is known of the definition of a kind.
+#[cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, reason = "only a factory follows definitions")
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
     /// Nothing: perhaps the kind has none, as the server's own.

@@ -18,7 +18,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::served::{Following, Turn};
+use self::served::{Following, Turn, next_turn};
 use crate::{
     clock,
     indexer::{
@@ -243,14 +243,6 @@ where
             };
         }
         reflecting
-    }
-}
-
-/// Waits until the reflectors are to do something else; for ever if nothing is followed.
-async fn next_turn(following: Option<&mut Following>) -> Turn {
-    match following {
-        Some(following) => following.turn().await,
-        None => std::future::pending().await,
     }
 }
 

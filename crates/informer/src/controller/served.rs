@@ -94,6 +94,14 @@ impl Following {
     }
 }
 
+/// Waits until the reflectors are to do something else; for ever if nothing is followed.
+pub(super) async fn next_turn(following: Option<&mut Following>) -> Turn {
+    match following {
+        Some(following) => following.turn().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether some source has just been told that there is no such kind.
 fn is_refused(status: &Status) -> bool {
     let refused = |source: &SourceStatus| {

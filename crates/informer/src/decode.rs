@@ -248,6 +248,27 @@ pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
     (!revision.is_unset()).then_some(revision)
 }
 
+/// Whether a bookmark is the one that ends the initial events of a watch. Only `"true"` says so.
+pub(crate) fn ends_initial_events(bytes: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Bookmark<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Metadata<'a> {
+        #[serde(borrow)]
+        annotations: Annotations<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Annotations<'a> {
+        #[serde(borrow, rename = "k8s.io/initial-events-end")]
+        end: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Bookmark<'_>>(bytes)
+        .is_ok_and(|bookmark| bookmark.metadata.annotations.end == "true")
+}
+
 fn broken<K>(bytes: &[u8], field: String, reason: String) -> Decoded<K> {
     let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
     let Some(name) = head.name() else {

@@ -31,7 +31,7 @@ use crate::{
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
-    reflector::{BackoffConfig, Error},
+    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     shared_informer::{self, SharedInformer},
     transport::ListerWatcher,
 };
@@ -209,6 +209,21 @@ where
     /// The pauses after failures.
     pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
         self.shared = self.shared.backoff(backoff);
+        self
+    }
+
+    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
+    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
+    /// time in vain, and for tests that count requests.
+    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
+        self.shared = self.shared.initial_list(initial_list);
+        self
+    }
+
+    /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
+    /// and for a full store.
+    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
+        self.shared = self.shared.timeouts(timeouts);
         self
     }
 

@@ -55,6 +55,7 @@ pub use self::{
     lister::Lister,
     mutation_cache::MutationCache,
     object::{Deleted, Object, ObjectName},
+    reflector::InitialList,
     selector::Selector,
     shared_informer::SharedInformer,
 };

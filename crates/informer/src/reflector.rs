@@ -26,17 +26,22 @@ mod builder;
 mod delta;
 mod list_steps;
 mod machine;
+mod probe;
 mod report;
 mod retry_budget;
 mod run;
 mod settings;
 mod store;
+mod streaming;
+mod timeouts;
 
 pub use self::{
     backoff::BackoffConfig,
     builder::ReflectorBuilder,
     delta::{Delta, DeltaKind, DeltaType},
     store::{ReflectorStore, StoreError},
+    streaming::InitialList,
+    timeouts::TimeoutConfig,
 };
 pub(crate) use self::{machine::MachineConfig, report::Reporter, settings::Settings};
 

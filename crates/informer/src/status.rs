@@ -70,6 +70,11 @@ pub enum Activity {
         /// Objects received so far.
         objects: usize,
     },
+    /// A streaming list is on its way: a watch that begins with everything there is.
+    Streaming {
+        /// Objects received so far.
+        objects: usize,
+    },
     /// A watch was asked for and is not open yet.
     Opening,
     /// A watch is open.
@@ -105,7 +110,7 @@ impl SourceStatus {
             Activity::Stopped => 0,
             Activity::BackingOff { .. } | Activity::NotServed => 1,
             Activity::Idle => 2,
-            Activity::Listing { .. } => 3,
+            Activity::Listing { .. } | Activity::Streaming { .. } => 3,
             Activity::Opening => 4,
             Activity::Watching => 5,
         }
@@ -165,6 +170,9 @@ impl fmt::Display for Status {
                     f,
                     "{synced}, listing (page {page}, {objects} objects so far)"
                 )?;
+            }
+            Activity::Streaming { objects } => {
+                write!(f, "{synced}, streaming a list ({objects} objects so far)")?;
             }
             Activity::Opening => write!(f, "{synced}, opening a watch")?,
             Activity::Watching => write!(f, "{synced}, watching")?,

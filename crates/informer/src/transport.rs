@@ -46,6 +46,16 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// As for [`ListerWatcher::list`].
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
 
+    /// Whether a watch with `sendInitialEvents` may be asked for: it tells of everything there is, and
+    /// then sends a bookmark with the annotation `k8s.io/initial-events-end: "true"`.
+    ///
+    /// By default not, as a source of one's own may not know of it; everything is listed then. One
+    /// that passes requests on to a [`ListWatch`](client::ListWatch) passes this on too.
+    #[doc(alias = "IsWatchListSemanticsUnSupported")]
+    fn streams_lists(&self) -> bool {
+        false
+    }
+
     /// What is listed, for logs and errors: a kind, perhaps with namespace and selectors.
     fn description(&self) -> String {
         "objects".to_owned()

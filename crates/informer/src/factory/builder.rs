@@ -12,7 +12,7 @@ use super::{
     type_options::{NamespaceOptions, TypeOptions},
 };
 use crate::{
-    reflector::{BackoffConfig, Error},
+    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     selector::Selector,
     transport::{
         ListOptions,
@@ -235,6 +235,21 @@ impl FactoryBuilder {
     /// The pauses after failures.
     pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
         self.defaults.backoff = backoff;
+        self
+    }
+
+    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
+    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
+    /// time in vain, and for tests that count requests.
+    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
+        self.defaults.initial_list = initial_list;
+        self
+    }
+
+    /// After how long reflectors no longer wait for a streaming list to end, for a silent watch,
+    /// and for a full store.
+    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
+        self.defaults.timeouts = timeouts;
         self
     }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     decode::Transform,
-    reflector::{BackoffConfig, Error},
+    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     shared_informer,
 };
 
@@ -36,6 +36,8 @@ pub(super) struct Defaults {
     pub(super) watch_timeout_min: Duration,
     pub(super) internal_error_retry: Duration,
     pub(super) backoff: BackoffConfig,
+    pub(super) timeouts: TimeoutConfig,
+    pub(super) initial_list: InitialList,
 }
 
 /// What is said of one type.
@@ -112,7 +114,9 @@ impl Defaults {
         let builder = builder
             .watch_timeout_min(self.watch_timeout_min)
             .internal_error_retry(self.internal_error_retry)
-            .backoff(self.backoff);
+            .backoff(self.backoff)
+            .timeouts(self.timeouts)
+            .initial_list(self.initial_list);
         match self.error_handler.clone() {
             Some(handler) => {
                 let name = name.to_owned();

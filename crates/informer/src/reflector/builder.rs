@@ -6,7 +6,8 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BackoffConfig, Error, Reflector, ReflectorStore, Stopped, report::Reporter, settings::Settings,
+    BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig,
+    report::Reporter, settings::Settings,
 };
 use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
@@ -112,6 +113,21 @@ impl<K: Resource> ReflectorBuilder<K> {
     /// The pauses after failures.
     pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
         self.settings.backoff(backoff);
+        self
+    }
+
+    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
+    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
+    /// time in vain, and for tests that count requests.
+    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
+        self.settings.initial_list(initial_list);
+        self
+    }
+
+    /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
+    /// and for a full store.
+    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
+        self.settings.timeouts(timeouts);
         self
     }
 

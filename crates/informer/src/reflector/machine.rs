@@ -4,11 +4,30 @@
 //!
 //! | situation | revision asked for |
 //! | --- | --- |
+//! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: whatever the server's cache has |
-//! | relist | the last revision seen (`lastSyncResourceVersion`), so never back in time |
-//! | a list said Expired or TooLarge (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
+//! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
+//! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
 //! | a watch expired at the revision at which one expired before | `""` |
 //! | watch | the last revision seen |
+//!
+//! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
+//! that is wanted and the server is not known to refuse it.
+//!
+//! | a streaming list | is followed by |
+//! | --- | --- |
+//! | told its end (`k8s.io/initial-events-end`) | the watch that it goes on as |
+//! | 429 at open or inside, or nobody listens | the same, after a pause |
+//! | 410 or `TooLarge`, at open or inside, at a revision | one at `""`, at once |
+//! | told an end older than the revision asked for | one at `""`, at once if all was well |
+//! | refused as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
+//! | refused otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
+//! | no new object for [`TimeoutConfig::initial_events`], and no end | LIST, at once; streaming again an hour later |
+//! | lasted as long as any watch, without an end | the same |
+//! | closed before its end | another one, at once if all was well |
+//! | broken, not answered, 410 or `TooLarge` at `""` | another one, after a pause |
+//! | one of the last two rows for the third time in a row | LIST, at once; streaming again an hour later |
+//! | its objects were not accepted by the store | another one, after a pause |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
@@ -18,22 +37,39 @@
 //! | told an older revision than before (not noticed by client-go) | a list at `""`, at once if all was well |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
-//! | broken (reset, cut inside an event, frozen) | the same watch, after a pause |
+//! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
 //! | ended with another error, or with something unreadable | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
+//! | let go of, because the store took nothing | the same watch, at once |
+//!
+//! Before a watch goes on whose connection was lost, or to whose server nobody could connect, one
+//! object is asked for, not older than the last revision, at most once a minute:
+//!
+//! | the probe | is followed by |
+//! | --- | --- |
+//! | answered | the watch |
+//! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
+//! | nobody listens | the same probe, after a pause |
+//! | 429, broken, not answered | the watch, after a pause |
+//! | refused otherwise | the watch, at once |
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
+    TimeoutConfig,
     backoff::{Backoff, BackoffConfig},
+    probe::Probe,
     retry_budget::RetryBudget,
+    streaming::{InitialList, Streaming},
 };
 use crate::{
     object::ResourceVersion,
-    transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
+    transport::{
+        AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager, ResourceVersionMatch,
+    },
 };
 
 /// `defaultPageSize` of client-go's pager.
@@ -55,6 +91,9 @@ pub(crate) struct MachineConfig {
     pub(crate) watch_timeout_min: Duration,
     pub(crate) internal_error_retry: Duration,
     pub(crate) backoff: BackoffConfig,
+    pub(crate) timeouts: TimeoutConfig,
+    pub(crate) initial_list: InitialList,
+    pub(crate) skips_probe: bool,
 }
 
 /// What the shell shall do now.
@@ -64,8 +103,13 @@ pub(crate) enum Action {
     List { options: ListOptions, first: bool },
     /// Hand the staged list on; once the store has accepted it, report [`Machine::replaced`].
     Replace(ResourceVersion),
+    /// Open a watch that begins with everything there is. What was staged is thrown away.
+    Stream(ListOptions),
     /// Open a watch.
     Watch(ListOptions),
+    /// Ask for one object, only to see whether the server knows the revision; report
+    /// [`Machine::probed`].
+    Probe(ListOptions),
     /// Wait, then report [`Machine::slept`].
     Sleep(Duration),
 }
@@ -78,8 +122,12 @@ pub(crate) enum WatchEnd<'a> {
     /// Server or transport said why, inside the stream; what was sent can't be read, or was not
     /// accepted.
     Error(&'a Error),
-    /// The connection broke.
+    /// The connection broke, or is as good as broken.
     Broken(&'a Error),
+    /// The end of the initial events was not waited for any longer.
+    Overdue(&'a Error),
+    /// The store took nothing for so long that it was given up.
+    LetGo,
     /// The body ended in order, so long after the request.
     Closed(Duration),
 }
@@ -92,7 +140,7 @@ enum Next {
 
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four facts that hold or don't, each of them independent of the others"
+    reason = "facts that hold or don't, each of them independent of the others"
 )]
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -100,6 +148,8 @@ pub(crate) struct Machine {
     rng: fastrand::Rng,
     backoff: Backoff,
     internal_errors: RetryBudget,
+    streaming: Streaming,
+    probe: Probe,
     /// The newest revision that the store has accepted; unset before the first list.
     last: ResourceVersion,
     /// `last` is of no use to the server any more, so the next list asks for the newest state.
@@ -115,6 +165,10 @@ pub(crate) struct Machine {
     after_sleep: Next,
     /// Whether the running watch's events advance `last` yet.
     advances: bool,
+    /// Whether the server has ever sent a bookmark of its own accord.
+    sends_bookmarks: bool,
+    /// Whether a watch has been open since the last list.
+    has_watched: bool,
     short_closes: u32,
 }
 
@@ -123,6 +177,8 @@ impl Machine {
         Self {
             backoff: Backoff::new(config.backoff),
             internal_errors: RetryBudget::new(config.internal_error_retry),
+            streaming: Streaming::new(config.initial_list),
+            probe: Probe::default(),
             config,
             rng,
             last: ResourceVersion::UNSET,
@@ -133,13 +189,15 @@ impl Machine {
             retried_unset: false,
             after_sleep: Next::List,
             advances: true,
+            sends_bookmarks: false,
+            has_watched: false,
             short_closes: 0,
         }
     }
 
     /// The first request of all.
-    pub(crate) fn start(&mut self) -> Action {
-        self.list()
+    pub(crate) fn start(&mut self, now: Instant) -> Action {
+        self.everything(now)
     }
 
     /// The newest revision seen.
@@ -181,10 +239,16 @@ impl Machine {
     /// The store has accepted the list of this revision.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
         self.pager = None;
+        self.accepted(revision, now);
+        self.watch()
+    }
+
+    fn accepted(&mut self, revision: ResourceVersion, now: Instant) {
         self.last = revision;
         self.last_unavailable = false;
+        self.has_watched = false;
+        self.probe.listed();
         self.backoff.succeeded(now);
-        self.watch()
     }
 
     /// A list, or one of its pages, failed.
@@ -207,9 +271,24 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// The server has accepted the watch.
+    /// The server has accepted the watch. (A streaming list is a success only with its end.)
     pub(crate) fn watch_opened(&mut self, now: Instant) {
-        self.backoff.succeeded(now);
+        if self.is_streaming() {
+            self.streaming.begin(now);
+        } else {
+            self.has_watched = true;
+            self.backoff.succeeded(now);
+        }
+    }
+
+    /// How long a watch may be silent; `None` while it is not known that the server sends bookmarks.
+    pub(crate) fn silence_allowed(&self) -> Option<Duration> {
+        self.sends_bookmarks.then_some(self.config.timeouts.silence)
+    }
+
+    /// How long an open watch waits for the store.
+    pub(crate) fn full_store_allowed(&self) -> Duration {
+        self.config.timeouts.full_store
     }
 
     /// Whether an event may be handed on, or is from a state before the one that is known.
@@ -244,6 +323,7 @@ impl Machine {
     /// type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.advances |= *kind != FrameKind::Added;
+        self.sends_bookmarks |= *kind == FrameKind::Bookmark;
         if let Some(revision) = revision
             && self.advances
             && !revision.is_unset()
@@ -252,60 +332,16 @@ impl Machine {
         }
     }
 
-    /// The watch has ended.
-    pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
-        let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
-        self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
-        match end {
-            WatchEnd::Refused(error) => match error.class() {
-                Class::TooManyRequests | Class::ConnectionRefused => {
-                    self.pause(error, now, Next::Watch)
-                }
-                Class::Expired => self.relist_expired(now),
-                _ => self.pause(error, now, Next::List),
-            },
-            WatchEnd::Error(error) => match error.class() {
-                Class::TooManyRequests => self.pause(error, now, Next::Watch),
-                Class::Expired => self.relist_expired(now),
-                Class::WentBack => {
-                    // Not newer than what is known is what this server can't promise.
-                    self.last_unavailable = true;
-                    self.at_once_after_health(now, Next::List)
-                }
-                Class::Internal if self.internal_errors.allows(now) => {
-                    let action = self.at_once_after_health(now, Next::Watch);
-                    if let Action::Sleep(pause) = action {
-                        self.internal_errors.paused(pause);
-                    }
-                    action
-                }
-                _ => self.pause(error, now, Next::List),
-            },
-            WatchEnd::Broken(error) => self.pause(error, now, Next::Watch),
-            WatchEnd::Closed(_) if self.short_closes > 1 => {
-                self.after_sleep = Next::Watch;
-                Action::Sleep(self.backoff.failed(now, &mut self.rng))
-            }
-            WatchEnd::Closed(_) => self.watch(),
-        }
-    }
-
     /// The pause is over.
-    pub(crate) fn slept(&mut self) -> Action {
-        self.go_on()
+    pub(crate) fn slept(&mut self, now: Instant) -> Action {
+        self.go_on(now)
     }
 
-    fn go_on(&mut self) -> Action {
+    fn go_on(&mut self, now: Instant) -> Action {
         match self.after_sleep {
-            Next::List => self.list(),
-            Next::Watch => self.watch(),
+            Next::List => self.everything(now),
+            Next::Watch => self.resume(now),
         }
-    }
-
-    fn relist_expired(&mut self, now: Instant) -> Action {
-        self.last_unavailable |= self.expired_at.as_ref() == Some(&self.last);
-        self.expired_at = Some(self.last.clone());
-        self.at_once_after_health(now, Next::List)
     }
 
     /// Nothing may be wrong with the server, so the first such end after health costs no pause.
@@ -313,7 +349,7 @@ impl Machine {
         self.after_sleep = next;
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
-            return self.go_on();
+            return self.go_on(now);
         }
         Action::Sleep(pause)
     }
@@ -325,19 +361,32 @@ impl Machine {
         Action::Sleep(pause.max(asked_for))
     }
 
+    /// Everything there is, in the way that is wanted and that the server allows.
+    fn everything(&mut self, now: Instant) -> Action {
+        if self.streaming.is_due(now) {
+            return self.stream(now);
+        }
+        self.list()
+    }
+
+    /// What everything there is must not be older than.
+    fn revision_of_everything(&self) -> ResourceVersion {
+        if self.last_unavailable {
+            return ResourceVersion::UNSET;
+        }
+        self.last.clone()
+    }
+
     fn list(&mut self) -> Action {
         self.retried_unset = false;
         self.list_request()
     }
 
     fn list_request(&mut self) -> Action {
-        let resource_version = if self.last_unavailable {
-            ResourceVersion::UNSET
-        } else if self.last.is_unset() {
-            ResourceVersion::ZERO
-        } else {
-            self.last.clone()
-        };
+        let mut resource_version = self.revision_of_everything();
+        if resource_version.is_unset() && !self.last_unavailable {
+            resource_version = ResourceVersion::ZERO;
+        }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
         // A page size with another revision would bypass the server's watch cache.
         let default_size = (self.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
@@ -357,22 +406,49 @@ impl Machine {
         }
     }
 
+    /// The watch from where the last one ended, or first a look whether the server knows that place.
+    fn resume(&mut self, now: Instant) -> Action {
+        if self.config.skips_probe || !self.is_ordered() || !self.probe.is_due(now) {
+            return self.watch();
+        }
+        Action::Probe(ListOptions {
+            resource_version: self.last.clone(),
+            resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
+            limit: Some(1),
+            ..ListOptions::default()
+        })
+    }
+
+    /// Whether `last` is a place in the server's history.
+    fn is_ordered(&self) -> bool {
+        !(self.last.is_unset() || self.last.is_zero())
+    }
+
     fn watch(&mut self) -> Action {
-        self.advances = !(self.last.is_unset() || self.last.is_zero());
+        self.advances = self.is_ordered();
+        Action::Watch(ListOptions {
+            resource_version: self.last.clone(),
+            ..self.watch_options()
+        })
+    }
+
+    /// What every watch is asked with.
+    fn watch_options(&mut self) -> ListOptions {
         let min = self
             .config
             .watch_timeout_min
             .max(WATCH_TIMEOUT_MIN)
             .as_secs();
         let seconds = self.rng.u64(min..=min.saturating_mul(2));
-        Action::Watch(ListOptions {
-            resource_version: self.last.clone(),
+        ListOptions {
             timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
             allow_watch_bookmarks: true,
             ..ListOptions::default()
-        })
+        }
     }
 }
 
+mod ends;
+mod stream;
 #[cfg(test)]
 mod tests;

@@ -1,32 +1,31 @@
 //! The shell: sends the requests that the machine decides on, and hands on what comes back.
 
-use std::{sync::Arc, time::Duration};
+mod initial_events;
+mod watch;
 
-use bytes::Bytes;
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
+
 use futures_util::StreamExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    Delta, DeltaKind, Error, Reflector, ReflectorStore, Reporter, StoreError,
+    Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
     list_steps::ListSteps,
-    machine::{Action, Machine, VERY_SHORT, WatchEnd},
+    machine::{Action, Machine},
 };
 use crate::{
-    decode::{self, Decoded, OtherKind},
-    object::{Deleted, Object, ResourceVersion},
+    clock,
+    decode::{Decoded, OtherKind},
+    object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind, ListOptions, ListSplitter, Retry, WatchSplitter},
+    transport::{self, Class, Frame, ListEnd, ListOptions, ListSplitter, ListerWatcher},
 };
 
 /// A list that brings no byte for this long has stalled and is given up. The API server itself ends
 /// every request but a watch after a minute (`--request-timeout`).
 const LIST_STALL: Duration = Duration::from_secs(60);
-
-/// A server ends a watch after the time-out that it was asked for; one that is still open so much
-/// later, and has been silent for as long, has lost its connection without anybody noticing.
-const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 /// So many objects of one list are logged as broken or left out; the others are told to the error
 /// handler only, and counted in the log.
@@ -50,10 +49,15 @@ impl From<transport::Error> for Stop {
 struct Gone;
 
 pub(super) struct Running<K, S> {
+    /// The watch under way, until it ends or is let go of. First, so that it is gone when the
+    /// reflector says that it has stopped.
+    open: Option<transport::ByteStream>,
     reflector: Reflector<K, S>,
     machine: Machine,
     /// The list under way; void until it is complete.
     staged: Vec<Object<K>>,
+    /// The same of a streaming list, of which objects can change and go while it is under way.
+    initial: BTreeMap<ObjectName, Object<K>>,
     /// Of the list under way, with whatever it is repeated for at once.
     steps: Option<ListSteps>,
     /// Objects of the list under way, or of the event, that were broken or left out.
@@ -71,10 +75,18 @@ where
     S: ReflectorStore<K>,
 {
     pub(super) fn new(reflector: Reflector<K, S>) -> Self {
+        let mut config = reflector.config;
+        if !reflector.lister_watcher.streams_lists() {
+            config.initial_list = InitialList::List;
+            // Neither need it know what "not older than" means.
+            config.skips_probe = true;
+        }
         Self {
-            machine: Machine::new(reflector.config, reflector.rng.clone()),
+            open: None,
+            machine: Machine::new(config, reflector.rng.clone()),
             reflector,
             staged: Vec::new(),
+            initial: BTreeMap::new(),
             steps: None,
             skipped: 0,
             events: 0,
@@ -85,12 +97,17 @@ where
     /// Runs until the store is gone.
     pub(super) async fn run(mut self) {
         let _stopping = Stopping::after_starting(&self.reflector.report);
-        let mut action = self.machine.start();
+        let mut action = self.machine.start(Instant::now());
         loop {
             let next = match action {
                 Action::List { options, first } => Ok(self.list(&options, first).await),
                 Action::Replace(revision) => self.replace(revision).await,
+                Action::Stream(options) => {
+                    self.begin_initial_events();
+                    self.watch(&options).await
+                }
                 Action::Watch(options) => self.watch(&options).await,
+                Action::Probe(options) => Ok(self.probe(&options).await),
                 Action::Sleep(pause) => Ok(self.sleep(pause).await),
             };
             match next {
@@ -122,8 +139,7 @@ where
         &mut self,
         options: &ListOptions,
         answered: &mut Option<Instant>,
-    ) -> Result<transport::ListEnd, transport::Error> {
-        let stalled = |_| transport::Error::new(Class::Timeout, "the list stalled");
+    ) -> Result<ListEnd, transport::Error> {
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         let answer = timeout(LIST_STALL, lister_watcher.list(options)).await;
         let mut body = answer.map_err(stalled)??;
@@ -157,15 +173,26 @@ where
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
         let objects = std::mem::take(&mut self.staged);
         let count = objects.len();
-        let kind = DeltaKind::ReplacedAll {
-            objects,
-            revision: revision.clone(),
-        };
-        match self.hand_on(kind).await {
+        match self.hand_on_all(objects, &revision).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Err(Gone),
             Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
         }
+        Ok(self.machine.replaced(revision, Instant::now()))
+    }
+
+    /// Hands on everything there is, as one change, and says so.
+    async fn hand_on_all(
+        &mut self,
+        objects: Vec<Object<K>>,
+        revision: &ResourceVersion,
+    ) -> Result<(), Stop> {
+        let count = objects.len();
+        let kind = DeltaKind::ReplacedAll {
+            objects,
+            revision: revision.clone(),
+        };
+        self.hand_on(kind).await?;
         self.end_list(count, true);
         self.failures = 0;
         let Reporter {
@@ -174,179 +201,53 @@ where
             status,
             ..
         } = &self.reflector.report;
-        tracing::debug!(reflector = %name, %expects, %revision, count, "listed");
-        status.progress(self.reflector.source, &revision, false);
+        let what = if self.machine.is_streaming() {
+            "streamed"
+        } else {
+            "listed"
+        };
+        tracing::debug!(reflector = %name, %expects, %revision, count, "{what}");
+        status.progress(self.reflector.source, revision, false);
         if self.reflector.alone.is_some() {
             status.update(|status| status.synced = true);
         }
-        Ok(self.machine.replaced(revision, Instant::now()))
-    }
-
-    async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
-        let asked = Instant::now();
-        self.events = 0;
-        let seconds = options.timeout_seconds.unwrap_or_default();
-        let deadline = asked + Duration::from_secs(seconds.into()) + WATCH_GRACE;
-        self.activity(Activity::Opening);
-        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let unanswered = |_| transport::Error::new(Class::Timeout, "the watch was not answered");
-        let opened = timeout_at(deadline, lister_watcher.watch(options)).await;
-        let body = match opened.map_err(unanswered).flatten() {
-            Ok(body) => body,
-            Err(error) => {
-                let error = self.failed(error, None);
-                let refused = WatchEnd::Refused(&error);
-                return Ok(self.machine.watch_ended(refused, Instant::now()));
-            }
-        };
-        self.machine.watch_opened(Instant::now());
-        self.activity(Activity::Watching);
-        let ended = self.follow(body, asked, deadline).await?;
-        let (now, open_for) = (Instant::now(), asked.elapsed());
-        Ok(match ended {
-            Ended::Closed => {
-                let (Reporter { name, expects, .. }, events) =
-                    (&self.reflector.report, self.events);
-                tracing::debug!(reflector = %name, %expects, ?open_for, events, "the watch closed");
-                self.machine.watch_ended(WatchEnd::Closed(open_for), now)
-            }
-            Ended::Error(error) => {
-                let error = self.failed(error, Some(open_for));
-                self.machine.watch_ended(WatchEnd::Error(&error), now)
-            }
-            Ended::Broken(error) => {
-                let error = self.failed(error, Some(open_for));
-                self.machine.watch_ended(WatchEnd::Broken(&error), now)
-            }
-        })
-    }
-
-    /// Hands on the events of an open watch until it ends.
-    async fn follow(
-        &mut self,
-        mut body: transport::ByteStream,
-        asked: Instant,
-        deadline: Instant,
-    ) -> Result<Ended, Gone> {
-        let mut splitter = WatchSplitter::default();
-        let mut frames = Vec::new();
-        let mut handed_on = asked;
-        loop {
-            // While the store takes its time nothing is read, which says nothing of the connection.
-            let deadline = deadline.max(handed_on + WATCH_GRACE);
-            let chunk = match timeout_at(deadline, body.next()).await {
-                Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
-                    return Ok(Ended::Broken(error));
-                }
-                Ok(Some(Err(error))) => return Ok(Ended::Error(error)),
-                Ok(None) => return Ok(self.closed(splitter.finish(), asked)),
-                Err(_) => {
-                    let what = "the watch outlived its time-out; its connection is taken for dead";
-                    return Ok(Ended::Broken(transport::Error::new(Class::Timeout, what)));
-                }
-            };
-            let fed = splitter.feed(chunk, &mut frames);
-            for frame in frames.drain(..) {
-                match self.event(&frame).await {
-                    Ok(()) => {}
-                    Err(Stop::Gone) => return Err(Gone),
-                    Err(Stop::Failed(error)) => return Ok(Ended::Error(error)),
-                }
-                self.events += 1;
-                self.failures = 0;
-                // Bytes and store may both be ready for ever; a stop must come through all the same.
-                tokio::task::coop::consume_budget().await;
-            }
-            handed_on = Instant::now();
-            if let Err(error) = fed {
-                return Ok(Ended::Error(error));
-            }
-        }
-    }
-
-    /// What the end of a watch's body means.
-    fn closed(&self, finished: Result<(), transport::Error>, asked: Instant) -> Ended {
-        match finished {
-            Err(error) => Ended::Broken(error),
-            Ok(()) if self.events == 0 && asked.elapsed() < VERY_SHORT => {
-                let what = "very short watch: closed within a second without an event";
-                Ended::Error(transport::Error::new(Class::VeryShortWatch, what))
-            }
-            Ok(()) => Ended::Closed,
-        }
-    }
-
-    /// Hands on one event, and takes its revision once it has been accepted.
-    async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
-        let Frame { kind, bytes } = frame;
-        self.skipped = 0;
-        let revision = match kind {
-            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
-            FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
-            FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                self.object_event(kind, bytes).await?
-            }
-            FrameKind::Unknown(unknown) => {
-                self.report(&Error::UnknownEvent(unknown.clone()));
-                self.bookmark(kind, bytes).await?
-            }
-            FrameKind::Item => None,
-        };
-        self.machine.observe(kind, revision);
-        let bookmark = *kind == FrameKind::Bookmark;
-        let revision = self.machine.last_revision();
-        let status = &self.reflector.report.status;
-        status.progress(self.reflector.source, revision, bookmark);
         Ok(())
     }
 
-    async fn object_event(
-        &mut self,
-        kind: &FrameKind,
-        bytes: &Bytes,
-    ) -> Result<Option<ResourceVersion>, Stop> {
-        let decoded = self.reflector.decoder.object(bytes);
-        let Some(object) = self.usable(decoded) else {
-            return self.bookmark(kind, bytes).await;
-        };
-        let revision = object.revision().clone();
-        self.machine.in_order(kind, Some(&revision))?;
-        let delta = match kind {
-            FrameKind::Added => DeltaKind::Added(object),
-            FrameKind::Deleted if object.broken().is_some() => {
-                let name = object.object_name().clone();
-                self.hand_on(DeltaKind::Deleted(Deleted::FinalStateUnknown {
-                    name,
-                    last_known: None,
-                }))
-                .await?;
-                return self.bookmark(kind, bytes).await;
+    /// Asks for one object, to see whether the server knows the revision.
+    async fn probe(&mut self, options: &ListOptions) -> Action {
+        self.activity(Activity::Opening);
+        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
+        let read = timeout(LIST_STALL, read_probe(&*lister_watcher, options)).await;
+        let read = read.map_err(stalled).flatten();
+        let now = Instant::now();
+        match read.and_then(|revision| self.machine.probed(&revision, now)) {
+            Ok(action) => action,
+            Err(error) => {
+                let error = self.failed(error, None);
+                self.machine.probe_failed(&error, now)
             }
-            FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
-            _ => DeltaKind::Updated(object),
-        };
-        self.hand_on(delta).await?;
-        Ok(Some(revision))
-    }
-
-    /// Tells the store how far the server has come, by an event that brings it no object.
-    async fn bookmark(
-        &mut self,
-        kind: &FrameKind,
-        bytes: &[u8],
-    ) -> Result<Option<ResourceVersion>, Stop> {
-        let revision = decode::revision(bytes);
-        self.machine.in_order(kind, revision.as_ref())?;
-        if let Some(revision) = revision.clone() {
-            self.hand_on(DeltaKind::Bookmark { revision }).await?;
         }
-        Ok(revision)
     }
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
         let delta = Delta::new(self.reflector.source, kind);
-        match self.reflector.store.accept(delta).await {
+        let mut accepting = pin!(self.reflector.store.accept(delta));
+        let mut accepted = None;
+        if self.open.is_some() {
+            let until = clock::from_now(self.machine.full_store_allowed());
+            accepted = timeout_at(until, &mut accepting).await.ok();
+            if accepted.is_none() {
+                let Reporter { name, expects, .. } = &self.reflector.report;
+                tracing::info!(reflector = %name, %expects, "the store is full; the watch is let go of");
+                self.open = None;
+            }
+        }
+        let accepted = match accepted {
+            Some(accepted) => accepted,
+            None => accepting.await,
+        };
+        match accepted {
             Ok(()) => Ok(()),
             Err(StoreError::Gone) => Err(Stop::Gone),
             Err(refused) => Err(transport::Error::new(Class::Store, refused.to_string()).into()),
@@ -357,7 +258,7 @@ where
         let Reporter { status, .. } = &self.reflector.report;
         status.back_off(self.reflector.source, pause, self.failures);
         tokio::time::sleep(pause).await;
-        self.machine.slept()
+        self.machine.slept(Instant::now())
     }
 
     /// What of a decoded piece has a place in the store. What was wrong with it is reported.
@@ -445,12 +346,22 @@ where
     }
 }
 
-enum Ended {
-    Closed,
-    /// Server or transport said why, what was sent can't be read, or the store did not take it.
-    Error(transport::Error),
-    /// The connection is gone, and what was told on it still holds.
-    Broken(transport::Error),
+/// The revision that a list is of; its objects are of no interest.
+async fn read_probe(
+    lister_watcher: &dyn ListerWatcher,
+    options: &ListOptions,
+) -> Result<ResourceVersion, transport::Error> {
+    let mut body = lister_watcher.list(options).await?;
+    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
+    while let Some(chunk) = body.next().await {
+        splitter.feed(chunk?, &mut items)?;
+        items.clear();
+    }
+    Ok(splitter.finish()?.resource_version)
+}
+
+fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {
+    transport::Error::new(Class::Timeout, "the list stalled")
 }
 
 /// Says that a reflector starts, and that it has stopped, however that came about.

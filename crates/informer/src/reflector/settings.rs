@@ -5,7 +5,9 @@ use std::{panic::Location, sync::Arc, time::Duration};
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use super::{BackoffConfig, MachineConfig, WatchErrorHandler, report::Reporter};
+use super::{
+    BackoffConfig, InitialList, MachineConfig, TimeoutConfig, WatchErrorHandler, report::Reporter,
+};
 use crate::{
     decode::{Decoder, Transform},
     status::StatusWriter,
@@ -49,6 +51,14 @@ impl<K> Settings<K> {
 
     pub(crate) fn backoff(&mut self, backoff: BackoffConfig) {
         self.config.backoff = backoff;
+    }
+
+    pub(crate) fn timeouts(&mut self, timeouts: TimeoutConfig) {
+        self.config.timeouts = timeouts;
+    }
+
+    pub(crate) fn initial_list(&mut self, initial_list: InitialList) {
+        self.config.initial_list = initial_list;
     }
 
     pub(crate) fn rng(&self) -> fastrand::Rng {

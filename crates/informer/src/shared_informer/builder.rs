@@ -14,7 +14,7 @@ use crate::{
     object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
-    reflector::{BackoffConfig, Error, Reflector, Settings},
+    reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig},
     status::StatusWriter,
     transport::ListerWatcher,
 };
@@ -212,6 +212,21 @@ where
     /// The pauses after failures.
     pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
         self.reflectors.backoff(backoff);
+        self
+    }
+
+    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
+    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
+    /// time in vain, and for tests that count requests.
+    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
+        self.reflectors.initial_list(initial_list);
+        self
+    }
+
+    /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
+    /// and for a full store.
+    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
+        self.reflectors.timeouts(timeouts);
         self
     }
 

@@ -295,6 +295,11 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, true)))
     }
 
+    /// Servers that don't are noticed.
+    fn streams_lists(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> String {
         let mut text = self.resource.plural.clone();
         for (word, value) in [

@@ -16,7 +16,7 @@ use std::{
 use expect_test::expect;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_informer::{
-    InformerOptions, SharedInformerFactory,
+    InformerOptions, InitialList, SharedInformerFactory,
     factory::{QueueKind, wait_for_cache_sync},
 };
 use kube_informer_apiserver::{Match, Server};
@@ -28,7 +28,9 @@ use crate::setting::{LONG, Trace, labelled, pod, requests};
 #[tokio::test(start_paused = true)]
 async fn two_informers_and_three_handlers_are_one_list_one_watch_and_one_decode_each() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     let decoded = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&decoded);
     let options = InformerOptions::new().transform(move |_: &mut Pod| {
@@ -75,7 +77,9 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     let all = factory.informer::<Pod>();
     let web = || InformerOptions::<Pod>::new().labels("app=web".parse().unwrap());
     let ours = factory.informer_with(web()).unwrap();
@@ -125,7 +129,9 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
 #[tokio::test(start_paused = true)]
 async fn start_may_be_called_again_for_informers_asked_for_since() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     factory.informer::<Pod>();
     factory.start();
     let maps = factory.informer::<ConfigMap>();
@@ -149,7 +155,9 @@ async fn start_may_be_called_again_for_informers_asked_for_since() {
 async fn waiting_names_every_informer_that_has_not_synced_and_why() {
     let server = Server::builder().seed([pod("a")]).build();
     server.faults().answer(Match::list("pods"), 403).times(1000);
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     let pods = factory.informer::<Pod>();
     let maps = factory.informer::<ConfigMap>();
     factory.start();
@@ -179,6 +187,7 @@ async fn tweaked_options_reach_lists_and_watches() {
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .tweak_list_options(|options| options.label_selector = Some("app=web".to_owned()))
         .build();
     let pods = factory.informer::<Pod>();

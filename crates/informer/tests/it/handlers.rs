@@ -20,12 +20,12 @@ use kube_informer::{
 use kube_informer_apiserver::Server;
 use tokio::{sync::Semaphore, time::sleep};
 
-use crate::setting::{LONG, Trace, builder, labelled, pod, requests, run, show};
+use crate::setting::{LONG, Trace, builder, labelled, listing, pod, requests, run, show};
 
 #[tokio::test(start_paused = true)]
 async fn a_late_handler_hears_the_cache_and_then_everything_after_it() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let informer = run(builder(&server));
+    let informer = run(listing(&server));
     let early = Trace::default();
     early.listen(&informer.pods);
     informer.caught_up(&server).await;

@@ -32,6 +32,7 @@ mod scripted;
 mod setting;
 mod simulation;
 mod stops;
+mod streaming;
 mod transforms;
 mod turns;
 mod wire;

@@ -91,6 +91,7 @@ fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
     let heard = Heard::default();
     let (note, alive) = (Arc::clone(&heard), Arc::clone(alive));
     let builder = SharedInformer::builder(ListWatch::<Noted>::new(server.client()))
+        .initial_list(kube_informer::InitialList::List)
         .name("notes")
         .rng_seed(1)
         .transform(move |noted: &mut Noted| noted.alive = Arc::clone(&alive))

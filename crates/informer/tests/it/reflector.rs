@@ -11,7 +11,7 @@ use kube_informer::{
     SharedInformer,
     client::ListWatch,
     indexer::{self, Indexers},
-    reflector::{Delta, DeltaKind, Error, Reflector, ReflectorStore, StoreError},
+    reflector::{Delta, DeltaKind, Error, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     status::{Activity, Status, SyncFailure},
     transport::Class,
 };
@@ -311,7 +311,12 @@ async fn a_store_that_takes_its_time_slows_the_watch_and_not_the_memory() {
     let events: String = (6..40).map(|n| event("ADDED", &pod("a", n))).collect();
     let script = Script::new([body(list(5, "", &[])), hangs(events)]);
     let (send, mut deltas) = mpsc::channel(2);
-    let reflector = Reflector::builder::<Pod>(script).into_store(send);
+    let reflector = Reflector::builder::<Pod>(script)
+        .timeouts(TimeoutConfig {
+            full_store: Duration::MAX,
+            ..TimeoutConfig::default()
+        })
+        .into_store(send);
     let status = reflector.status();
     let drive = async {
         sleep(MINUTE).await;

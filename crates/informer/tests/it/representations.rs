@@ -3,7 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
 use kube_derive::CustomResource;
-use kube_informer::{Event, SharedInformerFactory, status::SyncFailure, transport::Class};
+use kube_informer::{
+    Event, InitialList, SharedInformerFactory, status::SyncFailure, transport::Class,
+};
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,6 +24,7 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
         ])
         .build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .namespaces(["default"])
         .build();
     let pods = factory.informer::<Pod>();

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::{
     logs::Logs,
-    setting::{Trace, builder, labelled, pod, requests, run},
+    setting::{Trace, builder, labelled, listing, pod, requests, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn each_handler_is_resynced_at_its_own_period_and_no_request_is_sent() {
     for delta_fifo in [false, true] {
         let server = Server::builder().seed([pod("a")]).build();
-        let mut informer = builder(&server).resync(SECOND);
+        let mut informer = listing(&server).resync(SECOND);
         if delta_fifo {
             informer = informer.queue(DeltaFifo::new());
         }

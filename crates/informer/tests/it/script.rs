@@ -40,6 +40,7 @@ pub(crate) struct Script {
     /// The same with the time since the script was made, and with everything that was asked for.
     pub(crate) log: Trace,
     begun: Instant,
+    streams: bool,
     /// Held by every request and every body that has not been dropped.
     under_way: Arc<()>,
 }
@@ -51,7 +52,16 @@ impl Script {
             requests: Trace::default(),
             log: Trace::default(),
             begun: Instant::now(),
+            streams: false,
             under_way: Arc::default(),
+        }
+    }
+
+    /// The same by a source that may be asked for streaming lists.
+    pub(crate) fn streaming(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            streams: true,
+            ..Self::new(answers)
         }
     }
 
@@ -115,19 +125,30 @@ impl Script {
     /// When, what, and with which parameters; those that every watch has are checked here.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
-        let mut words = vec![format!("{at:.1} s: {verb}")];
+        let shown = match options.send_initial_events {
+            Some(true) => "stream",
+            _ => verb,
+        };
+        let mut words = vec![format!("{at:.1} s: {shown}")];
         for (name, value) in options.query() {
             match name {
+                "resourceVersionMatch" if verb == "watch" => assert_eq!(value, "NotOlderThan"),
                 "timeoutSeconds" => {
                     let seconds: u32 = value.parse().unwrap();
                     assert!((300..=600).contains(&seconds), "{seconds} s");
                 }
-                "allowWatchBookmarks" => assert_eq!((verb, &*value), ("watch", "true")),
+                "sendInitialEvents" | "allowWatchBookmarks" => {
+                    assert_eq!((verb, &*value), ("watch", "true"));
+                }
                 _ => words.push(format!("{name}={value}")),
             }
         }
         assert_eq!(options.allow_watch_bookmarks, verb == "watch");
         assert_eq!(options.timeout_seconds.is_some(), verb == "watch");
+        if verb == "watch" {
+            let matched = options.resource_version_match.is_some();
+            assert_eq!(options.send_initial_events.is_some(), matched);
+        }
         words.join(" ")
     }
 }
@@ -139,6 +160,10 @@ impl ListerWatcher for Script {
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
         self.answer("watch", options)
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.streams
     }
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Cause, Deleted, Event, EventHandler, SharedInformer,
+    Cause, Deleted, Event, EventHandler, InitialList, SharedInformer,
     client::ListWatch,
     shared_informer::{Builder, Registration},
 };
@@ -36,6 +36,11 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
     SharedInformer::builder(ListWatch::<Pod>::new(server.client()))
         .name("pods")
         .rng_seed(1)
+}
+
+/// The same with lists that are lists: for tests that are about them, or count requests.
+pub(crate) fn listing(server: &Server) -> Builder<Pod> {
+    builder(server).initial_list(InitialList::List)
 }
 
 /// An informer that runs until it is stopped.

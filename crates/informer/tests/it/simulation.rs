@@ -71,9 +71,9 @@ fn after_any_faults_cache_and_histories_are_the_servers_state() {
 
 #[test]
 fn a_seed_lives_the_same_life_twice() {
-    for seed in [3, 4] {
+    let is_long = |seed: &u64| live(*seed).trace.len() > 50;
+    for seed in (1..).filter(is_long).take(2) {
         let (first, second) = (live(seed).trace, live(seed).trace);
-        assert!(first.len() > 50, "seed {seed} is worth comparing");
         for (line, (a, b)) in first.iter().zip(&second).enumerate() {
             assert_eq!(a, b, "seed {seed}, line {line}");
         }

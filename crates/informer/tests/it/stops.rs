@@ -31,7 +31,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::setting::{LONG, Running, Trace, builder, pod, run, show};
+use crate::setting::{LONG, Running, Trace, builder, listing, pod, run, show};
 
 pub(crate) fn alive() -> usize {
     let metrics = tokio::runtime::Handle::current().metrics();
@@ -314,7 +314,7 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
     let server = Server::builder().seed([pod("a")]).build();
     let minute = Duration::from_secs(60);
     server.faults().answer(Match::list("pods"), 403).times(1000);
-    let informer = run(builder(&server));
+    let informer = run(listing(&server));
     let registration = Trace::default().listen(&informer.pods);
     let failure = |waited: Result<(), SyncError>| waited.unwrap_err().failure;
     for wait in [informer.pods.wait_for_sync(), registration.wait_for_sync()] {
@@ -337,7 +337,7 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
     );
 
     server.faults().clear_answers();
-    let informer = run(builder(&server));
+    let informer = run(listing(&server));
     let stuck = informer
         .pods
         .on_add(|_, _| std::future::pending::<()>())

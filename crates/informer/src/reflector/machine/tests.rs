@@ -1,17 +1,27 @@
 //! Scripts of answers, and the exact requests that follow.
 
 mod edges;
+mod probe;
+mod streaming;
 
 use expect_test::{Expect, expect};
 
 use super::*;
+
+/// Everything by LIST, which is what most of these tests are about.
+fn listing() -> MachineConfig {
+    MachineConfig {
+        initial_list: InitialList::List,
+        ..MachineConfig::default()
+    }
+}
 
 /// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
 /// says; the clock advances by each pause and by `wait`.
 fn check(config: MachineConfig, script: &str, trace: &Expect) {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();
-    let mut lines = vec![show(&machine.start())];
+    let mut lines = vec![show(&machine.start(now))];
     let mut revision = ResourceVersion::UNSET;
     for line in script
         .lines()
@@ -19,46 +29,12 @@ fn check(config: MachineConfig, script: &str, trace: &Expect) {
         .filter(|line| !line.is_empty())
     {
         let words: Vec<&str> = line.split(' ').collect();
-        let action = match words.as_slice() {
-            ["page", at, token @ ..] => {
-                let end = ListEnd {
-                    resource_version: (*at).into(),
-                    continue_token: token.first().map(ToString::to_string),
-                    ..ListEnd::default()
-                };
-                match machine.page(&end) {
-                    Ok(action) => action,
-                    Err(error) => machine.list_failed(&error, now),
-                }
-            }
-            ["replaced"] => machine.replaced(revision.clone(), now),
-            ["list-failed", class] => machine.list_failed(&error(class), now),
-            ["opened"] => {
-                machine.watch_opened(now);
-                continue;
-            }
-            ["event", kind, at] => {
-                let kind = match *kind {
-                    "added" => FrameKind::Added,
-                    "bookmark" => FrameKind::Bookmark,
-                    _ => FrameKind::Modified,
-                };
-                machine.observe(&kind, Some((*at).into()));
-                continue;
-            }
-            ["wait", seconds] => {
-                now += Duration::from_secs(seconds.parse().unwrap());
-                continue;
-            }
-            ["refused", class] => machine.watch_ended(WatchEnd::Refused(&error(class)), now),
-            ["error", class] => machine.watch_ended(WatchEnd::Error(&error(class)), now),
-            ["broken", class] => machine.watch_ended(WatchEnd::Broken(&error(class)), now),
-            ["closed", millis] => {
-                let open_for = Duration::from_millis(millis.parse().unwrap());
-                machine.watch_ended(WatchEnd::Closed(open_for), now)
-            }
-            ["slept"] => machine.slept(),
-            other => panic!("unknown line {other:?}"),
+        if let ["wait", seconds] = words.as_slice() {
+            now += Duration::from_secs(seconds.parse().unwrap());
+            continue;
+        }
+        let Some(action) = play(&mut machine, &words, &revision, now) else {
+            continue;
         };
         if let Action::Replace(at) = &action {
             revision = at.clone();
@@ -69,6 +45,66 @@ fn check(config: MachineConfig, script: &str, trace: &Expect) {
         lines.push(format!("{line}: {}", show(&action)));
     }
     trace.assert_eq(&(lines.join("\n") + "\n"));
+}
+
+/// Tells the machine one thing; what it decides, if it decides anything.
+fn play(
+    machine: &mut Machine,
+    words: &[&str],
+    listed: &ResourceVersion,
+    now: Instant,
+) -> Option<Action> {
+    Some(match words {
+        ["page", at, token @ ..] => {
+            let end = ListEnd {
+                resource_version: (*at).into(),
+                continue_token: token.first().map(ToString::to_string),
+                ..ListEnd::default()
+            };
+            match machine.page(&end) {
+                Ok(action) => action,
+                Err(error) => machine.list_failed(&error, now),
+            }
+        }
+        ["replaced"] => machine.replaced(listed.clone(), now),
+        ["streamed", at] => match machine.end_in_order(&(*at).into()) {
+            Ok(()) => {
+                machine.streamed((*at).into(), now);
+                return None;
+            }
+            Err(error) => machine.watch_ended(WatchEnd::Error(&error), now),
+        },
+        ["overdue"] => machine.watch_ended(WatchEnd::Overdue(&error("timeout")), now),
+        ["let-go"] => machine.watch_ended(WatchEnd::LetGo, now),
+        ["probed", at] => match machine.probed(&(*at).into(), now) {
+            Ok(action) => action,
+            Err(error) => machine.probe_failed(&error, now),
+        },
+        ["probe-failed", class] => machine.probe_failed(&error(class), now),
+        ["list-failed", class] => machine.list_failed(&error(class), now),
+        ["opened"] => {
+            machine.watch_opened(now);
+            return None;
+        }
+        ["event", kind, at] => {
+            let kind = match *kind {
+                "added" => FrameKind::Added,
+                "bookmark" => FrameKind::Bookmark,
+                _ => FrameKind::Modified,
+            };
+            machine.observe(&kind, Some((*at).into()));
+            return None;
+        }
+        ["refused", class] => machine.watch_ended(WatchEnd::Refused(&error(class)), now),
+        ["error", class] => machine.watch_ended(WatchEnd::Error(&error(class)), now),
+        ["broken", class] => machine.watch_ended(WatchEnd::Broken(&error(class)), now),
+        ["closed", millis] => {
+            let open_for = Duration::from_millis(millis.parse().unwrap());
+            machine.watch_ended(WatchEnd::Closed(open_for), now)
+        }
+        ["slept"] => machine.slept(now),
+        other => panic!("unknown line {other:?}"),
+    })
 }
 
 fn error(class: &str) -> Error {
@@ -82,6 +118,10 @@ fn error(class: &str) -> Error {
         }
         "refused" => Class::ConnectionRefused,
         "reset" => Class::Connection,
+        "timeout" => Class::Timeout,
+        "403" => Class::Forbidden,
+        "422" => Class::Invalid,
+        "store" => Class::Store,
         "500" => Class::Server,
         "internal" => Class::Internal,
         "very-short" => Class::VeryShortWatch,
@@ -95,12 +135,17 @@ fn show(action: &Action) -> String {
     match action {
         Action::List { options, first } => {
             let page = if *first { "list" } else { "next" };
-            let query: Vec<_> = options
-                .query()
-                .into_iter()
-                .map(|(k, v)| format!("{k}={v}"))
-                .collect();
-            format!("{page} {}", query.join(" ")).trim_end().to_owned()
+            query(page, options)
+        }
+        Action::Probe(options) => query("probe", options),
+        Action::Stream(options) => {
+            assert!(options.allow_watch_bookmarks);
+            assert_eq!(options.send_initial_events, Some(true));
+            let not_older = Some(ResourceVersionMatch::NotOlderThan);
+            assert_eq!(options.resource_version_match, not_older);
+            let timeout = options.timeout_seconds.unwrap();
+            assert!((300..=600).contains(&timeout), "{timeout} s");
+            format!("stream resourceVersion={}", options.resource_version)
         }
         Action::Replace(revision) => format!("replace at {revision}"),
         Action::Watch(options) => {
@@ -122,14 +167,19 @@ fn show(action: &Action) -> String {
     }
 }
 
+fn query(what: &str, options: &ListOptions) -> String {
+    let query: Vec<_> = options
+        .query()
+        .into_iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    format!("{what} {}", query.join(" ")).trim_end().to_owned()
+}
+
 const STARTED: &str = "page 10\nreplaced\nopened\n";
 
 fn after_start(script: &str, trace: &Expect) {
-    check(
-        MachineConfig::default(),
-        &format!("{STARTED}{script}"),
-        trace,
-    );
+    check(listing(), &format!("{STARTED}{script}"), trace);
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +290,7 @@ async fn repeated_expiry_without_health_backs_off() {
 async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever() {
     let config = MachineConfig {
         page_size: Some(4),
-        ..MachineConfig::default()
+        ..listing()
     };
     let script = "page 16\nreplaced\nerror expired\npage 16\nreplaced\nopened\nerror expired\nslept\npage 37\nreplaced";
     check(
@@ -264,7 +314,7 @@ async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever(
 #[tokio::test(start_paused = true)]
 async fn throttling_and_refused_connections_watch_again_without_a_list() {
     after_start(
-        "refused 429\nslept\nrefused refused\nslept\nopened\nerror 429\nslept\nbroken reset\nslept\nrefused 429/40s\nslept",
+        "refused 429\nslept\nrefused refused\nslept\nprobed 10\nopened\nerror 429\nslept\nbroken reset\nslept\nrefused 429/40s\nslept",
         &expect![[r#"
         list resourceVersion=0 limit=500
         page 10: replace at 10
@@ -272,7 +322,8 @@ async fn throttling_and_refused_connections_watch_again_without_a_list() {
         refused 429: sleep from 0.8 s
         slept: watch resourceVersion=10
         refused refused: sleep from 1.6 s
-        slept: watch resourceVersion=10
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probed 10: watch resourceVersion=10
         error 429: sleep from 3.2 s
         slept: watch resourceVersion=10
         broken reset: sleep from 6.4 s
@@ -323,7 +374,7 @@ async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
     );
     let config = MachineConfig {
         internal_error_retry: Duration::from_secs(30),
-        ..MachineConfig::default()
+        ..listing()
     };
     let script = "error internal\nevent modified 12\nwait 10\nerror internal\nslept\nwait 30\nerror internal\nslept\npage 13\nreplaced\nerror internal\nslept\nrefused internal\nslept";
     check(
@@ -351,7 +402,7 @@ async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
 #[tokio::test(start_paused = true)]
 async fn a_first_list_that_fails_is_repeated_at_zero() {
     check(
-        MachineConfig::default(),
+        listing(),
         "list-failed 500\nslept\nlist-failed refused\nslept",
         &expect![[r#"
         list resourceVersion=0 limit=500
@@ -366,7 +417,7 @@ async fn a_first_list_that_fails_is_repeated_at_zero() {
 #[tokio::test(start_paused = true)]
 async fn pages_at_zero_are_remembered_for_relists() {
     check(
-        MachineConfig::default(),
+        listing(),
         "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
         &expect![[r#"
         list resourceVersion=0 limit=500
@@ -382,7 +433,7 @@ async fn pages_at_zero_are_remembered_for_relists() {
 #[tokio::test(start_paused = true)]
 async fn pages_of_a_list_at_unset_are_not_remembered() {
     check(
-        MachineConfig::default(),
+        listing(),
         "list-failed expired\npage 10 t1\npage 10\nreplaced\nerror 500\nslept",
         &expect![[r#"
         list resourceVersion=0 limit=500
@@ -400,7 +451,7 @@ async fn pages_of_a_list_at_unset_are_not_remembered() {
 async fn an_own_page_size_is_used_with_any_revision() {
     let config = MachineConfig {
         page_size: Some(4),
-        ..MachineConfig::default()
+        ..listing()
     };
     check(
         config,
@@ -416,13 +467,13 @@ async fn an_own_page_size_is_used_with_any_revision() {
     );
 }
 
-#[test]
-fn a_page_size_of_zero_is_as_none() {
+#[tokio::test(start_paused = true)]
+async fn a_page_size_of_zero_is_as_none() {
     let config = MachineConfig {
         page_size: Some(0),
-        ..MachineConfig::default()
+        ..listing()
     };
-    let first = Machine::new(config, fastrand::Rng::with_seed(7)).start();
+    let first = Machine::new(config, fastrand::Rng::with_seed(7)).start(Instant::now());
     assert_eq!(show(&first), "list resourceVersion=0 limit=500");
 }
 
@@ -430,7 +481,7 @@ fn a_page_size_of_zero_is_as_none() {
 async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision() {
     let config = MachineConfig {
         page_size: Some(4),
-        ..MachineConfig::default()
+        ..listing()
     };
     let script =
         "page 10\nreplaced\nerror 500\nslept\npage 20 t1\nlist-failed expired\npage 21\nreplaced";
@@ -454,7 +505,7 @@ async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision()
 #[tokio::test(start_paused = true)]
 async fn an_endless_chain_of_pages_fails_and_backs_off() {
     check(
-        MachineConfig::default(),
+        listing(),
         "page 10 t1\npage 10 t1\nslept",
         &expect![[r#"
         list resourceVersion=0 limit=500
@@ -468,7 +519,7 @@ async fn an_endless_chain_of_pages_fails_and_backs_off() {
 #[tokio::test(start_paused = true)]
 async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
     check(
-        MachineConfig::default(),
+        listing(),
         "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 5000\nevent added 9\nevent modified 11\nevent added 12\nclosed 5000",
         &expect![[r#"
         list resourceVersion=0 limit=500
@@ -485,7 +536,7 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
     let timeouts = |min: u64| -> Vec<u32> {
         let config = MachineConfig {
             watch_timeout_min: Duration::from_secs(min),
-            ..MachineConfig::default()
+            ..listing()
         };
         let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
         let timeout = |action| match action {
@@ -509,7 +560,7 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
 fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
     let config = MachineConfig {
         watch_timeout_min: Duration::MAX,
-        ..MachineConfig::default()
+        ..listing()
     };
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
     let Action::Watch(options) = machine.watch() else {
@@ -520,10 +571,10 @@ fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
-    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let hour = Duration::from_secs(3600);
     let error = Error::new(Class::TooManyRequests, "").with_retry_after(Some(hour));
-    machine.start();
+    machine.start(Instant::now());
     let action = machine.list_failed(&error, Instant::now());
     let Action::Sleep(pause) = action else {
         panic!("{action:?}");
@@ -533,8 +584,8 @@ async fn a_server_can_not_ask_for_a_pause_of_more_than_two_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_without_a_revision_leaves_the_last_one_standing() {
-    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
-    machine.start();
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    machine.start(Instant::now());
     machine.replaced(10.into(), Instant::now());
     machine.observe(&FrameKind::Modified, Some(12.into()));
     machine.observe(&FrameKind::Modified, Some("".into()));

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::broken;
-use crate::setting::{Running, Trace, builder, labelled, pod, requests, run};
+use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
 /// Long enough for a watch to be open and no longer "very short".
 async fn settle() {
@@ -160,7 +160,7 @@ async fn an_object_without_a_key_is_reported_and_left_out_alone() {
 async fn a_transform_that_drops_the_revision_loses_nothing() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let informer =
-        run(builder(&server).transform(|pod: &mut Pod| pod.metadata.resource_version = None));
+        run(listing(&server).transform(|pod: &mut Pod| pod.metadata.resource_version = None));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     informer.caught_up(&server).await;

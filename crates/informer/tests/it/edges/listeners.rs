@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use super::{GUARD, broken};
-use crate::setting::{LONG, Trace, builder, labelled, pod, run};
+use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
 /// A queue that, asked when there is no room, lets room be made before it answers: so the buffer is
 /// full when the loop looks for room and no longer is when the loop decides what to wait for.
@@ -261,7 +261,7 @@ async fn fail_fast_hears_of_the_one_source_that_is_forbidden() {
             .answer(Match::list("pods"), status)
             .times(u64::MAX);
     }
-    let informer = run(builder(&failing).source(ListWatch::<Pod>::new(forbidden.client())));
+    let informer = run(listing(&failing).source(ListWatch::<Pod>::new(forbidden.client())));
     let waited = timeout(LONG, informer.pods.wait_for_sync().fail_fast()).await;
     let failed = waited.expect("it gives up").unwrap_err();
     assert_eq!(failed.failure, SyncFailure::Refused);

@@ -145,6 +145,7 @@ async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&heard);
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .on_error(move |informer, error| note.lock().push(format!("{informer}: {error}")))
         .watch_timeout_min(secs(3600))
         .internal_error_retry(secs(60))

@@ -21,7 +21,9 @@ fn server() -> Server {
 }
 
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client()).build()
+    SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build()
 }
 
 /// A name of a kind, to be changed.

@@ -23,12 +23,15 @@ use super::*;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client()).build()
+    SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build()
 }
 
 /// A user's own constructor: of one namespace.
 fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
+        .initial_list(InitialList::List)
         .name("own")
         .resync(resync)
         .build()

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     indexer::{self, Indexers},
-    reflector::{Delta, Reflector, ReflectorStore, StoreError},
+    reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     status::Activity,
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
 };
@@ -53,6 +53,10 @@ async fn a_store_slower_than_the_watch_may_last_is_no_dead_connection() {
         let heard = errors.clone();
         let reflector = Reflector::builder(script.clone())
             .on_error(move |error| heard.note(error.to_string()))
+            .timeouts(TimeoutConfig {
+                full_store: Duration::MAX,
+                ..TimeoutConfig::default()
+            })
             .into_store(Slow(Some(11 * MINUTE)));
         reflector.run(sleep(12 * MINUTE)).await;
         assert_eq!(errors.take(), failure);

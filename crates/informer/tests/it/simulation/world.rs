@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use fastrand::Rng;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    ObjectName, SharedInformer,
+    InitialList, ObjectName, SharedInformer,
     queue::{DeltaFifo, InOrder},
     shared_informer::{ListenerBuffer, Registration},
 };
@@ -55,6 +55,9 @@ impl World {
         }
         if rng.bool() {
             informer = informer.page_size(rng.u32(1..5));
+        }
+        if rng.bool() {
+            informer = informer.initial_list(InitialList::List);
         }
         Self {
             rng,
@@ -134,15 +137,33 @@ impl World {
                 faults.answer(Match::any(), 429).times(self.rng.u64(1..4));
                 "429"
             }
-            94..96 => {
+            94..95 => {
                 faults.send_bookmarks();
                 "bookmark"
             }
+            95..98 => self.disturb_streams(),
             _ => {
                 self.add_handler();
                 "handler joins"
             }
         }
+    }
+
+    /// What can happen to a streaming list, and then a reason to make one.
+    fn disturb_streams(&mut self) -> &'static str {
+        let (fault, step) = match self.rng.u8(..4) {
+            0 => ("watch pods: refuse streaming", "streaming refused"),
+            1 => ("watch pods: drop end-bookmark", "end bookmark lost"),
+            2 => ("watch pods: cut after 1 events", "stream cut"),
+            _ => ("watch pods: break after 2 events", "stream broken"),
+        };
+        let faults = self.server.faults();
+        let times = self.rng.u64(1..4);
+        faults.inject(&format!("{fault} x{times}")).unwrap();
+        faults.cut_watches();
+        self.change();
+        faults.expire_history();
+        step
     }
 
     fn change(&mut self) -> &'static str {
@@ -196,7 +217,7 @@ impl World {
     }
 
     fn heal(&self) {
-        self.server.faults().clear_answers();
+        self.server.faults().clear();
     }
 
     async fn check(&self) {

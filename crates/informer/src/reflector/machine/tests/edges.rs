@@ -22,11 +22,11 @@ async fn two_minutes_of_an_open_watch_begin_the_pauses_anew_and_two_minutes_with
             page 10: replace at 10
             replaced: watch resourceVersion=10
             broken reset: sleep from 0.8 s
-            slept: watch resourceVersion=10
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
             broken reset: sleep from 1.6 s
-            slept: watch resourceVersion=10
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
             broken reset: sleep from 0.8 s
-            slept: watch resourceVersion=10
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
             broken reset: sleep from 1.6 s
         "#]],
     );
@@ -34,9 +34,9 @@ async fn two_minutes_of_an_open_watch_begin_the_pauses_anew_and_two_minutes_with
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_tells_the_pages_of_its_list_and_the_last_revision() {
-    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let said = |machine: &Machine| (machine.pages(), machine.last_revision().to_string());
-    machine.start();
+    machine.start(Instant::now());
     assert_eq!(said(&machine), (0, String::new()));
     for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {
         let end = ListEnd {
@@ -95,7 +95,7 @@ async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_
 async fn an_own_page_size_of_zero_is_none() {
     let config = MachineConfig {
         page_size: Some(0),
-        ..MachineConfig::default()
+        ..listing()
     };
     let trace = expect![[r#"
         list resourceVersion=0 limit=500

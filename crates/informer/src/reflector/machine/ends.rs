@@ -1,0 +1,99 @@
+//! What follows the end of a watch, of a streaming list and of a probe: the second, third and fourth
+//! table of the machine.
+
+use tokio::time::Instant;
+
+use super::{Action, Machine, Next, VERY_SHORT, WatchEnd};
+use crate::{
+    object::ResourceVersion,
+    transport::{Class, Error, FrameKind},
+};
+
+impl Machine {
+    /// The watch has ended.
+    pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
+        if self.is_streaming() {
+            return self.stream_ended(end, now);
+        }
+        let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
+        self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
+        match end {
+            WatchEnd::Refused(error) => match error.class() {
+                Class::TooManyRequests => self.pause(error, now, Next::Watch),
+                Class::ConnectionRefused => {
+                    if self.has_watched {
+                        self.probe.owe();
+                    }
+                    self.pause(error, now, Next::Watch)
+                }
+                Class::Expired => self.relist_expired(now),
+                _ => self.pause(error, now, Next::List),
+            },
+            WatchEnd::Error(error) => match error.class() {
+                Class::TooManyRequests => self.pause(error, now, Next::Watch),
+                Class::Expired => self.relist_expired(now),
+                Class::WentBack => {
+                    // Not newer than what is known is what this server can't promise.
+                    self.last_unavailable = true;
+                    self.at_once_after_health(now, Next::List)
+                }
+                Class::Internal if self.internal_errors.allows(now) => {
+                    let action = self.at_once_after_health(now, Next::Watch);
+                    if let Action::Sleep(pause) = action {
+                        self.internal_errors.paused(pause);
+                    }
+                    action
+                }
+                _ => self.pause(error, now, Next::List),
+            },
+            WatchEnd::Broken(error) | WatchEnd::Overdue(error) => {
+                self.probe.owe();
+                self.pause(error, now, Next::Watch)
+            }
+            WatchEnd::Closed(_) if self.short_closes > 1 => {
+                self.after_sleep = Next::Watch;
+                Action::Sleep(self.backoff.failed(now, &mut self.rng))
+            }
+            WatchEnd::Closed(_) | WatchEnd::LetGo => self.resume(now),
+        }
+    }
+
+    fn relist_expired(&mut self, now: Instant) -> Action {
+        self.last_unavailable |= self.expired_at.as_ref() == Some(&self.last);
+        self.expired_at = Some(self.last.clone());
+        self.at_once_after_health(now, Next::List)
+    }
+
+    /// The probe was answered, at this revision.
+    ///
+    /// # Errors
+    /// The server has gone back; to be reported, and passed to [`Machine::probe_failed`].
+    pub(crate) fn probed(
+        &mut self,
+        revision: &ResourceVersion,
+        now: Instant,
+    ) -> Result<Action, Error> {
+        self.in_order(&FrameKind::Bookmark, Some(revision))?;
+        self.probe.answered(now);
+        Ok(self.watch())
+    }
+
+    /// The probe was not answered.
+    pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
+        let class = error.class();
+        if class != Class::ConnectionRefused {
+            self.probe.answered(now);
+        }
+        match class {
+            Class::TooLargeResourceVersion | Class::WentBack => {
+                self.last_unavailable = true;
+                self.everything(now)
+            }
+            Class::ConnectionRefused
+            | Class::TooManyRequests
+            | Class::Connection
+            | Class::Timeout => self.pause(error, now, Next::Watch),
+            _ => self.watch(),
+        }
+    }
+}

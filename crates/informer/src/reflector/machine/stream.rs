@@ -1,0 +1,118 @@
+//! Streaming lists: how they are asked for, when they are complete, and what follows one that does not
+//! come to its end: the second table of the machine.
+
+use tokio::time::Instant;
+
+use super::{Action, Machine, Next, WATCH_TIMEOUT_MIN, WatchEnd};
+use crate::{
+    object::ResourceVersion,
+    transport::{Class, Error, FrameKind, ListOptions, ResourceVersionMatch},
+};
+
+impl Machine {
+    /// Whether a streaming list is under way and has not told its end.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.streaming.is_under_way()
+    }
+
+    pub(super) fn stream(&mut self, now: Instant) -> Action {
+        self.streaming.begin(now);
+        Action::Stream(ListOptions {
+            resource_version: self.revision_of_everything(),
+            resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
+            send_initial_events: Some(true),
+            ..self.watch_options()
+        })
+    }
+
+    /// The store has accepted what the streaming list brought, as of its end's revision.
+    pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
+        self.accepted(revision, now);
+        self.streaming.succeeded();
+        self.has_watched = true;
+        self.advances = self.is_ordered();
+    }
+
+    /// An event of a streaming list has come, which is not its end; `is_new` if it brought an object
+    /// that this stream had not brought.
+    pub(crate) fn initial_event(
+        &mut self,
+        kind: &FrameKind,
+        revision: Option<&ResourceVersion>,
+        is_new: bool,
+        now: Instant,
+    ) {
+        self.streaming.event(kind, revision, is_new, now);
+    }
+
+    /// Whether the end of a streaming list may be of this revision.
+    ///
+    /// # Errors
+    /// It is older than what was asked for; to be reported, and to end the watch.
+    pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
+        if self.last_unavailable {
+            return Ok(());
+        }
+        self.in_order(&FrameKind::Bookmark, Some(revision))
+    }
+
+    /// When the end of a streaming list is no longer waited for.
+    pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
+        self.streaming.deadline(self.config.timeouts.initial_events)
+    }
+
+    /// The streaming list has ended before its end bookmark, or with it, if the store did not accept
+    /// what it brought.
+    pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
+        match end {
+            WatchEnd::Refused(error) | WatchEnd::Error(error) => match error.class() {
+                Class::TooManyRequests | Class::ConnectionRefused | Class::Store => {
+                    self.streaming.ended();
+                    self.pause(error, now, Next::List)
+                }
+                Class::Expired | Class::TooLargeResourceVersion => {
+                    let at_a_revision = !self.revision_of_everything().is_unset();
+                    self.last_unavailable = true;
+                    if at_a_revision {
+                        return self.stream(now);
+                    }
+                    self.stream_again(Some(error), now)
+                }
+                Class::WentBack => {
+                    self.streaming.ended();
+                    self.last_unavailable = true;
+                    self.at_once_after_health(now, Next::List)
+                }
+                Class::Connection | Class::Timeout => self.stream_again(Some(error), now),
+                Class::VeryShortWatch => self.stream_again(None, now),
+                Class::Invalid => self.list_instead(now),
+                _ => {
+                    self.streaming.ended();
+                    self.list()
+                }
+            },
+            WatchEnd::Broken(error) => self.stream_again(Some(error), now),
+            WatchEnd::Closed(open_for) if open_for < WATCH_TIMEOUT_MIN => {
+                self.stream_again(None, now)
+            }
+            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo => self.list_instead(now),
+        }
+    }
+
+    /// The server does not stream lists, or not to their end.
+    fn list_instead(&mut self, now: Instant) -> Action {
+        self.streaming.refused(now);
+        self.list()
+    }
+
+    /// Once more, unless it has been in vain too often; after a pause if something was wrong.
+    fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
+        if self.streaming.broke_off(now) {
+            return self.list();
+        }
+        match error {
+            Some(error) => self.pause(error, now, Next::List),
+            None => self.at_once_after_health(now, Next::List),
+        }
+    }
+}

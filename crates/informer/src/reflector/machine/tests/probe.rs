@@ -1,0 +1,183 @@
+//! When it is asked whether the server has gone back, and when a watch counts as silent.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_followed_by_a_probe_and_then_by_the_watch() {
+    after_start(
+        "broken reset\nslept\nprobed 10\nwait 60\nclosed 5000",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        broken reset: sleep from 0.8 s
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probed 10: watch resourceVersion=10
+        closed 5000: watch resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_gone_back_is_asked_for_everything_at_once() {
+    after_start(
+        "broken reset\nslept\nprobe-failed too-large\npage 4\nreplaced",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            broken reset: sleep from 0.8 s
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probe-failed too-large: list limit=500
+            page 4: replace at 4
+            replaced: watch resourceVersion=4
+        "#]],
+    );
+    after_start(
+        "broken reset\nslept\nprobed 9",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        broken reset: sleep from 0.8 s
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probed 9: list limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_watched() {
+    after_start(
+        "broken reset\nslept\nprobe-failed refused\nslept\nprobe-failed 429\nslept",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            broken reset: sleep from 0.8 s
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probe-failed refused: sleep from 1.6 s
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probe-failed 429: sleep from 3.2 s
+            slept: watch resourceVersion=10
+        "#]],
+    );
+    after_start(
+        "broken reset\nslept\nprobe-failed reset\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        broken reset: sleep from 0.8 s
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probe-failed reset: sleep from 1.6 s
+        slept: watch resourceVersion=10
+    "#]],
+    );
+    after_start(
+        "broken reset\nslept\nprobe-failed 403",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        broken reset: sleep from 0.8 s
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probe-failed 403: watch resourceVersion=10
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
+    after_start(
+        "broken reset\nslept\nprobed 10\nbroken reset\nslept\nclosed 50000\nwait 60\nclosed 50000",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            broken reset: sleep from 0.8 s
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probed 10: watch resourceVersion=10
+            broken reset: sleep from 1.6 s
+            slept: watch resourceVersion=10
+            closed 50000: watch resourceVersion=10
+            closed 50000: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
+    after_start(
+        "refused refused\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        refused refused: sleep from 0.8 s
+        slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+    "#]],
+    );
+    check(
+        listing(),
+        "page 10\nreplaced\nrefused refused\nslept",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            refused refused: sleep from 0.8 s
+            slept: watch resourceVersion=10
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
+    after_start(
+        "closed 5000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\nslept\npage 20\nreplaced\nclosed 5000",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            closed 5000: watch resourceVersion=10
+            refused 429: sleep from 0.8 s
+            slept: watch resourceVersion=10
+            broken reset: sleep from 1.6 s
+            refused expired: sleep from 3.2 s
+            slept: list resourceVersion=10
+            page 20: replace at 20
+            replaced: watch resourceVersion=20
+            closed 5000: watch resourceVersion=20
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_store_held_up_goes_on_at_once() {
+    after_start(
+        "event modified 12\nlet-go",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        let-go: watch resourceVersion=12
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
+    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let now = Instant::now();
+    machine.start(now);
+    machine.watch_opened(now);
+    let early = Some(&5.into());
+    machine.initial_event(&FrameKind::Bookmark, early, false, now);
+    machine.streamed(10.into(), now);
+    machine.observe(&FrameKind::Modified, Some(11.into()));
+    assert_eq!(machine.silence_allowed(), None);
+    machine.observe(&FrameKind::Bookmark, Some(12.into()));
+    assert_eq!(machine.silence_allowed(), Some(Duration::from_secs(180)));
+    machine.watch_ended(WatchEnd::Closed(Duration::from_secs(300)), now);
+    assert!(machine.silence_allowed().is_some(), "it is remembered");
+}

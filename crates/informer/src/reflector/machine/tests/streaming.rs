@@ -1,0 +1,239 @@
+//! The table of streaming lists, row by row.
+
+use super::*;
+
+fn streams(script: &str, trace: &Expect) {
+    check(MachineConfig::default(), script, trace);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_streaming_list_is_of_the_newest_state_and_the_next_not_older_than_the_last() {
+    streams(
+        "opened\nstreamed 10\nevent modified 12\nerror expired\nopened\nstreamed 20\nclosed 5000",
+        &expect![[r#"
+            stream resourceVersion=
+            error expired: stream resourceVersion=12
+            closed 5000: watch resourceVersion=20
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_and_a_refused_connection_stream_again_after_a_pause_for_ever() {
+    streams(
+        "refused 429\nslept\nrefused refused\nslept\nerror 429\nslept\nrefused 429/40s\nslept",
+        &expect![[r#"
+            stream resourceVersion=
+            refused 429: sleep from 0.8 s
+            slept: stream resourceVersion=
+            refused refused: sleep from 1.6 s
+            slept: stream resourceVersion=
+            error 429: sleep from 3.2 s
+            slept: stream resourceVersion=
+            refused 429/40s: sleep from 30 s
+            slept: stream resourceVersion=
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_revision_is_left_at_once_for_unset_and_only_once() {
+    streams(
+        "opened\nstreamed 10\nerror 500\nslept\nrefused too-large\nerror expired\nslept\nrefused expired\nslept\nrefused expired\npage 30\nreplaced",
+        &expect![[r#"
+            stream resourceVersion=
+            error 500: sleep from 0.8 s
+            slept: stream resourceVersion=10
+            refused too-large: stream resourceVersion=
+            error expired: sleep from 1.6 s
+            slept: stream resourceVersion=
+            refused expired: sleep from 3.2 s
+            slept: stream resourceVersion=
+            refused expired: list limit=500
+            page 30: replace at 30
+            replaced: watch resourceVersion=30
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_understood_is_listed_at_once_and_not_streamed_for_an_hour() {
+    streams(
+        "refused 422\npage 10\nreplaced\nopened\nwait 3000\nerror expired\npage 11\nreplaced\nopened\nwait 700\nerror expired",
+        &expect![[r#"
+            stream resourceVersion=
+            refused 422: list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            error expired: list resourceVersion=10
+            page 11: replace at 11
+            replaced: watch resourceVersion=11
+            error expired: stream resourceVersion=11
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_otherwise_is_listed_at_once_and_streamed_the_next_time() {
+    streams(
+        "refused 403\nlist-failed 403\nslept\nrefused 500\npage 10\nreplaced\nerror 500\nslept\nerror garbage\npage 12\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+            stream resourceVersion=
+            refused 403: list resourceVersion=0 limit=500
+            list-failed 403: sleep from 0.8 s
+            slept: stream resourceVersion=
+            refused 500: list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            error 500: sleep from 1.6 s
+            slept: stream resourceVersion=10
+            error garbage: list resourceVersion=10
+            page 12: replace at 12
+            replaced: watch resourceVersion=12
+            error 500: sleep from 3.2 s
+            slept: stream resourceVersion=12
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_early_three_times_in_a_row_is_listed() {
+    streams(
+        "closed 5000\nclosed 10\nslept\nerror very-short\npage 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+            stream resourceVersion=
+            closed 5000: stream resourceVersion=
+            closed 10: sleep from 0.8 s
+            slept: stream resourceVersion=
+            error very-short: list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            error 500: sleep from 1.6 s
+            slept: list resourceVersion=10
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_is_asked_for_after_a_pause_and_an_end_clears_the_count() {
+    streams(
+        "broken reset\nslept\nrefused timeout\nslept\nopened\nstreamed 10\nerror 500\nslept\nbroken reset\nslept\nbroken reset\nslept\nbroken reset",
+        &expect![[r#"
+            stream resourceVersion=
+            broken reset: sleep from 0.8 s
+            slept: stream resourceVersion=
+            refused timeout: sleep from 1.6 s
+            slept: stream resourceVersion=
+            error 500: sleep from 3.2 s
+            slept: stream resourceVersion=10
+            broken reset: sleep from 6.4 s
+            slept: stream resourceVersion=10
+            broken reset: sleep from 12.8 s
+            slept: stream resourceVersion=10
+            broken reset: list resourceVersion=10
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_an_end_is_listed_at_once_and_not_streamed_for_an_hour() {
+    streams(
+        "opened\noverdue\npage 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+            stream resourceVersion=
+            overdue: list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            error 500: sleep from 0.8 s
+            slept: list resourceVersion=10
+        "#]],
+    );
+    streams(
+        "opened\nclosed 300000",
+        &expect![[r#"
+        stream resourceVersion=
+        closed 300000: list resourceVersion=0 limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_older_than_what_was_asked_for_is_not_believed() {
+    streams(
+        "opened\nstreamed 10\nerror 500\nslept\nopened\nstreamed 9\nslept\nopened\nstreamed 9\nclosed 5000",
+        &expect![[r#"
+            stream resourceVersion=
+            error 500: sleep from 0.8 s
+            slept: stream resourceVersion=10
+            streamed 9: sleep from 1.6 s
+            slept: stream resourceVersion=
+            closed 5000: watch resourceVersion=9
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_store_refuses_at_the_end_is_streamed_again_after_a_pause() {
+    streams(
+        "opened\nerror store\nslept",
+        &expect![[r#"
+        stream resourceVersion=
+        error store: sleep from 0.8 s
+        slept: stream resourceVersion=
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_streaming_list_is_no_health_before_its_end() {
+    streams(
+        "broken reset\nslept\nopened\nwait 200\nbroken reset",
+        &expect![[r#"
+            stream resourceVersion=
+            broken reset: sleep from 0.8 s
+            slept: stream resourceVersion=
+            broken reset: sleep from 1.6 s
+        "#]],
+    );
+}
+
+/// Streams, and plays events: so many seconds after the one before, of this type, at this revision,
+/// new or not. Says when the end is no longer waited for, in seconds since the answer.
+fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
+    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let asked = Instant::now();
+    machine.start(asked);
+    let answered = asked + Duration::from_secs(5);
+    machine.watch_opened(answered);
+    let mut now = answered;
+    for (after, kind, revision, is_new) in events {
+        now += Duration::from_secs(*after);
+        machine.initial_event(kind, Some(&(*revision).into()), *is_new, now);
+    }
+    let deadline = machine.initial_events_deadline().unwrap();
+    deadline.duration_since(answered).as_secs_f64()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_new_objects_that_may_be_part_of_the_list_are_progress() {
+    use FrameKind::{Added, Bookmark, Deleted, Modified};
+
+    let cases = [
+        (vec![], 10.0),
+        (vec![(3, Added, "5", true), (3, Added, "4", true)], 16.0),
+        (vec![(3, Added, "5", true), (3, Added, "5", false)], 13.0),
+        (vec![(3, Bookmark, "5", false)], 10.0),
+        (vec![(3, Added, "5", true), (3, Modified, "6", false)], 13.0),
+        (vec![(3, Added, "5", true), (3, Deleted, "6", false)], 13.0),
+        // A change at 6 tells that 4 was there before, and that 7 need not have been.
+        (vec![(3, Modified, "6", false), (3, Added, "4", true)], 16.0),
+        (vec![(3, Modified, "6", false), (3, Added, "7", true)], 10.0),
+        (vec![(3, Bookmark, "6", false), (3, Added, "7", true)], 10.0),
+        // Revisions without an order are given the benefit of the doubt.
+        (vec![(3, Modified, "b", false), (3, Added, "a", true)], 16.0),
+    ];
+    for (events, expected) in cases {
+        let waited = deadline(&events);
+        assert!((waited - expected).abs() < 0.01, "{waited}: {events:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! When it is worth asking whether the server has gone back; pure, told the time.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A reflector asks at most this often: a connection that flaps must not become a load.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Whether a server that was away may be another one now.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    /// The connection to a server that was being watched was lost, and nobody has asked since.
+    is_owed: bool,
+    /// When the last answer came.
+    asked: Option<Instant>,
+}
+
+impl Probe {
+    /// The connection was lost, or nobody listens where there was a server.
+    pub(super) fn owe(&mut self) {
+        self.is_owed = true;
+    }
+
+    /// Whether to ask before watching on. One that comes too early is owed until later.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.is_owed
+            && self
+                .asked
+                .is_none_or(|asked| now.duration_since(asked) >= EVERY)
+    }
+
+    /// The server has answered, or won't.
+    pub(super) fn answered(&mut self, now: Instant) {
+        self.is_owed = false;
+        self.asked = Some(now);
+    }
+
+    /// Everything was listed, so there is nothing to doubt.
+    pub(super) fn listed(&mut self) {
+        self.is_owed = false;
+    }
+}

@@ -1,0 +1,120 @@
+//! A streaming list: what its events add up to, until the end bookmark makes one change of it.
+
+use bytes::Bytes;
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::{
+    super::{Error, ReflectorStore, Reporter, list_steps::ListSteps, machine::Action},
+    Running, Stop,
+    watch::Opened,
+};
+use crate::{
+    decode,
+    object::{Object, ObjectName, ResourceVersion},
+    status::Activity,
+    transport::{self, Frame, FrameKind},
+};
+
+impl<K, S> Running<K, S>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+    S: ReflectorStore<K>,
+{
+    pub(super) fn begin_initial_events(&mut self) {
+        self.initial.clear();
+        self.skipped = 0;
+        self.steps = Some(ListSteps::begin());
+    }
+
+    /// Takes one event of a streaming list. Nothing of it reaches the store before the end.
+    pub(super) async fn initial_event(
+        &mut self,
+        frame: &Frame,
+        opened: &Opened,
+    ) -> Result<(), Stop> {
+        let Frame { kind, bytes } = frame;
+        let mut is_new = false;
+        let revision = match kind {
+            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
+            FrameKind::Bookmark => {
+                let revision = decode::revision(bytes);
+                if let Some(revision) = &revision
+                    && decode::ends_initial_events(bytes)
+                {
+                    return self.complete(revision.clone(), opened).await;
+                }
+                revision
+            }
+            FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
+                match self.staged_object(bytes) {
+                    Some(object) => {
+                        let revision = object.revision().clone();
+                        is_new = self.stage(kind, object);
+                        Some(revision)
+                    }
+                    None => decode::revision(bytes),
+                }
+            }
+            FrameKind::Unknown(unknown) => {
+                self.report(&Error::UnknownEvent(unknown.clone()));
+                decode::revision(bytes)
+            }
+            FrameKind::Item => None,
+        };
+        let now = Instant::now();
+        self.machine
+            .initial_event(kind, revision.as_ref(), is_new, now);
+        Ok(())
+    }
+
+    fn staged_object(&mut self, bytes: &Bytes) -> Option<Object<K>> {
+        let decoded = self.reflector.decoder.object(bytes);
+        self.usable(decoded)
+    }
+
+    /// Whether the object was not there.
+    fn stage(&mut self, kind: &FrameKind, object: Object<K>) -> bool {
+        let name: ObjectName = object.object_name().clone();
+        if *kind == FrameKind::Deleted {
+            self.initial.remove(&name);
+            return false;
+        }
+        self.initial.insert(name, object).is_none()
+    }
+
+    /// Hands everything on as of the end's revision; the stream goes on as the watch.
+    async fn complete(&mut self, revision: ResourceVersion, opened: &Opened) -> Result<(), Stop> {
+        self.machine.end_in_order(&revision)?;
+        if let Some(steps) = &mut self.steps {
+            steps.page(opened.asked, Some(opened.answered));
+        }
+        let objects = std::mem::take(&mut self.initial).into_values().collect();
+        self.hand_on_all(objects, &revision).await?;
+        self.machine.streamed(revision, Instant::now());
+        self.activity(Activity::Watching);
+        Ok(())
+    }
+
+    pub(super) fn streaming(&self) {
+        let objects = self.initial.len();
+        self.activity(Activity::Streaming { objects });
+    }
+
+    /// Whatever a streaming list has brought that did not come to its end is void.
+    pub(super) fn end_initial_events(&mut self, streaming: bool, next: &Action) {
+        if !streaming {
+            return;
+        }
+        self.initial.clear();
+        self.steps = None;
+        if let Action::List { .. } = next {
+            // The list is part of the same attempt.
+            self.failures = self.failures.saturating_sub(1);
+            let Reporter { name, expects, .. } = &self.reflector.report;
+            tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! An open watch: reads it, hands on what it tells, and notices when nothing comes any more.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    super::{
+        DeltaKind, Error, ReflectorStore, Reporter,
+        machine::{Action, Machine, VERY_SHORT, WatchEnd},
+    },
+    Gone, LIST_STALL, Running, Stop,
+};
+use crate::{
+    clock, decode,
+    object::{Deleted, ResourceVersion},
+    status::Activity,
+    transport::{self, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
+};
+
+/// A server ends a watch after the time-out that it was asked for; one that is still open so much
+/// later, and has been silent for as long, has lost its connection without anybody noticing.
+const WATCH_GRACE: Duration = Duration::from_secs(30);
+
+enum Ended {
+    Closed,
+    /// Server or transport said why, what was sent can't be read, or the store did not take it.
+    Error(transport::Error),
+    /// The connection is gone, and what was told on it still holds.
+    Broken(transport::Error),
+    /// It has not told the end of its initial events.
+    Overdue(transport::Error),
+    /// The store was full for too long.
+    LetGo,
+}
+
+/// The times of one watch.
+pub(super) struct Opened {
+    pub(super) asked: Instant,
+    pub(super) answered: Instant,
+    /// When the server must have ended it.
+    deadline: Instant,
+    /// When the store had taken the last event.
+    heard: Instant,
+    /// When it had taken what the last bytes brought, if anything.
+    handed_on: Instant,
+}
+
+impl Opened {
+    /// The server should have ended it by now. While the store takes its time nothing is read, which
+    /// says nothing of the connection.
+    fn outlived(&self) -> Instant {
+        self.deadline.max(self.handed_on + WATCH_GRACE)
+    }
+
+    /// A bookmark should have come by now.
+    fn silent(&self, machine: &Machine) -> Option<Instant> {
+        let allowed = machine.silence_allowed()?;
+        Some(clock::after(self.heard, allowed))
+    }
+
+    /// Until when something must have come.
+    fn patience(&self, machine: &Machine) -> Instant {
+        let silent = match machine.initial_events_deadline() {
+            None => self.silent(machine),
+            overdue => overdue,
+        };
+        silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
+    }
+
+    fn is_overdue(&self, machine: &Machine) -> bool {
+        machine.is_streaming() && Instant::now() >= self.patience(machine)
+    }
+
+    /// What it means that nothing has come.
+    fn outlasted(&self, machine: &Machine) -> Ended {
+        let late = |what| transport::Error::new(Class::Timeout, what);
+        if machine.is_streaming() {
+            let what = "the streaming list brings nothing new, and no end";
+            return Ended::Overdue(late(what));
+        }
+        let what = if Instant::now() >= self.outlived() {
+            "the watch outlived its time-out; its connection is taken for dead"
+        } else {
+            "the watch is silent, without even a bookmark; its connection is taken for dead"
+        };
+        Ended::Broken(late(what))
+    }
+}
+
+impl<K, S> Running<K, S>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+    S: ReflectorStore<K>,
+{
+    pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
+        let asked = Instant::now();
+        self.events = 0;
+        let seconds = options.timeout_seconds.unwrap_or_default();
+        let deadline = asked + Duration::from_secs(seconds.into()) + WATCH_GRACE;
+        let streaming = self.machine.is_streaming();
+        self.activity(Activity::Opening);
+        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
+        let unanswered = |_| transport::Error::new(Class::Timeout, "the watch was not answered");
+        let answered_by = if streaming {
+            asked + LIST_STALL
+        } else {
+            deadline
+        };
+        let opened = timeout_at(answered_by, lister_watcher.watch(options)).await;
+        match opened.map_err(unanswered).flatten() {
+            Ok(body) => self.open = Some(body),
+            Err(error) => {
+                let error = self.failed(error, None);
+                let refused = WatchEnd::Refused(&error);
+                let next = self.machine.watch_ended(refused, Instant::now());
+                self.end_initial_events(streaming, &next);
+                return Ok(next);
+            }
+        }
+        let now = Instant::now();
+        self.machine.watch_opened(now);
+        if streaming {
+            self.streaming();
+        } else {
+            self.activity(Activity::Watching);
+        }
+        let mut opened = Opened {
+            asked,
+            answered: now,
+            deadline,
+            heard: now,
+            handed_on: now,
+        };
+        let ended = self.follow(&mut opened).await?;
+        self.open = None;
+        let next = self.watch_ended(ended, asked);
+        self.end_initial_events(streaming, &next);
+        Ok(next)
+    }
+
+    fn watch_ended(&mut self, ended: Ended, asked: Instant) -> Action {
+        let (now, open_for) = (Instant::now(), asked.elapsed());
+        match ended {
+            Ended::Closed if self.machine.is_streaming() => {
+                let what = "the streaming list closed before its end";
+                self.failed(
+                    transport::Error::new(Class::Connection, what),
+                    Some(open_for),
+                );
+                self.machine.watch_ended(WatchEnd::Closed(open_for), now)
+            }
+            Ended::Closed => {
+                let (Reporter { name, expects, .. }, events) =
+                    (&self.reflector.report, self.events);
+                tracing::debug!(reflector = %name, %expects, ?open_for, events, "the watch closed");
+                self.machine.watch_ended(WatchEnd::Closed(open_for), now)
+            }
+            Ended::Error(error) => {
+                let error = self.failed(error, Some(open_for));
+                self.machine.watch_ended(WatchEnd::Error(&error), now)
+            }
+            Ended::Broken(error) => {
+                let error = self.failed(error, Some(open_for));
+                self.machine.watch_ended(WatchEnd::Broken(&error), now)
+            }
+            Ended::Overdue(error) => {
+                let error = self.failed(error, Some(open_for));
+                self.machine.watch_ended(WatchEnd::Overdue(&error), now)
+            }
+            Ended::LetGo => self.machine.watch_ended(WatchEnd::LetGo, now),
+        }
+    }
+
+    /// Hands on the events of an open watch until it ends.
+    async fn follow(&mut self, opened: &mut Opened) -> Result<Ended, Gone> {
+        let mut splitter = WatchSplitter::default();
+        let mut frames = Vec::new();
+        while let Some(body) = &mut self.open {
+            let chunk = match timeout_at(opened.patience(&self.machine), body.next()).await {
+                Ok(Some(Ok(chunk))) => chunk,
+                Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
+                    return Ok(Ended::Broken(error));
+                }
+                Ok(Some(Err(error))) => return Ok(Ended::Error(error)),
+                Ok(None) => return Ok(self.closed(splitter.finish(), opened.asked)),
+                Err(_) => return Ok(opened.outlasted(&self.machine)),
+            };
+            let fed = splitter.feed(chunk, &mut frames);
+            let is_heard = !frames.is_empty();
+            for frame in frames.drain(..) {
+                match self.take(&frame, opened).await {
+                    Ok(()) => {}
+                    Err(Stop::Gone) => return Err(Gone),
+                    Err(Stop::Failed(error)) => return Ok(Ended::Error(error)),
+                }
+                if self.open.is_none() {
+                    // What has come behind it comes again.
+                    return Ok(Ended::LetGo);
+                }
+                // Bytes and store may both be ready for ever; a stop must come through all the same.
+                tokio::task::coop::consume_budget().await;
+            }
+            opened.handed_on = Instant::now();
+            if is_heard {
+                opened.heard = opened.handed_on;
+            }
+            if let Err(error) = fed {
+                return Ok(Ended::Error(error));
+            }
+            if self.machine.is_streaming() {
+                self.streaming();
+                if opened.is_overdue(&self.machine) {
+                    return Ok(opened.outlasted(&self.machine));
+                }
+            }
+        }
+        Ok(Ended::LetGo)
+    }
+
+    async fn take(&mut self, frame: &Frame, opened: &Opened) -> Result<(), Stop> {
+        if self.machine.is_streaming() {
+            self.initial_event(frame, opened).await?;
+        } else {
+            self.event(frame).await?;
+            self.failures = 0;
+        }
+        self.events += 1;
+        Ok(())
+    }
+
+    /// What the end of a watch's body means.
+    fn closed(&self, finished: Result<(), transport::Error>, asked: Instant) -> Ended {
+        match finished {
+            Err(error) => Ended::Broken(error),
+            Ok(()) if self.events == 0 && asked.elapsed() < VERY_SHORT => {
+                let what = "very short watch: closed within a second without an event";
+                Ended::Error(transport::Error::new(Class::VeryShortWatch, what))
+            }
+            Ok(()) => Ended::Closed,
+        }
+    }
+
+    /// Hands on one event, and takes its revision once it has been accepted.
+    async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
+        let Frame { kind, bytes } = frame;
+        self.skipped = 0;
+        let revision = match kind {
+            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
+            FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
+            FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
+                self.object_event(kind, bytes).await?
+            }
+            FrameKind::Unknown(unknown) => {
+                self.report(&Error::UnknownEvent(unknown.clone()));
+                self.bookmark(kind, bytes).await?
+            }
+            FrameKind::Item => None,
+        };
+        self.machine.observe(kind, revision);
+        let bookmark = *kind == FrameKind::Bookmark;
+        let revision = self.machine.last_revision();
+        let status = &self.reflector.report.status;
+        status.progress(self.reflector.source, revision, bookmark);
+        Ok(())
+    }
+
+    async fn object_event(
+        &mut self,
+        kind: &FrameKind,
+        bytes: &Bytes,
+    ) -> Result<Option<ResourceVersion>, Stop> {
+        let decoded = self.reflector.decoder.object(bytes);
+        let Some(object) = self.usable(decoded) else {
+            return self.bookmark(kind, bytes).await;
+        };
+        let revision = object.revision().clone();
+        self.machine.in_order(kind, Some(&revision))?;
+        let delta = match kind {
+            FrameKind::Added => DeltaKind::Added(object),
+            FrameKind::Deleted if object.broken().is_some() => {
+                let name = object.object_name().clone();
+                self.hand_on(DeltaKind::Deleted(Deleted::FinalStateUnknown {
+                    name,
+                    last_known: None,
+                }))
+                .await?;
+                return self.bookmark(kind, bytes).await;
+            }
+            FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
+            _ => DeltaKind::Updated(object),
+        };
+        self.hand_on(delta).await?;
+        Ok(Some(revision))
+    }
+
+    /// Tells the store how far the server has come, by an event that brings it no object.
+    async fn bookmark(
+        &mut self,
+        kind: &FrameKind,
+        bytes: &[u8],
+    ) -> Result<Option<ResourceVersion>, Stop> {
+        let revision = decode::revision(bytes);
+        self.machine.in_order(kind, revision.as_ref())?;
+        if let Some(revision) = revision.clone() {
+            self.hand_on(DeltaKind::Bookmark { revision }).await?;
+        }
+        Ok(revision)
+    }
+}

@@ -1,0 +1,144 @@
+//! When a reflector streams its list, when it gives up waiting for the end, and when it lists
+//! instead; pure, told the time.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::{clock, object::ResourceVersion, transport::FrameKind};
+
+/// So many streams in a row that end before their end bookmark, and everything is listed. One is what
+/// any restart of a server costs, two are bad luck.
+const ATTEMPTS: u32 = 3;
+
+/// A server that does not stream lists is asked again after so long. A control plane is upgraded
+/// within the hour, and what is asked in vain costs a refusal, or
+/// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events), of the few relists that a
+/// reflector ever makes.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
+
+/// How a reflector asks for everything: first of all, and whenever watching can't bring it there.
+#[doc(alias = "WatchListClient")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InitialList {
+    /// With a watch that begins with everything there is (`sendInitialEvents`), and goes on as the
+    /// watch: one request, which the server answers out of its watch cache, object by object. What
+    /// it refuses, does not finish or does not understand is listed in the same attempt.
+    ///
+    /// Servers stream lists by default since Kubernetes 1.34, and not before 1.27. Those that don't
+    /// answer 422, as 1.27 and later with the feature off (`sendInitialEvents is forbidden for
+    /// watch`) and those before 1.27 (`resourceVersionMatch is forbidden for watch`); or they know
+    /// neither parameter, as before 1.19, and never send the end.
+    #[default]
+    Streaming,
+    /// With LIST, and then a watch from its revision.
+    List,
+}
+
+/// What is remembered of the streaming lists before, and the one under way.
+#[derive(Debug)]
+pub(super) struct Streaming {
+    wanted: bool,
+    /// Streams in a row that ended before their end bookmark.
+    failed: u32,
+    /// Until when the server counts as one that does not stream lists.
+    refused_until: Option<Instant>,
+    under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    /// When the last new object came; at first, when the server answered.
+    progress: Instant,
+    /// The revision of the first event that told of a change instead of what there is. What is newer
+    /// need not be part of the list.
+    live_from: Option<ResourceVersion>,
+}
+
+impl Streaming {
+    pub(super) fn new(initial_list: InitialList) -> Self {
+        Self {
+            wanted: initial_list == InitialList::Streaming,
+            failed: 0,
+            refused_until: None,
+            under_way: None,
+        }
+    }
+
+    /// Whether the next list shall be streamed.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.wanted && self.refused_until.is_none_or(|until| now >= until)
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// A stream has been asked for, or the server has answered.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.under_way = Some(UnderWay {
+            progress: now,
+            live_from: None,
+        });
+    }
+
+    /// An event has come; `is_new` if it brought an object that the stream had not brought before.
+    ///
+    /// A server that ignores what it was asked for sends what there is, as it should, and then
+    /// changes for ever: so a new object counts only if it is not newer than the first change.
+    pub(super) fn event(
+        &mut self,
+        kind: &FrameKind,
+        revision: Option<&ResourceVersion>,
+        is_new: bool,
+        now: Instant,
+    ) {
+        let Some(stream) = &mut self.under_way else {
+            return;
+        };
+        let live = &mut stream.live_from;
+        if live.is_none() && *kind != FrameKind::Added {
+            *live = revision.cloned();
+        }
+        let is_live = matches!((&*live, revision), (Some(live), Some(at)) if at >= live);
+        if is_new && !is_live {
+            stream.progress = now;
+        }
+    }
+
+    /// When the end is no longer waited for.
+    pub(super) fn deadline(&self, patience: Duration) -> Option<Instant> {
+        let stream = self.under_way.as_ref()?;
+        Some(clock::after(stream.progress, patience))
+    }
+
+    /// The end bookmark has come, and the store has accepted everything.
+    pub(super) fn succeeded(&mut self) {
+        self.under_way = None;
+        self.failed = 0;
+    }
+
+    /// The stream has ended, for a reason that says nothing of whether the server can stream.
+    pub(super) fn ended(&mut self) {
+        self.under_way = None;
+    }
+
+    /// The stream has ended before its end bookmark; whether it was one too many.
+    pub(super) fn broke_off(&mut self, now: Instant) -> bool {
+        self.under_way = None;
+        self.failed += 1;
+        if self.failed < ATTEMPTS {
+            return false;
+        }
+        self.refused(now);
+        true
+    }
+
+    /// The server does not stream lists.
+    pub(super) fn refused(&mut self, now: Instant) {
+        self.under_way = None;
+        self.failed = 0;
+        self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
+    }
+}

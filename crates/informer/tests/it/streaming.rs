@@ -1,0 +1,452 @@
+//! Streaming lists: one watch that begins with everything there is. What reaches the store and when,
+//! what follows when it does not come to its end, and what a server says that can't.
+
+mod losses;
+mod servers;
+
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer, SharedInformerFactory,
+    client::ListWatch,
+    indexer::{self, Indexer, Indexers},
+    informer::Informer,
+    reflector::{Delta, DeltaKind, InitialList, Reflector, ReflectorBuilder, TimeoutConfig},
+    status::Activity,
+    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
+};
+use kube_informer_apiserver::{Server, WatchCache};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    logs::Logs,
+    script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
+    setting::{self, LONG, Trace, builder, labelled, requests, run},
+};
+
+const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn added(name: &str, revision: u64) -> String {
+    event("ADDED", &pod(name, revision))
+}
+
+fn bookmark_saying(revision: u64, annotations: &str) -> String {
+    let meta = format!(r#"{{"resourceVersion":"{revision}","annotations":{annotations}}}"#);
+    event(
+        "BOOKMARK",
+        &format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{meta}}}"#),
+    )
+}
+
+fn bookmark(revision: u64) -> String {
+    bookmark_saying(revision, "null")
+}
+
+/// The bookmark that ends the initial events.
+fn end(revision: u64) -> String {
+    bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
+}
+
+struct Outcome {
+    /// What the store was given.
+    heard: String,
+    errors: String,
+    under_way: usize,
+}
+
+/// What is asked for within this time, and what comes of it.
+async fn check(
+    answers: impl IntoIterator<Item = Answer>,
+    within: Duration,
+    asked: Expect,
+) -> Outcome {
+    check_with(answers, within, |reflector| reflector, asked).await
+}
+
+async fn check_with(
+    answers: impl IntoIterator<Item = Answer>,
+    within: Duration,
+    configure: impl FnOnce(ReflectorBuilder<Pod>) -> ReflectorBuilder<Pod>,
+    asked: Expect,
+) -> Outcome {
+    let script = Script::streaming(answers);
+    let (send, mut deltas) = mpsc::channel(100);
+    let errors = Trace::default();
+    let noted = errors.clone();
+    let builder = Reflector::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
+        .on_error(move |error| noted.note(error.to_string()));
+    let reflector = configure(builder).into_store(send);
+    let _ = timeout(within, reflector.run(std::future::pending())).await;
+    asked.assert_eq(&script.log.take());
+    let heard = Trace::default();
+    while let Ok(delta) = deltas.try_recv() {
+        heard.note(show(&delta));
+    }
+    Outcome {
+        heard: heard.take(),
+        errors: errors.take(),
+        under_way: script.under_way(),
+    }
+}
+
+fn show(delta: &Delta<Pod>) -> String {
+    match &delta.kind {
+        DeltaKind::ReplacedAll { objects, revision } => format!("all at {revision}: {objects:?}"),
+        DeltaKind::Bookmark { revision } => format!("bookmark {revision}"),
+        _ => format!("{:?} {:?}", delta.delta_type(), delta.object().unwrap()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_is_one_request_one_change_and_goes_on_as_the_watch() {
+    let stream = [
+        added("a", 3),
+        added("b", 2),
+        end(5),
+        event("MODIFIED", &pod("a", 6)),
+        bookmark(7),
+    ];
+    let outcome = check(
+        [hangs(stream.concat())],
+        50 * SECOND,
+        expect![[r#"
+        0.0 s: stream
+    "#]],
+    )
+    .await;
+    expect![[r#"
+        all at 5: [default/a@3, default/b@2]
+        Updated default/a@6
+        bookmark 7
+    "#]]
+    .assert_eq(&outcome.heard);
+    assert_eq!(outcome.errors, "");
+    assert_eq!(outcome.under_way, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_changed_or_deleted_before_the_end_is_applied_and_nothing_of_it_told() {
+    let stream = [
+        added("a", 3),
+        added("b", 2),
+        event("MODIFIED", &pod("a", 6)),
+        event("DELETED", &pod("b", 7)),
+        event("MODIFIED", &pod("c", 8)),
+        event("DELETED", &pod("d", 9)),
+        end(9),
+    ];
+    let outcome = check(
+        [hangs(stream.concat())],
+        50 * SECOND,
+        expect![[r#"
+        0.0 s: stream
+    "#]],
+    )
+    .await;
+    expect![[r#"
+        all at 9: [default/a@6, default/c@8]
+    "#]]
+    .assert_eq(&outcome.heard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_end_nothing_is_in_the_store_and_only_true_is_an_end() {
+    let stream = [
+        added("a", 3),
+        bookmark_saying(5, r#"{"k8s.io/initial-events-end":"false"}"#),
+        bookmark_saying(5, r#"{"k8s.io/initial-events-end":"TRUE"}"#),
+        bookmark_saying(5, r#"{"k8s.io/initial-events-end":true}"#),
+        bookmark_saying(5, r#"{"other":"true"}"#),
+        bookmark_saying(5, "{}"),
+        event(
+            "ADDED",
+            r#"{"metadata":{"name":"x","annotations":{"k8s.io/initial-events-end":"true"}}}"#,
+        ),
+    ];
+    let script = Script::streaming([hangs(stream.concat())]);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    reflector.run(sleep(9 * SECOND)).await;
+    let status = status.get();
+    assert!(!status.synced);
+    assert!(indexer.is_empty());
+    assert!(status.revision().is_unset(), "{:?}", status.revision());
+    assert!(indexer.snapshot().revision().is_unset());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_tells_how_many_objects_have_been_streamed() {
+    let late = Answer::Body(added("a", 3) + &added("b", 2), Then::Hangs);
+    let script = Script::streaming([late]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).into_indexer(writer);
+    let status = reflector.status();
+    let look = async {
+        sleep(SECOND).await;
+        let status = status.get();
+        assert_eq!(status.activity(), Activity::Streaming { objects: 2 });
+        let told = "not synced, streaming a list (2 objects so far)";
+        assert_eq!(status.to_string(), told);
+    };
+    reflector.run(look).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_closes_is_opened_again_and_one_that_expires_is_streamed_after() {
+    let outcome = check(
+        [
+            Answer::Body(added("a", 2) + &end(3), Then::EndsAfter(2 * SECOND)),
+            Answer::Body(event("MODIFIED", &pod("a", 4)), Then::EndsAfter(2 * SECOND)),
+            hangs(error_event(EXPIRED)),
+            hangs(added("a", 9) + &end(10)),
+        ],
+        50 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            2.0 s: watch resourceVersion=3
+            4.0 s: watch resourceVersion=4
+            4.0 s: stream resourceVersion=4
+        "#]],
+    )
+    .await;
+    expect![[r#"
+        all at 3: [default/a@2]
+        Updated default/a@4
+        all at 10: [default/a@9]
+    "#]]
+    .assert_eq(&outcome.heard);
+    assert_eq!(outcome.errors, "too old\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_refusal_but_throttling_and_expiry_is_listed_in_the_same_attempt() {
+    let statuses = [
+        (400, r#"{"code":400,"reason":"BadRequest","message":"no"}"#),
+        (
+            401,
+            r#"{"code":401,"reason":"Unauthorized","message":"no"}"#,
+        ),
+        (403, r#"{"code":403,"reason":"Forbidden","message":"no"}"#),
+        (404, r#"{"code":404,"reason":"NotFound","message":"no"}"#),
+        (
+            405,
+            r#"{"code":405,"reason":"MethodNotAllowed","message":"no"}"#,
+        ),
+        (422, r#"{"code":422,"reason":"Invalid","message":"no"}"#),
+        (
+            500,
+            r#"{"code":500,"reason":"InternalError","message":"no"}"#,
+        ),
+        (503, r#"{"code":503,"message":"no"}"#),
+    ];
+    for (code, status) in statuses {
+        let outcome = check(
+            [
+                Answer::RefuseWith(code, status),
+                body(list(5, "", &[pod("a", 1)])),
+            ],
+            50 * SECOND,
+            expect![[r#"
+                0.0 s: stream
+                0.0 s: list resourceVersion=0 limit=500
+                0.0 s: watch resourceVersion=5
+            "#]],
+        )
+        .await;
+        assert_eq!(outcome.heard, "all at 5: [default/a@1]\n", "{code}");
+        assert_eq!(outcome.errors, "no\n", "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttled_streaming_lists_are_asked_for_again_and_never_listed() {
+    let throttled = || {
+        Answer::RefuseWith(
+            429,
+            r#"{"code":429,"message":"later","details":{"retryAfterSeconds":7}}"#,
+        )
+    };
+    let outcome = check(
+        [
+            throttled(),
+            throttled(),
+            Answer::Refuse(Class::ConnectionRefused),
+            hangs(end(5)),
+        ],
+        50 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            7.0 s: stream
+            14.0 s: stream
+            19.7 s: stream
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.heard, "all at 5: []\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_retry_begins_clean_and_the_third_early_end_is_listed() {
+    let early = |name| Answer::Body(added(name, 3), Then::EndsAfter(2 * SECOND));
+    let outcome = check(
+        [
+            early("a"),
+            Answer::Body(added("b", 3), Then::Breaks(Class::Connection)),
+            hangs(added("c", 3) + &end(5)),
+        ],
+        50 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            2.0 s: stream
+            3.0 s: stream
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.heard, "all at 5: [default/c@3]\n");
+    let outcome = check(
+        [
+            early("a"),
+            early("b"),
+            early("c"),
+            body(list(5, "", &[pod("d", 4)])),
+        ],
+        50 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            2.0 s: stream
+            5.0 s: stream
+            7.0 s: list resourceVersion=0 limit=500
+            7.0 s: watch resourceVersion=5
+        "#]],
+    )
+    .await;
+    assert_eq!(outcome.heard, "all at 5: [default/d@4]\n");
+    let what = "the streaming list closed before its end\n";
+    assert_eq!(outcome.errors, what.repeat(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_always_expires_is_no_hot_loop() {
+    let expired = || hangs(error_event(EXPIRED));
+    check(
+        [
+            hangs(end(5) + &error_event(EXPIRED)),
+            expired(),
+            expired(),
+            expired(),
+            expired(),
+            body(list(9, "", &[])),
+        ],
+        50 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            0.0 s: stream resourceVersion=5
+            0.0 s: stream
+            1.4 s: stream
+            4.3 s: stream
+            4.3 s: list limit=500
+            4.3 s: watch resourceVersion=9
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_an_end_is_listed_after_ten_seconds_without_a_new_object() {
+    // An old server ignores what it was asked for: what there is, and then changes for ever.
+    let mut changes = added("a", 3) + &added("b", 2);
+    for revision in 6..40 {
+        changes += &event("MODIFIED", &pod("a", revision));
+        changes += &bookmark(revision);
+    }
+    let silent = hangs(added("a", 3));
+    for stream in [silent, hangs(changes), hangs(String::new())] {
+        let outcome = check(
+            [stream, body(list(50, "", &[pod("a", 40)]))],
+            50 * SECOND,
+            expect![[r#"
+                0.0 s: stream
+                10.0 s: list resourceVersion=0 limit=500
+                10.0 s: watch resourceVersion=50
+            "#]],
+        )
+        .await;
+        assert_eq!(outcome.heard, "all at 50: [default/a@40]\n");
+        let what = "the streaming list brings nothing new, and no end\n";
+        assert_eq!(outcome.errors, what);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_at_all_is_waited_for_as_for_a_list() {
+    check(
+        [Answer::Never, hangs(end(5))],
+        100 * SECOND,
+        expect![[r#"
+            0.0 s: stream
+            61.2 s: stream
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
+    let answers = || [hangs(added("a", 3)), Answer::Never];
+    for within in [SECOND, 15 * SECOND] {
+        let script = Script::streaming(answers());
+        let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+        reflector.run(sleep(within)).await;
+        assert_eq!(script.under_way(), 0);
+    }
+    let script = Script::streaming([Answer::Refuse(Class::TooManyRequests)]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+    reflector.run(sleep(SECOND / 2)).await;
+    assert_eq!(script.requests.len(), 1, "it was stopped in its pause");
+}
+
+/// Streams bookmarks that are ready whenever they are looked at, a second apart; lists as scripted.
+struct Busy(Script);
+
+impl ListerWatcher for Busy {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.0.list(options)
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let bookmarks = stream::iter(0..100).then(async |_| {
+            tokio::time::advance(SECOND).await;
+            Ok(bookmark(5).into())
+        });
+        async { Ok(bookmarks.boxed()) }.boxed()
+    }
+
+    fn streams_lists(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_never_silent_does_not_outlast_its_time_either() {
+    let lists = Script::new([]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(Busy(lists.clone())).into_indexer(writer);
+    reflector.run(sleep(30 * SECOND)).await;
+    assert_eq!(
+        lists.log.take(),
+        "10.0 s: list resourceVersion=0 limit=500\n"
+    );
+}

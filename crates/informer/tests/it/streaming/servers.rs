@@ -140,6 +140,21 @@ async fn a_server_without_streaming_lists_is_asked_once_an_hour_and_the_status_s
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_streaming_list_and_the_list_in_its_stead_are_one_attempt() {
+    let server = Server::builder().faults("* pods: 404").unwrap().build();
+    let informer = run(builder(&server));
+    let waited = informer.pods.wait_for_sync().deadline(LONG).fail_fast();
+    let error = waited.await.unwrap_err();
+    let activity = error.status.activity();
+    assert!(
+        matches!(activity, Activity::BackingOff { attempt: 1, .. }),
+        "{activity:?}"
+    );
+    assert_eq!(asked(&server).lines().count(), 2);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_loses_the_end_is_listed_in_bounded_time() {
     let server = Server::builder()
         .seed([setting::pod("a")])

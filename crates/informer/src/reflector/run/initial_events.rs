@@ -104,8 +104,8 @@ where
     }
 
     /// Whatever a streaming list has brought that did not come to its end is void.
-    pub(super) fn end_initial_events(&mut self, streaming: bool, next: &Action) {
-        if !streaming {
+    pub(super) fn end_initial_events(&mut self, unfinished: bool, next: &Action) {
+        if !unfinished {
             return;
         }
         self.initial.clear();

@@ -139,8 +139,9 @@ where
         };
         let ended = self.follow(&mut opened).await?;
         self.open = None;
+        let unfinished = self.machine.is_streaming();
         let next = self.watch_ended(ended, asked);
-        self.end_initial_events(streaming, &next);
+        self.end_initial_events(unfinished, &next);
         Ok(next)
     }
 

@@ -8,7 +8,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_informer::{SharedInformer, SharedInformerFactory, shared_informer::Stopped};
+use kube_informer::{InitialList, SharedInformer, SharedInformerFactory, shared_informer::Stopped};
 use kube_informer_apiserver::Server;
 use tokio::{task::yield_now, time::sleep};
 
@@ -19,8 +19,11 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// Its informers list, for lists are counted.
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client()).build()
+    SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build()
 }
 
 /// Waits until the cache has what the server has, and every handler has heard of it.

@@ -56,6 +56,7 @@ async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace
     let server = Server::builder().build();
     let from = |value: &str| format!("from={value}").parse().unwrap();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .default_labels(from("all"))
         .default_fields("metadata.name!=no")
         .namespaces_with([
@@ -95,6 +96,7 @@ async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace
 async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .for_type::<Pod>(TypeOptions::new().fields("metadata.name=a"))
         .build();
     let by_type = factory.informer::<Pod>();
@@ -151,6 +153,7 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
     server.create(map("a")).unwrap();
     server.create(map("b")).unwrap();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         // Whatever it does to the namespace, the object came from where it came from.
         .transform_metadata(|metadata| {
             note(metadata, "metadata,");
@@ -204,6 +207,7 @@ async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anythin
         ])
         .build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .namespaces_with([
             ("", NamespaceOptions::new()),
             (
@@ -249,6 +253,7 @@ async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named
     let refused = Match::any().in_namespace("b");
     server.faults().answer(refused, 403).times(1000);
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .namespaces(["a", "b"])
         .build();
     let pods = factory.informer::<Pod>();
@@ -277,7 +282,9 @@ async fn options_of_a_dynamic_kind_are_its_own() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     let kind = ApiResource::erase::<Pod>(&());
     let web = || InformerOptions::new().labels("app=web".parse().unwrap());
     let all = factory.for_resource(&kind).unwrap();
@@ -320,7 +327,9 @@ async fn fields_of_a_dynamic_kind_are_selected_on_declared_indices() {
     for (name, size) in [("a", 1), ("b", 2), ("c", 2)] {
         server.create(widget(name, size)).unwrap();
     }
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .build();
     let kind = factory.discover("widgets.example.com").await.unwrap();
     let widgets = factory.for_resource(&kind).unwrap();
     let fields = Indexers::new().with_field("spec.size");

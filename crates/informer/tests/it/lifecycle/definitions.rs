@@ -47,6 +47,7 @@ fn kind() -> ApiResource {
 
 fn following(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .follow_definitions()
         .build()
 }

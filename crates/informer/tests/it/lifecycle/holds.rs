@@ -19,6 +19,7 @@ fn lists(server: &Server) -> usize {
 async fn a_hold_runs_its_informer_until_a_grace_after_the_last_was_dropped() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .idle_grace(5 * MINUTE)
         .build();
     sleep(MINUTE).await;
@@ -146,6 +147,7 @@ async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
 async fn a_grace_of_zero_ends_it_with_the_last_hold() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .idle_grace(Duration::ZERO)
         .build();
     let held = factory.hold::<Pod>();
@@ -181,6 +183,7 @@ async fn threads_that_drop_the_last_hold_and_take_a_new_one_at_once_have_one_tha
     const THREADS: usize = 4;
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
         .idle_grace(Duration::ZERO)
         .build();
     let runtime = Handle::current();

@@ -5,9 +5,10 @@
 //! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
 //! something of it sends a command, which it obeys between two batches.
 
+mod bounds;
 mod served;
 
-pub(crate) use self::served::Definition;
+pub(crate) use self::{bounds::Bounds, served::Definition};
 
 use std::{collections::BTreeSet, fmt, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -17,6 +18,7 @@ use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     task::JoinSet,
 };
+use tracing::Instrument;
 
 use self::served::{Following, Turn, next_turn};
 use crate::{
@@ -28,39 +30,10 @@ use crate::{
     mutation_detector::MutationDetector,
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
-    queue::{BATCH, KeyErrors, Queue, Replaced},
+    queue::{KeyErrors, Queue, Replaced},
     reflector::{Delta, DeltaKind, Error, Reflector, Reporter},
     status::{StatusReader, WaitForSync},
 };
-
-/// So many changes may wait in the queue, and as many be on their way to it, before the reflectors
-/// wait: two batches, client-go's bound for working ahead of its handlers.
-pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
-
-/// How much the loop does at one go, and how much may wait for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// So many changes are applied before commands are looked at.
-    pub(crate) batch: usize,
-    /// So many may wait in the queue, and in the channel before it.
-    pub(crate) waiting: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            batch: BATCH,
-            waiting: CHANNEL_CAPACITY,
-        }
-    }
-}
-
-impl Bounds {
-    /// How many changes are taken from the channel when so many wait in the queue.
-    fn room(self, queued: usize) -> usize {
-        self.waiting.saturating_sub(queued).min(self.batch)
-    }
-}
 
 /// What the loop is asked to do.
 pub(crate) enum Command<K> {
@@ -149,7 +122,7 @@ where
             parts,
         };
         let mut serving = JoinSet::new();
-        serving.spawn(served.serve());
+        serving.spawn(served.serve().instrument(report.span.clone()));
         Self {
             reflectors,
             following: None,
@@ -237,9 +210,10 @@ where
     fn reflect(&self, turn: Turn) -> JoinSet<()> {
         let mut reflecting = JoinSet::new();
         for reflector in self.reflectors.iter().map(InnerReflector::again) {
+            let span = self.report.span.clone();
             match turn {
-                Turn::Reflect => reflecting.spawn(reflector.run_inside()),
-                Turn::Rest => reflecting.spawn(reflector.rest()),
+                Turn::Reflect => reflecting.spawn(reflector.run_inside().instrument(span)),
+                Turn::Rest => reflecting.spawn(reflector.rest().instrument(span)),
             };
         }
         reflecting
@@ -269,6 +243,7 @@ where
         let mut arrived = Vec::new();
         loop {
             let more = self.pop();
+            self.parts.report.meter.queued(self.parts.queue.len());
             let Parts {
                 queue,
                 processor,
@@ -316,19 +291,26 @@ where
                 break;
             };
             told += popped.deltas.len().max(1);
+            let meter = &self.parts.report.meter;
+            let mut timer = meter.batch(|| (popped.deltas.len(), popped.received()));
             let Applied {
                 changes,
                 index_errors,
             } = self.parts.indexer.apply(popped);
             self.parts.applied.notify_waiters();
+            if let Some(timer) = &mut timer {
+                timer.visible();
+            }
             self.notes
                 .note(&self.parts.indexer.snapshot(), &index_errors);
             for change in changes {
                 if let Change::Listed(source) = change {
                     self.listed.insert(source);
                 }
+                self.parts.report.meter.told(|| change.told());
                 self.parts.processor.distribute(change);
             }
+            self.parts.report.meter.batch_ended(timer);
             if !self.synced && self.listed.len() == self.sources {
                 self.synced = true;
                 self.parts.processor.synced();
@@ -370,7 +352,7 @@ where
                     .map(|KeyErrors(errors)| errors)
             }
             kind => {
-                let pushed = queue.push(Delta::new(delta.source, kind), indexer);
+                let pushed = queue.push(Delta { kind, ..delta }, indexer);
                 pushed.err().map(|error| vec![error])
             }
         };

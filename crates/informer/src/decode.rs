@@ -166,7 +166,7 @@ where
                 );
             }
         }
-        Decoded::Object(Object::identified(name, revision, object))
+        Decoded::Object(Object::identified(name, revision, object, bytes))
     }
 }
 

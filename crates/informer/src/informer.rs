@@ -19,7 +19,7 @@
 //! # Ok(()) }
 //! ```
 
-use std::{fmt, panic::Location, time::Duration};
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -28,6 +28,7 @@ use crate::{
     controller::Controller,
     event_handler::{Callbacks, EventHandler},
     indexer::{DuplicateIndex, Indexer, Indexers},
+    metrics::Metrics,
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
@@ -241,6 +242,12 @@ where
         K: Clone + PartialEq,
     {
         self.shared = self.shared.detect_mutations();
+        self
+    }
+
+    /// Gives figures of this informer to a collector; without this call nothing is measured.
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.shared = self.shared.metrics(metrics);
         self
     }
 

@@ -26,12 +26,14 @@
 pub mod guide;
 
 mod clock;
+pub mod logs;
 pub mod object;
 pub mod selector;
-pub mod workqueue;
 pub mod transport;
 pub mod decode;
 pub mod status;
+pub mod metrics;
+pub mod workqueue;
 pub mod reflector;
 pub mod queue;
 pub mod indexer;

@@ -55,6 +55,8 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
+    /// How many bytes the server sent for it; zero if it did not come from there.
+    wire_bytes: u32,
     body: Body<K>,
 }
 
@@ -143,12 +145,23 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Wraps an object under the identity that it had when the server sent it.
-    pub(crate) fn identified(name: ObjectName, revision: ResourceVersion, object: K) -> Self {
+    /// How many bytes the server sent for it, if it is a good state of an object that came from there.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.inner.wire_bytes.into()
+    }
+
+    /// Wraps an object under the identity that it had when the server sent it, as these bytes.
+    pub(crate) fn identified(
+        name: ObjectName,
+        revision: ResourceVersion,
+        object: K,
+        wire: &[u8],
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
                 revision,
+                wire_bytes: u32::try_from(wire.len()).unwrap_or(u32::MAX),
                 body: Body::Live(Arc::new(object)),
             }),
         }
@@ -159,6 +172,7 @@ impl<K> Object<K> {
             inner: Arc::new(Inner {
                 name,
                 revision: head.revision(),
+                wire_bytes: 0,
                 body: Body::Broken(Box::new(Broken {
                     uid: head.metadata.uid.clone(),
                     labels: head.metadata.labels.clone().unwrap_or_default(),
@@ -179,7 +193,7 @@ impl<K: Resource> Object<K> {
         let Some((name, revision)) = identity(&object) else {
             return Err(Nameless(Box::new(object)));
         };
-        Ok(Self::identified(name, revision, object))
+        Ok(Self::identified(name, revision, object, &[]))
     }
 
     /// `metadata.uid`, empty when the server sent none.

@@ -18,6 +18,8 @@ pub use self::{
 
 use std::fmt;
 
+use tokio::time::Instant;
+
 use crate::{
     object::{Deleted, Known, Object, ResourceVersion, SourceId},
     reflector::{Delta, DeltaKind},
@@ -98,6 +100,13 @@ pub struct Batch<K> {
     /// sources told. The revisions of single objects don't say that, for a queue may hand out a newer
     /// change of one object before an older one of another.
     pub reached: Vec<(SourceId, ResourceVersion)>,
+}
+
+impl<K> Batch<K> {
+    /// When the oldest of the changes was received, as far as that was noted.
+    pub(crate) fn received(&self) -> Option<Instant> {
+        self.deltas.iter().filter_map(|delta| delta.received).min()
+    }
 }
 
 /// A key function could not name an object, which is handed back.

@@ -26,6 +26,7 @@ mod builder;
 mod delta;
 mod list_steps;
 mod machine;
+mod meter;
 mod probe;
 mod report;
 mod retry_budget;

@@ -29,6 +29,7 @@
 mod builder;
 mod registration;
 mod roster;
+mod sampled;
 mod subscription;
 mod wait;
 
@@ -113,7 +114,9 @@ struct Shared<K> {
     applied: Arc<Notify>,
     room: Arc<Notify>,
     listeners: AtomicU64,
-    roster: Roster<K>,
+    roster: Arc<Roster<K>>,
+    /// In which handlers are called.
+    span: tracing::Span,
 }
 
 impl<K> Clone for SharedInformer<K> {

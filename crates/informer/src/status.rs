@@ -54,6 +54,9 @@ pub struct SourceStatus {
     last_bookmark: Option<Instant>,
     /// The last failure, which may be long past: [`SourceStatus::activity`] says what is now.
     pub last_error: Option<Arc<transport::Error>>,
+    last_failure: Option<Instant>,
+    /// The first failure since something worked.
+    failing: Option<Instant>,
 }
 
 /// What a reflector does.
@@ -104,6 +107,23 @@ impl SourceStatus {
         self.last_bookmark.map(|at| at.elapsed())
     }
 
+    /// How long ago the last failure was.
+    pub fn since_last_error(&self) -> Option<Duration> {
+        self.last_failure.map(|at| at.elapsed())
+    }
+
+    /// For how long every request has failed; `None` once a list is complete, a watch is open or an
+    /// event has come.
+    pub fn failing_for(&self) -> Option<Duration> {
+        self.failing.map(|at| at.elapsed())
+    }
+
+    /// Whether it has handed on a list. What is listed may not be in the cache yet: a handler with a
+    /// full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up.
+    pub fn is_listed(&self) -> bool {
+        !self.revision.is_unset()
+    }
+
     /// Less for what is further from watching.
     fn rank(&self) -> u8 {
         match self.activity {
@@ -138,15 +158,29 @@ impl Status {
 
     /// The last failure; of several sources, of the one that is furthest from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
-        self.failed_source()?.last_error.as_ref()
+        self.failed()?.last_error.as_ref()
     }
 
-    fn failed_source(&self) -> Option<&SourceStatus> {
-        let failed = self
-            .sources
-            .iter()
-            .filter(|source| source.last_error.is_some());
+    /// How long ago that was.
+    pub fn since_last_error(&self) -> Option<Duration> {
+        self.failed()?.since_last_error()
+    }
+
+    /// For how long nothing but failures has come from there; `None` if something works.
+    pub fn failing_for(&self) -> Option<Duration> {
+        self.failed()?.failing_for()
+    }
+
+    fn failed(&self) -> Option<&SourceStatus> {
+        let sources = self.sources.iter();
+        let failed = sources.filter(|source| source.last_error.is_some());
         failed.min_by_key(|source| source.rank())
+    }
+
+    /// How many sources are listed.
+    fn listed(&self) -> usize {
+        let sources = self.sources.iter();
+        sources.filter(|source| source.is_listed()).count()
     }
 
     /// Whether the informer has ended.
@@ -159,10 +193,19 @@ impl Status {
     }
 }
 
-/// One line for people: what it does, and what went wrong last.
+/// One line for people: whether it has synced or what is missing, what it does, and what went wrong
+/// last, how long ago, and for how long.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let synced = if self.synced { "synced" } else { "not synced" };
+        let (listed, sources) = (self.listed(), self.sources.len());
+        let synced = match (self.synced, self.is_stopped()) {
+            (true, _) => "synced".to_owned(),
+            (false, false) if listed > 0 && listed == sources => {
+                "not synced (listed, and not all of it in the cache)".to_owned()
+            }
+            (false, _) if sources > 1 => format!("not synced ({listed} of {sources} sources)"),
+            (false, _) => "not synced".to_owned(),
+        };
         match self.activity() {
             Activity::Idle => write!(f, "{synced}, not started")?,
             Activity::Listing { page, objects } => {
@@ -183,13 +226,21 @@ impl fmt::Display for Status {
             Activity::Stopped => write!(f, "{synced}, stopped")?,
         }
         if let Some(error) = self.last_error() {
-            let source = self.failed_source().filter(|_| self.sources.len() > 1);
+            let source = self.failed().filter(|_| self.sources.len() > 1);
             let of = source.map_or("", |source| &*source.description);
             let separator = if of.is_empty() { "" } else { ": " };
-            write!(f, "; last error: {of}{separator}{error}")?;
+            let ago = self.since_last_error().unwrap_or_default();
+            write!(f, "; last error: {of}{separator}{error} ({ago:.0?} ago")?;
+            match self.failing_for() {
+                Some(failing) => write!(f, ", failing for {failing:.0?})")?,
+                None => f.write_str(")")?,
+            }
         }
         if self.broken_count > 0 {
             write!(f, "; {} broken objects", self.broken_count)?;
+        }
+        if let Some(error) = &self.last_index_error {
+            write!(f, "; {} index errors, the last: {error}", self.index_errors)?;
         }
         if self.mutated > 0 {
             write!(f, "; {} mutated objects", self.mutated)?;
@@ -286,12 +337,18 @@ impl StatusWriter {
         self.source(source, |status| {
             let changed = status.activity != activity;
             status.activity = activity;
+            if activity == Activity::Watching {
+                status.failing = None;
+            }
             changed
         });
     }
 
     pub(crate) fn failed(&self, source: SourceId, error: &Arc<transport::Error>) {
+        let now = Instant::now();
         self.source(source, |status| {
+            status.last_failure = Some(now);
+            status.failing.get_or_insert(now);
             status.last_error = Some(Arc::clone(error));
             true
         });
@@ -303,6 +360,7 @@ impl StatusWriter {
         self.source(source, |status| {
             status.revision.clone_from(revision);
             status.last_event = Some(now);
+            status.failing = None;
             if bookmark {
                 status.last_bookmark = Some(now);
             }

@@ -69,10 +69,12 @@
 //! - Adding with a delay never blocks, and delayed items can be looked at and cancelled.
 //! - Both kinds of shut-down drop the delayed items at once.
 
+pub use self::builder::Builder;
 pub use self::item::Item;
 pub use self::order::{Fifo, Order};
-pub use self::rate_limiting_queue::{Builder, RateLimitingQueue};
+pub use self::rate_limiting_queue::RateLimitingQueue;
 
+mod builder;
 mod lookup;
 mod order;
 pub mod rate_limiter;
@@ -83,6 +85,7 @@ mod delaying_queue;
 
 mod item;
 mod rate_limiting_queue;
+mod timing;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use kube_core::ObjectMeta;
 use super::*;
 use crate::{
     indexer::{self, Indexers},
+    metrics::Meter,
     object::Object,
     processor::{Buffer, Closer, ListenerBuffer, Tells},
     queue::{DeltaFifo, InOrder},
@@ -51,6 +52,8 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         expects: Arc::from("v1 Pod"),
         status: StatusWriter::new(1),
         error_handler: None,
+        meter: Meter::default(),
+        span: tracing::Span::none(),
     };
     let applied = Arc::new(Notify::new());
     let (arriving, deltas) = mpsc::channel(CHANNEL_CAPACITY);

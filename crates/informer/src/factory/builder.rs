@@ -12,6 +12,7 @@ use super::{
     type_options::{NamespaceOptions, TypeOptions},
 };
 use crate::{
+    metrics::Metrics,
     reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     selector::Selector,
     transport::{
@@ -212,6 +213,14 @@ impl FactoryBuilder {
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Gives figures of every informer that the factory makes to a collector; what
+    /// [`informer_for`](SharedInformerFactory::informer_for) makes takes its own.
+    #[doc(alias = "SetInformerMetricsProvider")]
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.defaults.metrics = Some(metrics);
         self
     }
 

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     decode::Transform,
+    metrics::Metrics,
     reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     shared_informer,
 };
@@ -33,6 +34,7 @@ pub(super) struct Defaults {
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: BTreeMap<TypeId, OfType>,
     pub(super) error_handler: Option<FactoryErrorHandler>,
+    pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) watch_timeout_min: Duration,
     pub(super) internal_error_retry: Duration,
     pub(super) backoff: BackoffConfig,
@@ -111,6 +113,10 @@ impl Defaults {
     where
         K: Resource + Send + Sync + 'static,
     {
+        let builder = match self.metrics.clone() {
+            Some(metrics) => builder.metrics(metrics),
+            None => builder,
+        };
         let builder = builder
             .watch_timeout_min(self.watch_timeout_min)
             .internal_error_retry(self.internal_error_retry)

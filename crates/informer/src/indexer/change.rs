@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::Snapshot;
-use crate::object::{Deleted, Object, ObjectName, SourceId};
+use crate::{
+    metrics::Told,
+    object::{Deleted, Object, ObjectName, SourceId},
+};
 
 /// Why an object is told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,34 @@ pub enum Change<K> {
 }
 
 impl<K> Change<K> {
+    /// How many objects handlers are to hear of, because they changed.
+    pub(crate) fn told(&self) -> Told {
+        let mut told = Told::default();
+        match self {
+            Self::Added { .. } => told.added = 1,
+            Self::Updated { old, new, .. } => told.updated = u64::from(!old.is_same(new)),
+            Self::Deleted(_) => told.deleted = 1,
+            Self::Replaced {
+                old, new, changed, ..
+            } => {
+                let listed = changed.listed.iter().filter(|(_, changed)| *changed);
+                for name in listed
+                    .map(|(name, _)| name)
+                    .filter(|name| new.told(name).is_some())
+                {
+                    match old.told(name) {
+                        Some(_) => told.updated += 1,
+                        None => told.added += 1,
+                    }
+                }
+                let gone = changed.gone.iter().filter(|name| old.told(name).is_some());
+                told.deleted = gone.count() as u64;
+            }
+            Self::Resync(_) | Self::Listed(_) => {}
+        }
+        told
+    }
+
     /// The same, as part of a first list or not.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {

@@ -10,7 +10,10 @@ use std::{
 use imbl::{OrdMap, OrdSet};
 use kube_core::Resource;
 
-use crate::object::{Object, ObjectName};
+use crate::{
+    metrics::IndexSample,
+    object::{Object, ObjectName},
+};
 
 /// The name of the index by namespace. Every store has it; it needs no function, for objects are
 /// kept in the order of namespaces.
@@ -412,6 +415,20 @@ impl<K> Index<K> {
         pairs
             .take_while(move |pair| pair.value == value)
             .map(|pair| &pair.object)
+    }
+
+    /// How many values there are, and how many pairs of a value and an object.
+    pub(super) fn size(&self) -> IndexSample {
+        let mut values = 0;
+        let mut last: Option<&Arc<str>> = None;
+        for Pair { value, .. } in &self.pairs {
+            // Most neighbours share their value, and then often its very text.
+            if last.is_none_or(|last| !Arc::ptr_eq(last, value) && last != value) {
+                values += 1;
+            }
+            last = Some(value);
+        }
+        IndexSample::new(Arc::clone(&self.name), values, self.pairs.len())
     }
 
     /// The values, in order, each once.

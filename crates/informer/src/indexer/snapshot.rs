@@ -8,6 +8,7 @@ use super::{
     store::{Entry, Root},
 };
 use crate::{
+    metrics::StoreSample,
     object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId},
     selector::FieldSelector,
 };
@@ -272,6 +273,16 @@ impl<K> Snapshot<K> {
             .iter()
             .map(|index| Arc::clone(&index.name));
         own.chain([Arc::from(NAMESPACE)]).collect()
+    }
+
+    /// How large it is. Goes through each index once.
+    pub(crate) fn size(&self) -> StoreSample {
+        StoreSample {
+            items: self.len(),
+            wire_bytes: self.root.wire_bytes(),
+            revision: self.revision(),
+            indices: self.root.indices.iter().map(Index::size).collect(),
+        }
     }
 
     /// The first object behind a name; the very first without one. Lets a reader go through a

@@ -29,6 +29,8 @@ pub(super) struct Root<K> {
     broken: OrdSet<ObjectName>,
     /// Counts the changes of `broken`.
     broken_version: u64,
+    /// What the server sent for the objects, together.
+    wire_bytes: u64,
 }
 
 impl<K> Clone for Root<K> {
@@ -40,6 +42,7 @@ impl<K> Clone for Root<K> {
             setbacks: self.setbacks,
             broken: self.broken.clone(),
             broken_version: self.broken_version,
+            wire_bytes: self.wire_bytes,
         }
     }
 }
@@ -101,6 +104,7 @@ impl<K> Root<K> {
             setbacks: 0,
             broken: OrdSet::new(),
             broken_version: 0,
+            wire_bytes: 0,
         }
     }
 
@@ -114,6 +118,10 @@ impl<K> Root<K> {
 
     pub(super) fn broken_version(&self) -> u64 {
         self.broken_version
+    }
+
+    pub(super) fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
     }
 
     pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
@@ -310,6 +318,8 @@ impl<K> Root<K> {
             self.broken.remove(&name);
             self.broken_version += 1;
         }
+        self.wire_bytes += object.wire_bytes();
+        self.wire_bytes -= old.map_or(0, |old| old.object().wire_bytes());
         let inner = EntryInner {
             object,
             source,
@@ -320,6 +330,7 @@ impl<K> Root<K> {
 
     fn take(&mut self, name: &ObjectName) -> Option<Entry<K>> {
         let old = self.entries.remove(name)?;
+        self.wire_bytes -= old.object().wire_bytes();
         if !old.is_live() {
             self.broken.remove(name);
             self.broken_version += 1;

@@ -9,7 +9,7 @@ use super::{
     BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig,
     report::Reporter, settings::Settings,
 };
-use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
+use crate::{metrics::Metrics, object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
 /// Settles the parts of a reflector; [`ReflectorBuilder::into_indexer`] or
 /// [`ReflectorBuilder::into_store`] makes it.
@@ -116,6 +116,12 @@ impl<K: Resource> ReflectorBuilder<K> {
         self
     }
 
+    /// Gives figures of this reflector to a collector; without this call nothing is measured.
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.settings.metrics = Some(metrics);
+        self
+    }
+
     /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
     /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
     /// time in vain, and for tests that count requests.
@@ -156,7 +162,9 @@ impl<K: Resource> ReflectorBuilder<K> {
         K: DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let report = self.settings.reporter(&self.dyntype, StatusWriter::new(1));
+        let mut report = self.settings.reporter(&self.dyntype, StatusWriter::new(1));
+        let status = report.status.reader();
+        report.meter = self.settings.meter(&self.dyntype, |_| Arc::new(status));
         let alone = Some(Stopped(report.status.clone(), SourceId::default()));
         Reflector {
             source: SourceId::default(),

@@ -1,5 +1,7 @@
 //! [`Delta`]: what changed on the server, in the order in which it was learnt.
 
+use tokio::time::Instant;
+
 use crate::object::{Deleted, Object, ObjectName, ResourceVersion, SourceId};
 
 /// One change, from the source that told it.
@@ -9,6 +11,8 @@ pub struct Delta<K> {
     pub source: SourceId,
     /// What changed.
     pub kind: DeltaKind<K>,
+    /// When its bytes were read, if that is measured.
+    pub(crate) received: Option<Instant>,
 }
 
 /// What a [`Delta`] says. A reflector makes `Added`, `Updated`, `Deleted`, `ReplacedAll` and
@@ -66,6 +70,7 @@ impl<K> Clone for Delta<K> {
         Self {
             source: self.source,
             kind: self.kind.clone(),
+            received: self.received,
         }
     }
 }
@@ -93,7 +98,11 @@ impl<K> Clone for DeltaKind<K> {
 impl<K> Delta<K> {
     /// A change told by `source`.
     pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
-        Self { source, kind }
+        Self {
+            source,
+            kind,
+            received: None,
+        }
     }
 
     /// An object was added; from source 0, as is right where there is one source.

@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::{Error, WatchErrorHandler};
-use crate::status::StatusWriter;
+use crate::{
+    metrics::{Meter, Observed, Skipped},
+    status::StatusWriter,
+};
 
 /// A name to go by, the status, and the user's error handler.
 #[derive(Clone)]
@@ -16,6 +19,9 @@ pub(crate) struct Reporter {
     pub(crate) expects: Arc<str>,
     pub(crate) status: StatusWriter,
     pub(crate) error_handler: Option<WatchErrorHandler>,
+    pub(crate) meter: Meter,
+    /// Of the informer; none for a reflector that stands alone.
+    pub(crate) span: tracing::Span,
 }
 
 impl Reporter {
@@ -32,8 +38,17 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// A user's handler that panics must not take the reflector with it.
+    /// Every error comes through here. A user's handler that panics must not take the reflector with
+    /// it.
     pub(crate) fn tell_handler(&self, error: &Error) {
+        self.meter.observe(|| match error {
+            Error::Transport(error) => Observed::Failed(error.class()),
+            Error::Decode(_) => Observed::Skipped(Skipped::Undecodable),
+            Error::Key { .. } => Observed::Skipped(Skipped::Keyless),
+            Error::UnknownEvent(_) => Observed::Skipped(Skipped::UnknownEvent),
+            Error::OtherKind { .. } => Observed::Skipped(Skipped::OtherKind),
+            Error::Mutated { .. } => Observed::Skipped(Skipped::Mutated),
+        });
         let Some(handler) = &self.error_handler else {
             return;
         };

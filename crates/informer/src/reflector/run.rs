@@ -14,6 +14,7 @@ use super::{
     Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
     list_steps::ListSteps,
     machine::{Action, Machine},
+    meter::ReflectorMeter,
 };
 use crate::{
     clock,
@@ -54,6 +55,7 @@ pub(super) struct Running<K, S> {
     open: Option<transport::ByteStream>,
     reflector: Reflector<K, S>,
     machine: Machine,
+    meter: ReflectorMeter,
     /// The list under way; void until it is complete.
     staged: Vec<Object<K>>,
     /// The same of a streaming list, of which objects can change and go while it is under way.
@@ -84,6 +86,7 @@ where
         Self {
             open: None,
             machine: Machine::new(config, reflector.rng.clone()),
+            meter: ReflectorMeter::new(reflector.report.meter.clone()),
             reflector,
             staged: Vec::new(),
             initial: BTreeMap::new(),
@@ -122,6 +125,7 @@ where
             self.staged = Vec::new();
             self.skipped = 0;
             self.steps.get_or_insert_with(ListSteps::begin);
+            self.meter.list_begins();
         }
         self.listing();
         let (asked, mut answered) = (Instant::now(), None);
@@ -224,6 +228,7 @@ where
         match read.and_then(|revision| self.machine.probed(&revision, now)) {
             Ok(action) => action,
             Err(error) => {
+                self.meter.probe_failed(error.class());
                 let error = self.failed(error, None);
                 self.machine.probe_failed(&error, now)
             }
@@ -231,7 +236,7 @@ where
     }
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
-        let delta = Delta::new(self.reflector.source, kind);
+        let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
         let mut accepted = None;
         if self.open.is_some() {
@@ -292,6 +297,7 @@ where
     }
 
     fn end_list(&mut self, objects: usize, handed_on: bool) {
+        self.meter.list_ended(objects, handed_on);
         let Reporter { name, expects, .. } = &self.reflector.report;
         if self.skipped > SKIPS_LOGGED {
             let skipped = self.skipped;

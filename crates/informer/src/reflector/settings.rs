@@ -1,6 +1,10 @@
 //! What is settled before a reflector exists, whoever builds it.
 
-use std::{panic::Location, sync::Arc, time::Duration};
+use std::{
+    panic::Location,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -10,6 +14,7 @@ use super::{
 };
 use crate::{
     decode::{Decoder, Transform},
+    metrics::{InformerIdentity, Meter, Metrics, Sampled},
     status::StatusWriter,
 };
 
@@ -20,6 +25,7 @@ pub(crate) struct Settings<K> {
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
     pub(crate) error_handler: Option<WatchErrorHandler>,
+    pub(crate) metrics: Option<Arc<dyn Metrics>>,
     pub(crate) config: MachineConfig,
     pub(crate) seed: Option<u64>,
 }
@@ -32,6 +38,7 @@ impl<K> Settings<K> {
             type_description: None,
             transform: None,
             error_handler: None,
+            metrics: None,
             config: MachineConfig::default(),
             seed: None,
         }
@@ -74,7 +81,19 @@ impl<K: Resource> Settings<K> {
             expects: self.expects(dyntype),
             status,
             error_handler: self.error_handler.clone(),
+            meter: Meter::default(),
+            span: tracing::Span::none(),
         }
+    }
+
+    /// Asks the collector, if there is one, whether it wants to hear of this.
+    pub(crate) fn meter(
+        &self,
+        dyntype: &K::DynamicType,
+        sampled: impl FnOnce(Arc<AtomicUsize>) -> Arc<dyn Sampled>,
+    ) -> Meter {
+        let identity = InformerIdentity::of::<K>(Arc::clone(&self.name), dyntype);
+        Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
     /// `v1 Pod`, `apps/v1 Deployment`, `metadata of v1 Pod`; or what the user calls it.

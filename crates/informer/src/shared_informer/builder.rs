@@ -6,10 +6,12 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
 
-use super::{Shared, SharedInformer, roster::Roster};
+use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
     controller::{Bounds, Controller, Parts},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
+    logs,
+    metrics::Metrics,
     mutation_detector::MutationDetector,
     object::{Object, SourceId},
     processor::Processor,
@@ -215,6 +217,13 @@ where
         self
     }
 
+    /// Gives figures of this informer to a collector; without this call nothing is measured.
+    #[doc(alias = "InformerMetricsProvider")]
+    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
+        self.reflectors.metrics = Some(metrics);
+        self
+    }
+
     /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
     /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
     /// time in vain, and for tests that count requests.
@@ -252,12 +261,7 @@ where
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
         let mut mutation_detector = self.mutation_detector;
-        if let Some(detector) = &mut mutation_detector {
-            for object in &self.known {
-                detector.copy(object);
-            }
-        }
-        writer.warm(self.known);
+        take_known(self.known, mutation_detector.as_mut(), &mut writer);
         let status = StatusWriter::new(self.sources.len());
         status.update(|status| {
             for (source, lister_watcher) in status.sources.iter_mut().zip(&self.sources) {
@@ -265,7 +269,18 @@ where
             }
         });
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let report = self.reflectors.reporter(&self.dyntype, status.clone());
+        let roster = Arc::new(Roster::new());
+        let mut report = self.reflectors.reporter(&self.dyntype, status.clone());
+        report.span = logs::informer_span(&report.name, &report.expects);
+        report.meter = self.reflectors.meter(&self.dyntype, |queued| {
+            Arc::new(Figures {
+                indexer: indexer.clone(),
+                status: status.reader(),
+                roster: Arc::clone(&roster),
+                queued,
+                channel: deltas.downgrade(),
+            })
+        });
         let decoder = self.reflectors.decoder(&self.dyntype);
         let mut rng = self.reflectors.rng();
         let reflectors: Vec<_> = (0..)
@@ -304,7 +319,8 @@ where
             applied,
             room,
             listeners: std::sync::atomic::AtomicU64::new(0),
-            roster: Roster::new(),
+            roster,
+            span: report.span.clone(),
         };
         let controller = Controller::new(parts, reflectors);
         let informer = SharedInformer {
@@ -312,4 +328,17 @@ where
         };
         (informer, controller)
     }
+}
+
+fn take_known<K>(
+    known: Vec<Object<K>>,
+    detector: Option<&mut MutationDetector<K>>,
+    writer: &mut IndexerWriter<K>,
+) {
+    if let Some(detector) = detector {
+        for object in &known {
+            detector.copy(object);
+        }
+    }
+    writer.warm(known);
 }

@@ -8,11 +8,13 @@ use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},
 };
+use tracing::Instrument;
 
 use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
+    logs,
     object::{Deleted, Object},
     processor::{
         Buffer, Closer, Closing, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen,
@@ -136,7 +138,8 @@ where
         informer.shared.roster.enlist(&buffer, true);
         let (tell_synced, synced) = watch::channel(false);
         let ended = EndGuard::new(&buffer);
-        let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
+        let span = logs::handler_span(&informer.shared.span, &name);
+        let listening = listen(handler, ended, Arc::clone(&name), tell_synced).instrument(span);
         let task: BoxFuture<'static, ()> = if thread {
             Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
         } else {

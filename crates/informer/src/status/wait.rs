@@ -69,6 +69,11 @@ impl fmt::Display for SyncError {
         } = self;
         write!(f, "{name} ({expects}) ")?;
         match failure {
+            // An informer that has synced is not waited for, so this is a handler.
+            SyncFailure::Deadline(deadline) if status.synced => write!(
+                f,
+                "has not been told everything within {deadline:?}; the informer: {status}"
+            ),
             SyncFailure::Deadline(deadline) => {
                 write!(f, "has not synced within {deadline:?}: {status}")
             }

@@ -56,6 +56,30 @@ pub enum Class {
     Store,
 }
 
+impl Class {
+    /// For a label: `too_many_requests`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::TooLargeResourceVersion => "too_large_resource_version",
+            Self::TooManyRequests => "too_many_requests",
+            Self::ConnectionRefused => "connection_refused",
+            Self::Connection => "connection",
+            Self::Timeout => "timeout",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Invalid => "invalid",
+            Self::Internal => "internal",
+            Self::Server => "server",
+            Self::Protocol => "protocol",
+            Self::VeryShortWatch => "very_short_watch",
+            Self::WentBack => "went_back",
+            Self::Store => "store",
+        }
+    }
+}
+
 /// What a failure calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {

@@ -86,6 +86,10 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
+    pub(super) fn delayed_len(&self) -> usize {
+        self.calendar.len()
+    }
+
     /// The delayed items and when they are due, earliest first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))

@@ -1,4 +1,5 @@
-//! What is queued and what is in work: a plain struct that knows no waiting and no time.
+//! What is queued and what is in work: a plain struct that knows no waiting; nor time, unless its
+//! figures are collected.
 //!
 //! It guarantees that an item is queued at most once, is never handed out while it is in work, and
 //! is handed out again if it was added in the meantime; and that it holds no reference to an item
@@ -19,6 +20,8 @@ use std::hash::Hash;
 
 use super::lookup::Lookup;
 use super::order::Order;
+use super::timing::Timing;
+use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 
 pub(super) struct Queue<T> {
     stages: Lookup<T, Stage>,
@@ -31,6 +34,10 @@ pub(super) struct Queue<T> {
     phase: Phase,
     /// What has happened since [`Queue::take_news`] was last asked.
     news: News,
+    /// How many items were accepted.
+    adds: u64,
+    /// Only if somebody wants to know.
+    timing: Option<Timing<T>>,
 }
 
 /// What waiting tasks may have to be told of.
@@ -40,6 +47,8 @@ pub(super) struct News {
     pub(super) pushed: usize,
     /// A shut-down has begun or come further, so that a waiting may have ended.
     pub(super) ending: bool,
+    /// What a collector of figures hears.
+    pub(super) observed: Option<WorkQueueObserved>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +91,14 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             dirtied: 0,
             phase: Phase::Running,
             news: News::default(),
+            adds: 0,
+            timing: None,
         }
+    }
+
+    /// From now on it is measured how long items wait and are worked on.
+    pub(super) fn time(&mut self) {
+        self.timing = Some(Timing::default());
     }
 
     pub(super) fn add(&mut self, item: T) {
@@ -91,6 +107,10 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
         match self.stages.entry(item) {
             Entry::Vacant(unknown) => {
+                self.adds += 1;
+                if let Some(timing) = &mut self.timing {
+                    timing.added(unknown.key());
+                }
                 self.order.push(unknown.key().clone());
                 unknown.insert(Stage::Queued);
                 self.news.pushed += 1;
@@ -98,6 +118,10 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             Entry::Occupied(mut known) => match known.get() {
                 Stage::Queued => self.order.touch(known.key()),
                 Stage::Processing => {
+                    self.adds += 1;
+                    if let Some(timing) = &mut self.timing {
+                        timing.added(known.key());
+                    }
                     known.insert(Stage::Dirtied);
                     self.dirtied += 1;
                 }
@@ -112,6 +136,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             if let Some(stage @ Stage::Queued) = self.stages.get_mut(&item) {
                 *stage = Stage::Processing;
                 self.processing += 1;
+                let timing = self.timing.as_mut();
+                self.news.observed = timing.and_then(|timing| timing.handed_out(&item));
                 return Next::Item(item);
             }
         }
@@ -126,6 +152,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     /// Ends the work on an item that [`Queue::next`] handed out; only an `Item` calls this, once.
     pub(super) fn done(&mut self, item: &T) {
         self.news.ending |= self.is_shutting_down();
+        let timing = self.timing.as_mut();
+        self.news.observed = timing.and_then(|timing| timing.done(item));
         match self.stages.remove(item) {
             Some((_, Stage::Processing)) => self.processing -= 1,
             Some((item, Stage::Dirtied)) => {
@@ -172,6 +200,18 @@ impl<T: Clone + Eq + Hash> Queue<T> {
 
     pub(super) fn processing(&self) -> usize {
         self.processing
+    }
+
+    pub(super) fn sample(&self) -> WorkQueueSample {
+        let mut sample = WorkQueueSample {
+            depth: self.len() + self.dirtied,
+            adds: self.adds,
+            ..WorkQueueSample::default()
+        };
+        if let Some(timing) = &self.timing {
+            timing.sample(&mut sample);
+        }
+        sample
     }
 
     pub(super) fn take_news(&mut self) -> News {

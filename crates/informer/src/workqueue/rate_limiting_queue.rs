@@ -14,18 +14,22 @@
 use std::fmt;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::builder::Builder;
 use super::delaying_queue::DelayingQueue;
 use super::item::{Item, Verdict};
-use super::order::{Fifo, Order};
+use super::order::Order;
 use super::queue::{Next, Phase};
 use super::rate_limiter::RateLimiter;
+use crate::metrics::{
+    self, SampledWorkQueue, WorkQueueMetrics, WorkQueueObserved, WorkQueueSample,
+};
 
 /// A queue of keys with delays and a rate limiter; a clone is another handle on the same queue.
 ///
@@ -45,14 +49,6 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     shared: Arc<Shared<T>>,
 }
 
-/// What can be chosen before a [`RateLimitingQueue`] exists.
-#[doc(alias = "TypedRateLimitingQueueConfig")]
-#[doc(alias = "TypedQueueConfig")]
-pub struct Builder<T> {
-    limiter: Box<dyn RateLimiter<T>>,
-    order: Box<dyn Order<T>>,
-}
-
 /// What the handles and the items of one queue share.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     state: Mutex<State<T>>,
@@ -62,6 +58,8 @@ pub(super) struct Shared<T: Clone + Eq + Hash> {
     drained: Notify,
     /// From which the delaying queue and the limiter count their time.
     origin: Instant,
+    /// Hears how long items waited and were worked on, if anybody wants to know.
+    metrics: Option<Box<dyn WorkQueueMetrics>>,
 }
 
 struct State<T> {
@@ -69,6 +67,8 @@ struct State<T> {
     limiter: Box<dyn RateLimiter<T>>,
     dropped: u64,
     given_up: u64,
+    /// How often an item was added with a delay.
+    retries: u64,
 }
 
 /// Who must look again after an operation.
@@ -107,10 +107,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
     pub fn builder(limiter: impl RateLimiter<T> + 'static) -> Builder<T> {
-        Builder {
-            limiter: Box::new(limiter),
-            order: Box::new(Fifo::new()),
-        }
+        Builder::new(limiter)
     }
 
     /// Adds an item, unless it is queued already; one that is in work is queued again when it is
@@ -291,6 +288,37 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     }
 }
 
+impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
+    /// An empty queue; `metrics` is offered something to sample.
+    pub(super) fn begin(
+        order: Box<dyn Order<T>>,
+        limiter: Box<dyn RateLimiter<T>>,
+        metrics: impl FnOnce(Weak<dyn SampledWorkQueue>) -> Option<Box<dyn WorkQueueMetrics>>,
+    ) -> Self {
+        let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
+            let metrics = metrics(shared.clone());
+            let mut delaying = DelayingQueue::new(order);
+            if metrics.is_some() {
+                delaying.queue().time();
+            }
+            Shared {
+                state: Mutex::new(State {
+                    delaying,
+                    limiter,
+                    dropped: 0,
+                    given_up: 0,
+                    retries: 0,
+                }),
+                ready: Notify::new(),
+                drained: Notify::new(),
+                origin: Instant::now(),
+                metrics,
+            }
+        });
+        Self { shared }
+    }
+}
+
 impl<T: Clone + Eq + Hash> Clone for RateLimitingQueue<T> {
     fn clone(&self) -> Self {
         Self {
@@ -313,40 +341,6 @@ impl<T: Clone + Eq + Hash> fmt::Debug for RateLimitingQueue<T> {
     }
 }
 
-// === impl Builder ===
-
-impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
-    /// Hands items out in another order than first in, first out.
-    #[must_use = "the order is part of the returned builder only"]
-    pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
-        self.order = Box::new(order);
-        self
-    }
-
-    /// The queue, empty.
-    pub fn build(self) -> RateLimitingQueue<T> {
-        RateLimitingQueue {
-            shared: Arc::new(Shared {
-                state: Mutex::new(State {
-                    delaying: DelayingQueue::new(self.order),
-                    limiter: self.limiter,
-                    dropped: 0,
-                    given_up: 0,
-                }),
-                ready: Notify::new(),
-                drained: Notify::new(),
-                origin: Instant::now(),
-            }),
-        }
-    }
-}
-
-impl<T> fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").finish_non_exhaustive()
-    }
-}
-
 // === impl Shared ===
 
 impl<T: Clone + Eq + Hash> Shared<T> {
@@ -363,15 +357,19 @@ impl<T: Clone + Eq + Hash> Shared<T> {
     /// What has come due is queued first, so no operation sees an item as delayed after its time.
     /// The clock, which costs more than all the rest, is read only if something is delayed.
     fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
-        let (answer, wake) = {
+        let (answer, wake, observed) = {
             let mut state = self.state.lock();
             let earliest = state.delaying.earliest();
             if earliest.is_some() {
                 state.delaying.promote(self.now());
             }
             let answer = operation(&mut state);
-            (answer, state.wake(earliest))
+            let (wake, observed) = state.wake(earliest);
+            (answer, wake, observed)
         };
+        if let (Some(metrics), Some(observed)) = (&self.metrics, observed) {
+            metrics::guarded(|| metrics.observe(observed));
+        }
         match wake {
             Wake::Nobody => {}
             Wake::One => self.ready.notify_one(),
@@ -389,10 +387,24 @@ impl<T: Clone + Eq + Hash> Shared<T> {
     }
 }
 
+impl<T: Clone + Eq + Hash + Send> SampledWorkQueue for Shared<T> {
+    fn sample(&self) -> WorkQueueSample {
+        self.operate(|state| WorkQueueSample {
+            delayed: state.delaying.delayed_len(),
+            retries: state.retries,
+            ..state.delaying.queue().sample()
+        })
+    }
+}
+
 // === impl State ===
 
 impl<T: Clone + Eq + Hash> State<T> {
     fn add_after(&mut self, item: T, delay: Duration, now: impl FnOnce() -> Duration) {
+        if self.delaying.queue().is_shutting_down() {
+            return;
+        }
+        self.retries += 1;
         if delay.is_zero() {
             self.delaying.queue().add(item);
         } else {
@@ -428,7 +440,7 @@ impl<T: Clone + Eq + Hash> State<T> {
     }
 
     /// `earliest` is when a delayed item was due before the operation.
-    fn wake(&mut self, earliest: Option<Duration>) -> Wake {
+    fn wake(&mut self, earliest: Option<Duration>) -> (Wake, Option<WorkQueueObserved>) {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,
             (Some(_), None) => true,
@@ -436,7 +448,7 @@ impl<T: Clone + Eq + Hash> State<T> {
         };
         let queue = self.delaying.queue();
         let news = queue.take_news();
-        if news.ending {
+        let wake = if news.ending {
             if queue.is_idle() || queue.phase() == Phase::ShutDown {
                 Wake::Drains
             } else {
@@ -448,6 +460,7 @@ impl<T: Clone + Eq + Hash> State<T> {
             Wake::One
         } else {
             Wake::Nobody
-        }
+        };
+        (wake, news.observed)
     }
 }

@@ -7,7 +7,7 @@ use tracing::{
     Dispatch, Level,
     subscriber::{DefaultGuard, NoSubscriber},
 };
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
 /// Captures logs from debug on for as long as it lives, on this thread; a test's runtime has no other.
 pub(crate) struct Logs {
@@ -23,11 +23,17 @@ struct Text(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
     pub(crate) fn capture() -> Self {
+        Self::capture_with(FmtSpan::NONE)
+    }
+
+    /// The same, with a line for each of these events of spans.
+    fn capture_with(spans: FmtSpan) -> Self {
         let second = Dispatch::new(NoSubscriber::default());
         let text = Text::default();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(Level::DEBUG)
             .with_target(false)
+            .with_span_events(spans)
             .without_time()
             .with_ansi(false)
             .with_writer(text.clone())
@@ -60,5 +66,110 @@ impl MakeWriter<'_> for Text {
 
     fn make_writer(&self) -> Self {
         self.clone()
+    }
+}
+
+mod spans {
+    use std::time::Duration;
+
+    use expect_test::expect;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::{
+        script::{Answer, Script, body, event, hangs, list, pod},
+        setting::run,
+    };
+    use k8s_openapi::api::core::v1::{Pod, Secret};
+    use kube_informer::{SharedInformer, transport::Class};
+
+    #[tokio::test(start_paused = true)]
+    async fn every_line_of_an_informer_is_in_its_span_and_those_of_a_callback_in_its_handlers() {
+        let logs = Logs::capture();
+        let script = Script::new([
+            Answer::Refuse(Class::Forbidden),
+            body(list(5, "", &[pod("a", 1)])),
+            hangs(event("ADDED", &pod("b", 6))),
+        ]);
+        let informer = run(SharedInformer::<Pod>::builder(script)
+            .name("pods")
+            .rng_seed(1));
+        let greets = informer
+            .pods
+            .on_add(|pod, _| tracing::info!(pod = pod.name(), "hello"));
+        greets.name("greets").register().unwrap();
+        let fails = |_: &Pod| Err::<Vec<String>, _>("no such thing");
+        sleep(Duration::from_secs(5)).await;
+        informer.pods.try_add_index("thing", fails).await.unwrap();
+        informer.stop().await;
+        expect![[r#"
+            DEBUG informer{name="pods" kind="v1 Pod"}: starting reflector=pods expects=v1 Pod
+             WARN informer{name="pods" kind="v1 Pod"}: failed reflector=pods expects=v1 Pod what=objects error=planted failures=1
+            DEBUG informer{name="pods" kind="v1 Pod"}: listed reflector=pods expects=v1 Pod revision=5 count=1
+             INFO informer{name="pods" kind="v1 Pod"}:handler{name="greets"}: hello pod="a"
+             INFO informer{name="pods" kind="v1 Pod"}:handler{name="greets"}: hello pod="b"
+             WARN informer{name="pods" kind="v1 Pod"}: not indexed informer=pods error=default/a is not in index thing: no such thing
+             WARN informer{name="pods" kind="v1 Pod"}: not indexed informer=pods error=default/b is not in index thing: no such thing
+            DEBUG informer{name="pods" kind="v1 Pod"}: stopped reflector=pods expects=v1 Pod
+        "#]].assert_eq(&logs.take());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_span_is_made_for_an_event_or_a_request() {
+        let logs = Logs::capture_with(FmtSpan::NEW);
+        let events: String = (0..100)
+            .map(|n| event("ADDED", &pod(&n.to_string(), 6 + n)))
+            .collect();
+        let script = Script::new([
+            body(list(5, "", &[pod("a", 1)])),
+            body(events),
+            body(event("ADDED", &pod("z", 200))),
+        ]);
+        let informer = run(SharedInformer::<Pod>::builder(script).name("pods"));
+        informer
+            .pods
+            .on_add(|_, _| ())
+            .name("ours")
+            .register()
+            .unwrap();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(informer.pods.indexer().len(), 102);
+        informer.stop().await;
+        let logs = logs.take();
+        let new: Vec<_> = logs
+            .lines()
+            .filter(|line| line.ends_with(": new"))
+            .collect();
+        assert_eq!(new.len(), 2, "{new:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_of_an_objects_content_is_logged_whatever_is_wrong_with_it() {
+        let logs = Logs::capture();
+        let secret = |name: &str, data: &str| {
+            let meta =
+                format!(r#"{{"name":"{name}","namespace":"default","resourceVersion":"3"}}"#);
+            format!(r#"{{"metadata":{meta},"data":{data}}}"#)
+        };
+        let script = Script::new([
+            body(list(
+                5,
+                "",
+                &[
+                    secret("a", r#"{"password":"aHVzaA=="}"#),
+                    secret("b", r#""hush""#),
+                ],
+            )),
+            hangs(event("ADDED", &secret("c", r#"{"password":"hush, no base64"}"#)) + "hush"),
+        ]);
+        let building = SharedInformer::<Secret>::builder(script).name("secrets");
+        let (secrets, controller) = building
+            .try_transform(|_| Err("not to be had".to_owned()))
+            .build();
+        secrets.on_add(|_, _| ()).register().unwrap();
+        controller.run(sleep(Duration::from_secs(5))).await;
+        let logs = logs.take();
+        assert!(logs.contains("default/b can't be decoded"), "{logs}");
+        assert!(!logs.contains("hush") && !logs.contains("aHVzaA"), "{logs}");
     }
 }

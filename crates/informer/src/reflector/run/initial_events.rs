@@ -27,6 +27,7 @@ where
         self.initial.clear();
         self.skipped = 0;
         self.steps = Some(ListSteps::begin());
+        self.meter.list_begins();
     }
 
     /// Takes one event of a streaming list. Nothing of it reaches the store before the end.
@@ -107,6 +108,9 @@ where
     pub(super) fn end_initial_events(&mut self, unfinished: bool, next: &Action) {
         if !unfinished {
             return;
+        }
+        if !matches!(next, Action::List { .. }) {
+            self.meter.list_ended(self.initial.len(), false);
         }
         self.initial.clear();
         self.steps = None;

@@ -38,6 +38,15 @@ enum Ended {
     LetGo,
 }
 
+impl Ended {
+    fn class(&self) -> Option<Class> {
+        match self {
+            Self::Closed | Self::LetGo => None,
+            Self::Error(error) | Self::Broken(error) | Self::Overdue(error) => Some(error.class()),
+        }
+    }
+}
+
 /// The times of one watch.
 pub(super) struct Opened {
     pub(super) asked: Instant,
@@ -116,6 +125,7 @@ where
         match opened.map_err(unanswered).flatten() {
             Ok(body) => self.open = Some(body),
             Err(error) => {
+                self.meter.watch_refused(error.class());
                 let error = self.failed(error, None);
                 let refused = WatchEnd::Refused(&error);
                 let next = self.machine.watch_ended(refused, Instant::now());
@@ -125,6 +135,7 @@ where
         }
         let now = Instant::now();
         self.machine.watch_opened(now);
+        self.meter.watch_opened();
         if streaming {
             self.streaming();
         } else {
@@ -139,6 +150,7 @@ where
         };
         let ended = self.follow(&mut opened).await?;
         self.open = None;
+        self.meter.watch_ended(asked, self.events, ended.class());
         let unfinished = self.machine.is_streaming();
         let next = self.watch_ended(ended, asked);
         self.end_initial_events(unfinished, &next);
@@ -192,6 +204,7 @@ where
                 Ok(None) => return Ok(self.closed(splitter.finish(), opened.asked)),
                 Err(_) => return Ok(opened.outlasted(&self.machine)),
             };
+            self.meter.received();
             let fed = splitter.feed(chunk, &mut frames);
             let is_heard = !frames.is_empty();
             for frame in frames.drain(..) {
@@ -250,6 +263,7 @@ where
     /// Hands on one event, and takes its revision once it has been accepted.
     async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
         let Frame { kind, bytes } = frame;
+        self.meter.event(kind);
         self.skipped = 0;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),

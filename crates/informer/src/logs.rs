@@ -1,0 +1,60 @@
+//! What the library logs, through [`tracing`](https://docs.rs/tracing), and at which level.
+//!
+//! # Spans
+//!
+//! | span | fields | around |
+//! | --- | --- | --- |
+//! | `informer` | `name`, `kind` | the informer's loop, its reflectors and its handlers |
+//! | `handler` | `name` | one handler, inside its informer's span; what a callback logs is in it |
+//!
+//! An informer has one `informer` span from [`build`](crate::shared_informer::Builder::build) until its
+//! last task has ended and its last handle is dropped. It has no parent, for it outlives whatever it was
+//! made in. Both spans are of level ERROR, so that they are there whichever level is wanted. A reflector
+//! that stands alone has none, for its caller runs it and can put it into one; nor has a
+//! [`Subscription`](crate::shared_informer::Subscription), whose events are handled by whoever polls it.
+//!
+//! No span is made per request or per change of an object: what a span costs is being entered and left
+//! once per poll of a task, which is next to nothing while nobody listens.
+//!
+//! # Events
+//!
+//! `name` is that of the informer or the reflector (field `reflector` or `informer`), `expects` the API
+//! version and kind; `error` is in words.
+//!
+//! | level | event | fields besides these |
+//! | --- | --- | --- |
+//! | ERROR | `a handler panicked` | `handler`, `object`, `reason` |
+//! | ERROR | `the watch error handler panicked`, `a collector of metrics panicked` | |
+//! | ERROR | `mutated`: an object was changed in the cache | `error` |
+//! | ERROR | `no thread for the handler` | `handler`, `error` |
+//! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
+//! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
+//! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these` | `error`; `skipped` |
+//! | WARN | `not indexed`: an index function failed | `error` |
+//! | WARN | `slow handler`: a callback took more than 100 ms while others waited | `handler`, `object`, `took`, `depth` |
+//! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
+//! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |
+//! | WARN | `differs from its own copy`, `comparing it panicked`: of the mutation detector | `object`, `revision` |
+//! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `asking`, `reading`, `handing_on`, `handed_on` |
+//! | INFO | `listing, as the streaming list has failed`, `the store is full; the watch is let go of` | |
+//! | DEBUG | `starting`, `stopped` | |
+//! | DEBUG | `listed`, `streamed` | `revision`, `count` |
+//! | DEBUG | `the watch closed` | `open_for`, `events` |
+//! | DEBUG | `the revision is too old` | as `failed` |
+//! | DEBUG | `forcing a resync` | |
+//!
+//! Nothing is logged per change of an object, unless something is wrong with it. Names of objects, fields
+//! and positions are logged, never their content, and nothing of a request's headers: an object may be a
+//! Secret.
+
+use tracing::Span;
+
+/// The span of an informer.
+pub(crate) fn informer_span(name: &str, kind: &str) -> Span {
+    tracing::error_span!(parent: None, "informer", name, kind)
+}
+
+/// The span of one of its handlers.
+pub(crate) fn handler_span(informer: &Span, name: &str) -> Span {
+    tracing::error_span!(parent: informer, "handler", name)
+}

@@ -1,0 +1,204 @@
+//! [`Prometheus`]: the figures as series of a `prometheus_client` registry, or as text.
+//!
+//! Guarantees: series have the names that client-go has given them, times are in seconds and sizes in
+//! bytes; an informer's series are gone from the next scrape on when it has ended; a scrape holds no
+//! lock that an informer waits for.
+
+mod encode;
+mod series;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use parking_lot::Mutex;
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
+
+use self::series::{InformerSeries, WorkQueueSeries};
+use super::{
+    InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, WorkQueueMetrics,
+    WorkQueueObserved, WorkQueueSampler,
+};
+
+/// Collects the figures of everything that is given it, for a `prometheus_client` registry.
+///
+/// Labels are `name`, `group`, `version` and `resource`, as in client-go; those of a work queue are
+/// `name`. Informers that have all four in common share their series: what is counted is counted
+/// together, lengths and sizes are added up, of ages the greatest is shown. Handlers with the same name
+/// do the same.
+///
+/// | series | type | further labels |
+/// | --- | --- | --- |
+/// | `informer_queued_items` | gauge | |
+/// | `informer_processing_latency_seconds` | histogram | |
+/// | `informer_batch_changes` | histogram | |
+/// | `informer_store_resource_version` | gauge | |
+/// | `informer_store_items`, `informer_store_bytes` | gauge | |
+/// | `informer_index_values`, `informer_index_entries` | gauge | `index` |
+/// | `informer_synced`, `informer_broken_objects` | gauge | |
+/// | `informer_index_errors_total` | counter | |
+/// | `informer_events_total` (told to handlers) | counter | `type` |
+/// | `informer_skipped_total` | counter | `reason` |
+/// | `informer_handler_pending`, `informer_handler_lag_seconds` | gauge | `handler` |
+/// | `informer_handler_panics_total` | counter | `handler` |
+/// | `reflector_lists_total`, `reflector_list_duration_seconds`, `reflector_items_per_list` | counter, histograms | |
+/// | `reflector_watches_total`, `reflector_short_watches_total` | counters | |
+/// | `reflector_watch_duration_seconds`, `reflector_items_per_watch` | histograms | |
+/// | `reflector_watch_events_total` (received) | counter | `type` |
+/// | `reflector_relists_total` | counter | `reason` |
+/// | `reflector_errors_total` | counter | `class` |
+/// | `reflector_watch_lag_seconds` | histogram | |
+/// | `reflector_last_event_seconds`, `reflector_last_bookmark_seconds` (ago) | gauge | |
+/// | `workqueue_depth`, `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` | gauge | |
+/// | `workqueue_adds_total`, `workqueue_retries_total` | counter | |
+/// | `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds` | histogram | |
+///
+/// What each figure is says [`Observed`] or [`InformerSample`](super::InformerSample).
+/// `informer_store_resource_version` has the last 15 digits, which a float holds exactly. Of several
+/// sources it is the first one's, and the ages are those of the one that was heard of longest ago.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use kube_informer::{
+///     metrics::Prometheus,
+///     workqueue::{RateLimitingQueue, rate_limiter},
+/// };
+/// use prometheus_client::{encoding::text, registry::Registry};
+///
+/// let metrics = Arc::new(Prometheus::new());
+/// let mut registry = Registry::default();
+/// registry.register_collector(Box::new(Arc::clone(&metrics)));
+///
+/// let limiter = rate_limiter::controller_default();
+/// let queue = RateLimitingQueue::<String>::builder(limiter).metrics("pods", metrics).build();
+/// queue.add("default/web".to_owned());
+///
+/// let mut page = String::new();
+/// text::encode(&mut page, &registry)?;
+/// assert!(page.contains("workqueue_depth{name=\"pods\"} 1\n"));
+/// # Ok::<(), std::fmt::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Prometheus {
+    informers: Places<InformerIdentity, InformerSeries>,
+    work_queues: Places<Arc<str>, WorkQueueSeries>,
+}
+
+/// The series by their labels, with how many share them.
+type Places<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
+
+impl Prometheus {
+    /// A collector of nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The series as `OpenMetrics` text, for a program without a registry of its own; to be served as
+    /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "writing into a string does not fail"
+    )]
+    pub fn text(self: &Arc<Self>) -> String {
+        let mut registry = prometheus_client::registry::Registry::default();
+        registry.register_collector(Box::new(Arc::clone(self)));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .expect("writing into a string does not fail");
+        text
+    }
+}
+
+impl fmt::Debug for Prometheus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prometheus")
+            .field("informers", &self.informers.lock().len())
+            .field("work_queues", &self.work_queues.lock().len())
+            .finish()
+    }
+}
+
+impl Metrics for Prometheus {
+    fn informer(
+        &self,
+        identity: &InformerIdentity,
+        sampler: InformerSampler,
+    ) -> Option<Box<dyn InformerMetrics>> {
+        let member = Member::join(&self.informers, identity.clone());
+        member
+            .series
+            .samplers
+            .add(sampler, InformerSampler::is_gone);
+        Some(Box::new(member))
+    }
+
+    fn work_queue(
+        &self,
+        name: &Arc<str>,
+        sampler: WorkQueueSampler,
+    ) -> Option<Box<dyn WorkQueueMetrics>> {
+        let member = Member::join(&self.work_queues, Arc::clone(name));
+        member
+            .series
+            .samplers
+            .add(sampler, WorkQueueSampler::is_gone);
+        Some(Box::new(member))
+    }
+}
+
+impl Collector for Prometheus {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encode::everything(encoder, copy(&self.informers), copy(&self.work_queues))
+    }
+}
+
+/// The series of now, so that no lock is held while informers and queues are sampled.
+fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
+    let places = places.lock();
+    let series = places.iter();
+    series
+        .map(|(labels, (_, series))| (labels.clone(), Arc::clone(series)))
+        .collect()
+}
+
+/// One informer's or queue's share in the series of its labels; the last one takes them with it.
+struct Member<L: Ord, S> {
+    labels: L,
+    series: Arc<S>,
+    places: Places<L, S>,
+}
+
+impl<L: Ord + Clone, S: Default> Member<L, S> {
+    fn join(places: &Places<L, S>, labels: L) -> Self {
+        let mut held = places.lock();
+        let (members, series) = held.entry(labels.clone()).or_default();
+        *members += 1;
+        Self {
+            labels,
+            series: Arc::clone(series),
+            places: Arc::clone(places),
+        }
+    }
+}
+
+impl<L: Ord, S> Drop for Member<L, S> {
+    fn drop(&mut self) {
+        let mut places = self.places.lock();
+        if let Some((members, _)) = places.get_mut(&self.labels) {
+            *members -= 1;
+            if *members == 0 {
+                places.remove(&self.labels);
+            }
+        }
+    }
+}
+
+impl InformerMetrics for Member<InformerIdentity, InformerSeries> {
+    fn observe(&self, observed: Observed) {
+        self.series.observe(&observed);
+    }
+}
+
+impl WorkQueueMetrics for Member<Arc<str>, WorkQueueSeries> {
+    fn observe(&self, observed: WorkQueueObserved) {
+        self.series.observe(observed);
+    }
+}

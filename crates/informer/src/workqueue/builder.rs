@@ -1,0 +1,64 @@
+//! Everything that must be settled before a work queue exists.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::order::{Fifo, Order};
+use super::rate_limiter::RateLimiter;
+use super::rate_limiting_queue::RateLimitingQueue;
+use crate::metrics::{Metrics, WorkQueueSampler};
+
+/// What can be chosen before a [`RateLimitingQueue`] exists.
+#[doc(alias = "TypedRateLimitingQueueConfig")]
+#[doc(alias = "TypedQueueConfig")]
+pub struct Builder<T> {
+    limiter: Box<dyn RateLimiter<T>>,
+    order: Box<dyn Order<T>>,
+    metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
+}
+
+impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
+    pub(super) fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
+        Self {
+            limiter: Box::new(limiter),
+            order: Box::new(Fifo::new()),
+            metrics: None,
+        }
+    }
+
+    /// Hands items out in another order than first in, first out.
+    #[must_use = "the order is part of the returned builder only"]
+    pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
+        self.order = Box::new(order);
+        self
+    }
+
+    /// Gives figures of this queue to a collector, under this name; without this call nothing is
+    /// measured.
+    #[must_use = "the collector is part of the returned builder only"]
+    #[doc(alias = "MetricsProvider")]
+    pub fn metrics(mut self, name: impl Into<Arc<str>>, metrics: Arc<dyn Metrics>) -> Self {
+        self.metrics = Some((name.into(), metrics));
+        self
+    }
+
+    /// The queue, empty.
+    pub fn build(self) -> RateLimitingQueue<T> {
+        let Self {
+            limiter,
+            order,
+            metrics,
+        } = self;
+        RateLimitingQueue::begin(order, limiter, |sampled| {
+            let (name, metrics) = metrics?;
+            metrics.work_queue(&name, WorkQueueSampler::new(sampled))
+        })
+    }
+}
+
+impl<T> fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! How long items wait and are worked on: only of a queue whose figures somebody collects.
+//!
+//! It guarantees that an item is timed from when it was first added since it was last handed out, and
+//! that nothing is kept of an item that is neither queued nor in work.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::lookup::Lookup;
+use crate::metrics::{WorkQueueObserved, WorkQueueSample};
+
+pub(super) struct Timing<T> {
+    added: Lookup<T, Instant>,
+    started: Lookup<T, u64>,
+    /// When the items in work were handed out, by their turn, so the first is the oldest.
+    running: BTreeMap<u64, Instant>,
+    next_turn: u64,
+}
+
+impl<T> Default for Timing<T> {
+    fn default() -> Self {
+        Self {
+            added: Lookup::default(),
+            started: Lookup::default(),
+            running: BTreeMap::new(),
+            next_turn: 0,
+        }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Timing<T> {
+    /// The queue does not say so of one that is queued already.
+    pub(super) fn added(&mut self, item: &T) {
+        self.added.insert(item.clone(), Instant::now());
+    }
+
+    pub(super) fn handed_out(&mut self, item: &T) -> Option<WorkQueueObserved> {
+        let now = Instant::now();
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        self.started.insert(item.clone(), turn);
+        self.running.insert(turn, now);
+        let (_, added) = self.added.remove(item)?;
+        Some(WorkQueueObserved::Queued(now - added))
+    }
+
+    pub(super) fn done(&mut self, item: &T) -> Option<WorkQueueObserved> {
+        let (_, turn) = self.started.remove(item)?;
+        let started = self.running.remove(&turn)?;
+        Some(WorkQueueObserved::Worked(started.elapsed()))
+    }
+
+    /// What is in work now, written into a sample.
+    pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
+        let now = Instant::now();
+        let ages = self.running.values().map(|started| now - *started);
+        sample.unfinished = ages.clone().sum();
+        sample.longest_running = ages.max().unwrap_or(Duration::ZERO);
+    }
+}

@@ -1,0 +1,501 @@
+//! Figures: what is told as it happens, what a sample shows, and that both end with their informer.
+
+#[cfg(feature = "prometheus")]
+mod prometheus;
+mod work_queue;
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use expect_test::expect;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer, SharedInformerFactory,
+    client::ListWatch,
+    indexer::{self, Indexers},
+    metrics::{
+        InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, RelistReason,
+        WorkQueueMetrics, WorkQueueObserved, WorkQueueSampler,
+    },
+    reflector::Reflector,
+    shared_informer::{Builder, ListenerBuffer},
+    transport::Class,
+};
+use kube_informer_apiserver::Server;
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use crate::{
+    script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
+    setting::{self, LONG, Running, Trace, run},
+};
+
+/// Writes down all that it is told.
+#[derive(Clone, Default)]
+struct Recorder(Arc<Recorded>);
+
+#[derive(Default)]
+struct Recorded {
+    told: Trace,
+    samplers: Mutex<Vec<InformerSampler>>,
+    queue_samplers: Mutex<Vec<WorkQueueSampler>>,
+    /// Held by everything that was given to an informer or a queue.
+    held: Arc<()>,
+}
+
+struct Recording {
+    told: Trace,
+    _held: Arc<()>,
+}
+
+impl Recorder {
+    fn metrics(&self) -> Arc<dyn Metrics> {
+        Arc::new(self.clone())
+    }
+
+    /// How many informers and queues have not let go of what they were given.
+    fn under_way(&self) -> usize {
+        Arc::strong_count(&self.0.held) - 1
+    }
+
+    fn sampler(&self) -> InformerSampler {
+        self.0.samplers.lock()[0].clone()
+    }
+
+    fn recording(&self) -> Recording {
+        Recording {
+            told: self.0.told.clone(),
+            _held: Arc::clone(&self.0.held),
+        }
+    }
+
+    /// What was told of these, a line each.
+    fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let told = self.0.told.take();
+        let lines = told.lines().filter(|line| wanted(line));
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+}
+
+impl Metrics for Recorder {
+    fn informer(
+        &self,
+        identity: &InformerIdentity,
+        sampler: InformerSampler,
+    ) -> Option<Box<dyn InformerMetrics>> {
+        let InformerIdentity {
+            name,
+            group,
+            version,
+            resource,
+            ..
+        } = identity;
+        self.0
+            .told
+            .note(format!("{name}: {group}/{version} {resource}"));
+        self.0.samplers.lock().push(sampler);
+        Some(Box::new(self.recording()))
+    }
+
+    fn work_queue(
+        &self,
+        name: &Arc<str>,
+        sampler: WorkQueueSampler,
+    ) -> Option<Box<dyn WorkQueueMetrics>> {
+        self.0.told.note(format!("queue {name}"));
+        self.0.queue_samplers.lock().push(sampler);
+        Some(Box::new(self.recording()))
+    }
+}
+
+impl InformerMetrics for Recording {
+    fn observe(&self, observed: Observed) {
+        self.told.note(format!("{observed:?}"));
+    }
+}
+
+impl WorkQueueMetrics for Recording {
+    fn observe(&self, observed: WorkQueueObserved) {
+        self.told.note(format!("{observed:?}"));
+    }
+}
+
+/// Of an informer that asks with LIST.
+fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
+    SharedInformer::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
+        .metrics(recorder.metrics())
+}
+
+fn bookmark(revision: u64) -> String {
+    let meta = format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}}}}"#);
+    event("BOOKMARK", &meta)
+}
+
+const EXPIRED: &str = r#"{"code":410,"reason":"Expired","message":"too old"}"#;
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_in_an_informer_is_told_in_order() {
+    let expired = event("ADDED", &pod("b", 6))
+        + &event("MODIFIED", &pod("b", 7))
+        + &event("DELETED", &pod("b", 8))
+        + &bookmark(9)
+        + &error_event(EXPIRED);
+    let slow = |text, seconds| Answer::Body(text, Then::EndsAfter(Duration::from_secs(seconds)));
+    let script = Script::new([
+        slow(list(5, "", &[pod("a", 1)]), 3),
+        hangs(expired),
+        body(list(10, "", &[pod("c", 10)])),
+        slow(event("ADDED", &pod("d", 11)), 60),
+    ]);
+    let recorder = Recorder::default();
+    let informer = run(builder(&script, &recorder));
+    sleep(Duration::from_secs(64)).await;
+    expect![[r#"
+        pods: /v1 pods
+        List { took: 3s, items: 1, accepted: true }
+        WatchOpened
+        Event(Added)
+        Event(Modified)
+        Event(Deleted)
+        Event(Bookmark)
+        Event(Error)
+        WatchEnded { open_for: 0ns, events: 4, short: false }
+        Failed(Expired)
+        Relist(Expired)
+        List { took: 0ns, items: 1, accepted: true }
+        WatchOpened
+        Event(Added)
+        Told(Told { added: 1, updated: 0, deleted: 0 })
+        Batch { changes: 1, took: 0ns, lag: None }
+        Told(Told { added: 1, updated: 0, deleted: 0 })
+        Batch { changes: 1, took: 0ns, lag: Some(0ns) }
+        Told(Told { added: 0, updated: 1, deleted: 0 })
+        Batch { changes: 1, took: 0ns, lag: Some(0ns) }
+        Told(Told { added: 0, updated: 0, deleted: 1 })
+        Batch { changes: 1, took: 0ns, lag: Some(0ns) }
+        Batch { changes: 1, took: 0ns, lag: Some(0ns) }
+        Told(Told { added: 1, updated: 0, deleted: 1 })
+        Batch { changes: 1, took: 0ns, lag: None }
+        Told(Told { added: 1, updated: 0, deleted: 0 })
+        Batch { changes: 1, took: 0ns, lag: Some(0ns) }
+        WatchEnded { open_for: 60s, events: 1, short: false }
+    "#]]
+    .assert_eq(&recorder.0.told.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
+    let seed = [setting::pod("a"), setting::pod("b")];
+    let server = Server::builder().seed(seed).build();
+    let recorder = Recorder::default();
+    let building = SharedInformer::builder(ListWatch::<Pod>::new(server.client())).name("pods");
+    let informer = run(building.metrics(recorder.metrics()));
+    informer.caught_up(&server).await;
+    server.create(setting::pod("c")).unwrap();
+    informer.caught_up(&server).await;
+    let told = recorder.only(|line| !line.starts_with("Batch") && !line.starts_with("Told"));
+    expect![[r#"
+        pods: /v1 pods
+        WatchOpened
+        List { took: 0ns, items: 2, accepted: true }
+        Event(Added)
+    "#]]
+    .assert_eq(&told);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_list() {
+    let script = Script::streaming([
+        Answer::Refuse(Class::Invalid),
+        body(list(5, "", &[pod("a", 1)])),
+        Answer::Never,
+    ]);
+    let recorder = Recorder::default();
+    let informer = run(builder(&script, &recorder));
+    sleep(Duration::from_secs(1)).await;
+    let told = recorder.only(|line| !line.starts_with("Batch") && !line.starts_with("Told"));
+    expect![[r#"
+        pods: /v1 pods
+        Failed(Invalid)
+        List { took: 0ns, items: 1, accepted: true }
+    "#]]
+    .assert_eq(&told);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_has_the_reason_for_which_it_was_asked() {
+    let refused = Answer::Refuse;
+    let cases = [
+        (hangs(error_event(EXPIRED)), RelistReason::Expired),
+        (refused(Class::Expired), RelistReason::Expired),
+        (refused(Class::Forbidden), RelistReason::WatchRefused),
+        (hangs(event("ADDED", &pod("a", 3))), RelistReason::WentBack),
+        (body(String::new()), RelistReason::VeryShortWatch),
+        (hangs("<html>".to_owned()), RelistReason::Unreadable),
+        (
+            hangs(error_event(r#"{"code":503,"message":"later"}"#)),
+            RelistReason::WatchFailed,
+        ),
+    ];
+    for (answer, reason) in cases {
+        let script = Script::new([
+            body(list(5, "", &[])),
+            answer,
+            refused(Class::Server),
+            body(list(9, "", &[])),
+        ]);
+        let recorder = Recorder::default();
+        let informer = run(builder(&script, &recorder));
+        sleep(Duration::from_secs(60)).await;
+        let told = recorder.only(|line| line.starts_with("Relist"));
+        assert_eq!(told, format!("Relist({reason:?})\nRelist(ListFailed)\n"));
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
+    let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}"#;
+    let script = Script::new([
+        body(list(5, "", &[])),
+        hangs(
+            event("ADDED", r#"{"metadata":{"name":"a","labels":7}}"#)
+                + &event("ADDED", node)
+                + &event("GREETED", &pod("b", 7)),
+        ),
+    ]);
+    let recorder = Recorder::default();
+    let informer = run(builder(&script, &recorder));
+    sleep(Duration::from_secs(1)).await;
+    expect![[r#"
+        Skipped(Undecodable)
+        Skipped(OtherKind)
+        Skipped(UnknownEvent)
+    "#]]
+    .assert_eq(&recorder.only(|line| line.starts_with("Skipped")));
+    let sample = recorder.sampler().sample().unwrap();
+    assert_eq!(sample.status.broken_count, 1);
+    informer.stop().await;
+}
+
+/// kubernetes#73587.
+#[tokio::test(start_paused = true)]
+async fn the_figures_of_an_informer_are_dropped_when_its_run_returns() {
+    let server = Server::builder().seed([setting::pod("a")]).build();
+    let recorder = Recorder::default();
+    let informer = run(setting::builder(&server).metrics(recorder.metrics()));
+    let trace = Trace::default();
+    let registration = trace.listen(&informer.pods);
+    let subscription = informer.pods.subscribe().unwrap();
+    informer.caught_up(&server).await;
+    assert_eq!(recorder.under_way(), 1);
+    assert!(recorder.sampler().sample().is_some());
+    let pods = informer.stop().await;
+    assert_eq!(recorder.under_way(), 0, "they have outlived their informer");
+    assert!(recorder.sampler().sample().is_none());
+    assert!(recorder.sampler().is_gone());
+    assert_eq!(pods.indexer().len(), 1, "its cache can still be read");
+    drop((registration, subscription, pods));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_figures_of_an_informer_that_never_runs_are_dropped_with_its_controller() {
+    let recorder = Recorder::default();
+    let (pods, controller) = builder(&Script::new([]), &recorder).build();
+    assert_eq!(recorder.under_way(), 1);
+    drop(controller);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(recorder.under_way(), 0);
+    drop(pods);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_factory_gives_its_collector_to_every_informer_and_takes_it_back() {
+    let server = Server::builder().seed([setting::pod("a")]).build();
+    let recorder = Recorder::default();
+    let factory = SharedInformerFactory::builder(server.client())
+        .metrics(recorder.metrics())
+        .build();
+    factory.informer::<Pod>();
+    factory.informer::<k8s_openapi::api::apps::v1::Deployment>();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    let told = recorder.only(|line| line.contains(".rs:"));
+    let kinds: Vec<_> = told
+        .lines()
+        .filter_map(|line| line.rsplit(": ").next())
+        .collect();
+    assert_eq!(kinds, ["/v1 pods", "apps/v1 deployments"]);
+    assert_eq!(recorder.under_way(), 2);
+    factory.shutdown().await;
+    // The factory has the collector still, for informers to come; what those two were given is gone.
+    assert_eq!(recorder.under_way(), 0);
+}
+
+/// D20: client-go's depth is not updated by bookmarks.
+#[tokio::test(start_paused = true)]
+async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_included() {
+    let changes = [
+        event("ADDED", &pod("b", 6)),
+        event("MODIFIED", &pod("b", 7)),
+        bookmark(8),
+        event("DELETED", &pod("b", 9)),
+        bookmark(10),
+    ];
+    let script = Script::new([body(list(5, "", &[pod("a", 1)])), hangs(changes.concat())]);
+    let recorder = Recorder::default();
+    let (pods, controller) = builder(&script, &recorder).build();
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let (wanted, opened) = (Arc::clone(&gate), Duration::from_secs(10));
+    pods.on_add(move |_, _| {
+        let wanted = Arc::clone(&wanted);
+        async move { wanted.acquire().await.unwrap().forget() }
+    })
+    .buffer(ListenerBuffer::Block(NonZeroUsize::MIN))
+    .register()
+    .unwrap();
+    let held_up = async {
+        sleep(opened).await;
+        // The list is being heard, the word that it is complete takes the only place behind it.
+        let sample = recorder.sampler().sample().unwrap();
+        assert_eq!(
+            (sample.queued, sample.handlers[0].depth),
+            (5, 2),
+            "{sample:?}"
+        );
+        assert_eq!(sample.handlers[0].lag, opened);
+        gate.add_permits(10);
+        sleep(opened).await;
+        let sample = recorder.sampler().sample().unwrap();
+        assert_eq!((sample.queued, sample.handlers[0].depth), (0, 0));
+        assert_eq!(sample.store.unwrap().revision, 10.into());
+    };
+    controller.run(held_up).await;
+    // What waited for ten seconds was seen so much later than it was received.
+    let told = recorder.0.told.take();
+    assert!(told.contains("lag: Some(10s)"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sample_shows_store_indices_and_handlers() {
+    let (a, b) = (labelled("a", "web", 1), labelled("b", "web", 2));
+    let bytes = a.len() + b.len();
+    let script = Script::new([
+        body(list(5, "", &[a, b, labelled("c", "db", 3)])),
+        hangs(event("DELETED", &labelled("c", "db", 6))),
+    ]);
+    let recorder = Recorder::default();
+    let by_app = Indexers::new()
+        .with("app", |pod: &Pod| {
+            pod.metadata
+                .labels
+                .clone()
+                .unwrap_or_default()
+                .into_values()
+        })
+        .with("none", |_: &Pod| None::<String>);
+    let informer = run(builder(&script, &recorder).indexers(by_app).unwrap());
+    let heard = Trace::default();
+    informer
+        .pods
+        .handler(heard)
+        .name("ours")
+        .register()
+        .unwrap();
+    sleep(Duration::from_secs(7)).await;
+    let sample = recorder.sampler().sample().unwrap();
+    let store = sample.store.unwrap();
+    assert_eq!((store.items, store.revision), (2, 6.into()));
+    assert_eq!(store.wire_bytes, bytes as u64);
+    expect![[r#"
+        [IndexSample { name: "app", values: 1, entries: 2 }, IndexSample { name: "none", values: 0, entries: 0 }]
+        [HandlerSample { name: "ours", depth: 0, lag: 0ns, panics: 0 }]
+    "#]]
+    .assert_eq(&format!("{:?}\n{:?}\n", store.indices, sample.handlers));
+    assert!(sample.status.synced);
+    let source = &sample.status.sources[0];
+    assert_eq!(source.since_last_event(), Some(Duration::from_secs(7)));
+    assert_eq!(source.since_last_bookmark(), None);
+    informer.stop().await;
+}
+
+fn labelled(name: &str, app: &str, revision: u64) -> String {
+    let labels = format!(r#"{{"labels":{{"app":"{app}"}},"#);
+    pod(name, revision).replacen(r#""metadata":{"#, &format!(r#""metadata":{labels}"#), 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_them() {
+    let broken = r#"{"metadata":{"name":"b","namespace":"default","labels":7}}"#;
+    let longer = labelled("a", "a longer one", 7);
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), pod("b", 2), pod("c", 3)])),
+        hangs(event("MODIFIED", &longer) + &event("MODIFIED", broken) + &event("ADDED", broken)),
+    ]);
+    let recorder = Recorder::default();
+    let informer = run(builder(&script, &recorder));
+    sleep(Duration::from_secs(1)).await;
+    let store = recorder.sampler().sample().unwrap().store.unwrap();
+    assert_eq!(store.wire_bytes, (longer.len() + pod("c", 3).len()) as u64);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_that_stands_alone_has_figures_too() {
+    let script = Script::new([body(list(5, "", &[pod("a", 1)])), Answer::Never]);
+    let recorder = Recorder::default();
+    let (_, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
+    let reflector = Reflector::builder(script)
+        .name("ours")
+        .metrics(recorder.metrics())
+        .into_indexer(writer);
+    reflector
+        .run(async {
+            sleep(Duration::from_secs(1)).await;
+            let sample = recorder.sampler().sample().unwrap();
+            assert!(sample.status.synced && sample.store.is_none());
+        })
+        .await;
+    expect![[r#"
+        ours: /v1 pods
+        List { took: 0ns, items: 1, accepted: true }
+    "#]]
+    .assert_eq(&recorder.0.told.take());
+    assert_eq!(recorder.under_way(), 0);
+}
+
+/// Wants to hear of informers, and can't stand it.
+struct Panics;
+
+impl Metrics for Panics {
+    fn informer(
+        &self,
+        _: &InformerIdentity,
+        _: InformerSampler,
+    ) -> Option<Box<dyn InformerMetrics>> {
+        Some(Box::new(Self))
+    }
+}
+
+impl InformerMetrics for Panics {
+    fn observe(&self, _: Observed) {
+        panic!("planted")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collector_that_panics_stops_nothing() {
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1)])),
+        hangs(event("ADDED", &pod("b", 6))),
+    ]);
+    let building = SharedInformer::builder(script).metrics(Arc::new(Panics));
+    let informer: Running = run(building);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(informer.pods.indexer().len(), 2);
+    informer.stop().await;
+}

@@ -1,0 +1,107 @@
+//! The ready-made collector.
+
+use expect_test::expect_file;
+use kube_informer::{
+    metrics::Prometheus,
+    workqueue::{RateLimitingQueue, rate_limiter},
+};
+
+use super::*;
+
+/// The lines of a page that begin with one of these.
+fn lines(page: &str, beginnings: &[&str]) -> String {
+    let wanted = |line: &&str| {
+        beginnings
+            .iter()
+            .any(|beginning| line.starts_with(beginning))
+    };
+    page.lines()
+        .filter(wanted)
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_names() {
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), pod("b", 2)])),
+        hangs(event("ADDED", &pod("c", 6)) + &bookmark(7)),
+    ]);
+    let metrics = Arc::new(Prometheus::new());
+    let by_name = Indexers::new().with("name", |pod: &Pod| pod.metadata.name.clone());
+    let building = SharedInformer::builder(script)
+        .name("ours")
+        .metrics(metrics.clone());
+    let informer = run(building.indexers(by_name).unwrap());
+    let heard = Trace::default();
+    informer
+        .pods
+        .handler(heard)
+        .name("traces")
+        .register()
+        .unwrap();
+    let queue = RateLimitingQueue::builder(rate_limiter::controller_default())
+        .metrics("keys", metrics.clone())
+        .build();
+    queue.add("a");
+    sleep(Duration::from_secs(4)).await;
+    let labels = r#"name="ours",group="",version="v1",resource="pods""#;
+    let page = metrics.text().replace(labels, "…");
+    let shown = |line: &&str| !line.contains("_bucket{") && !line.starts_with("# HELP");
+    let page: String = page
+        .lines()
+        .filter(shown)
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    expect_file!["page.txt"].assert_eq(&page);
+    informer.stop().await;
+}
+
+/// kubernetes#73587.
+#[tokio::test(start_paused = true)]
+async fn a_page_has_no_series_of_what_has_ended() {
+    let server = Server::builder().seed([setting::pod("a")]).build();
+    let metrics = Arc::new(Prometheus::new());
+    for _ in 0..3 {
+        let informer = run(setting::builder(&server).metrics(metrics.clone()));
+        informer.caught_up(&server).await;
+        assert!(metrics.text().contains("informer_store_items"));
+        let kept = informer.stop().await;
+        assert_eq!(metrics.text(), "# EOF\n", "series outlive their informer");
+        drop(kept);
+    }
+    let queue = RateLimitingQueue::builder(rate_limiter::controller_default())
+        .metrics("keys", metrics.clone())
+        .build();
+    queue.add("a");
+    assert!(metrics.text().contains("workqueue_depth"));
+    drop(queue);
+    assert_eq!(metrics.text(), "# EOF\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_with_the_same_labels_share_their_series_until_the_last_has_ended() {
+    let server = Server::builder()
+        .seed([setting::pod("a"), setting::pod("b")])
+        .build();
+    let metrics = Arc::new(Prometheus::new());
+    let first = run(setting::builder(&server).metrics(metrics.clone()));
+    let second = run(setting::builder(&server).metrics(metrics.clone()));
+    first.caught_up(&server).await;
+    second.caught_up(&server).await;
+    let figures = || {
+        let page = metrics.text();
+        let figures = lines(&page, &["informer_store_items{", "informer_events_total{"]);
+        let values = figures.lines().filter_map(|line| line.rsplit(' ').next());
+        values.map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(figures(), "4 4 0 0", "items, then added, deleted, updated");
+    first.stop().await;
+    assert_eq!(
+        figures(),
+        "2 4 0 0",
+        "a count does not go back while it is shown"
+    );
+    second.stop().await;
+    assert_eq!(figures(), "");
+}

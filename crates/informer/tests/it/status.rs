@@ -1,0 +1,190 @@
+//! What the status says, in every path, and what a wait that was in vain says with it.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use expect_test::expect;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer,
+    shared_informer::{Builder, ListenerBuffer},
+    status::{Activity, SourceStatus, StatusReader},
+    transport::Class,
+};
+use kube_informer_apiserver::{Match, Server};
+use tokio::time::sleep;
+
+use crate::{
+    script::{Answer, Script, Then, body, event, hangs, list, pod},
+    setting::{self, LONG, Trace, run},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Of an informer that asks with LIST.
+fn builder(script: &Script) -> Builder<Pod> {
+    SharedInformer::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
+}
+
+/// Writes down every state of a status, a line each.
+async fn lines(mut status: StatusReader) -> String {
+    let trace = Trace::default();
+    trace.note(status.get().to_string());
+    while let Some(now) = status.changed().await {
+        trace.note(now.to_string());
+        if now.is_stopped() {
+            break;
+        }
+    }
+    trace.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_life_is_told_with_what_went_wrong_and_how_long_ago() {
+    let ends = |text, seconds| Answer::Body(text, Then::EndsAfter(Duration::from_secs(seconds)));
+    let script = Script::new([
+        Answer::Refuse(Class::Forbidden),
+        Answer::Refuse(Class::Forbidden),
+        ends(list(5, "", &[pod("a", 1)]), 3),
+        ends(event("ADDED", &pod("b", 6)), 60),
+        Answer::Never,
+    ]);
+    let (pods, controller) = builder(&script).build();
+    let told = lines(pods.status());
+    let (told, ()) = tokio::join!(told, controller.run(sleep(2 * MINUTE)));
+    expect![[r#"
+        not synced, not started
+        not synced, waiting after failure 1; last error: planted (0ns ago, failing for 0ns)
+        not synced, waiting after failure 2; last error: planted (0ns ago, failing for 1s)
+        not synced, listing (page 1, 1 objects so far); last error: planted (3s ago, failing for 4s)
+        synced, watching; last error: planted (6s ago)
+        synced, opening a watch; last error: planted (66s ago)
+        synced, stopped; last error: planted (119s ago)
+    "#]]
+    .assert_eq(&told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_was_in_vain_says_why_and_since_when() {
+    let server = Server::builder().build();
+    server.faults().answer(Match::list("pods"), 403).times(1000);
+    let informer = run(setting::listing(&server));
+    let said = |text: String, beginning: &str| {
+        assert!(text.starts_with(beginning), "{text}");
+        assert!(text.contains("; last error: forbidden ("), "{text}");
+        assert!(text.ends_with(" ago, failing for 60s)"), "{text}");
+    };
+    let error = informer.pods.wait_for_sync().deadline(MINUTE).await;
+    said(
+        error.unwrap_err().to_string(),
+        "pods (v1 Pod) has not synced within 60s: not synced, waiting after failure ",
+    );
+    let error = informer.pods.wait_for_sync().fail_fast().await;
+    said(
+        error.unwrap_err().to_string(),
+        "pods (v1 Pod) can't sync: not synced, waiting after failure ",
+    );
+    let source = &informer.pods.status().get().sources[0];
+    assert_eq!(source.failing_for(), Some(MINUTE));
+    assert!(source.since_last_error().unwrap() < MINUTE);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_handler_says_that_it_is_the_handler_that_is_late() {
+    let server = Server::builder().seed([setting::pod("a")]).build();
+    let informer = run(setting::builder(&server));
+    let stuck = informer.pods.on_add(|_, _| std::future::pending::<()>());
+    let stuck = stuck.name("stuck").register().unwrap();
+    let error = stuck.wait_for_sync().deadline(MINUTE).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stuck (v1 Pod) has not been told everything within 60s; the informer: synced, watching"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_is_over_is_shown_with_its_age_and_not_as_lasting() {
+    let script = Script::new([
+        Answer::Refuse(Class::Server),
+        body(list(5, "", &[])),
+        Answer::Never,
+    ]);
+    let informer = run(builder(&script));
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    let status = informer.pods.status().get();
+    assert_eq!(status.failing_for(), None, "a list is complete");
+    assert!(status.since_last_error().is_some());
+    let before = status.since_last_error().unwrap();
+    sleep(MINUTE).await;
+    assert_eq!(status.since_last_error(), Some(before + MINUTE));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opened_watch_ends_a_series_of_failures_too() {
+    let script = Script::new([
+        body(list(5, "", &[])),
+        Answer::Refuse(Class::TooManyRequests),
+        hangs(String::new()),
+    ]);
+    let informer = run(builder(&script));
+    let mut status = informer.pods.status();
+    let failing = status.wait_for(|status| status.failing_for().is_some());
+    failing.await.unwrap();
+    let watching = status.wait_for(|status| status.activity() == Activity::Watching);
+    assert_eq!(watching.await.unwrap().failing_for(), None);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_several_sources_says_how_many_are_listed() {
+    let good = || Script::new([body(list(5, "", &[])), Answer::Never]);
+    let bad = Script::new([Answer::Refuse(Class::Forbidden), Answer::Never]);
+    let informer = run(builder(&good()).source(bad).source(good()));
+    sleep(Duration::from_millis(1)).await;
+    let text = informer.pods.status().get().to_string();
+    assert!(
+        text.starts_with("not synced (2 of 3 sources), waiting after failure 1; "),
+        "{text}"
+    );
+    informer.stop().await;
+}
+
+/// The first list takes the handler's only place after the one that it is hearing.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_a_full_handler_keeps_out_of_the_cache_is_said_to_be_listed() {
+    let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);
+    let informer = run(builder(&good("a")).source(good("b")).source(good("c")));
+    informer
+        .pods
+        .on_add(|_, _| std::future::pending::<()>())
+        .buffer(ListenerBuffer::Block(NonZeroUsize::MIN))
+        .register()
+        .unwrap();
+    sleep(MINUTE).await;
+    let status = informer.pods.status().get();
+    assert!(!status.synced && status.sources.iter().all(SourceStatus::is_listed));
+    let text = status.to_string();
+    assert_eq!(
+        text,
+        "not synced (listed, and not all of it in the cache), opening a watch"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_objects_and_index_errors_are_in_the_line_for_people() {
+    let broken = r#"{"metadata":{"name":"b","namespace":"default","labels":7}}"#.to_owned();
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), broken])),
+        hangs(String::new()),
+    ]);
+    let informer = run(builder(&script));
+    Trace::default().listen(&informer.pods);
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    let failing = |_: &Pod| Err::<Vec<String>, _>("no such thing");
+    informer.pods.try_add_index("thing", failing).await.unwrap();
+    expect!["synced, watching; 1 broken objects; 1 index errors, the last: default/a is not in index thing: no such thing"].assert_eq(&informer.pods.status().get().to_string());
+    informer.stop().await;
+}

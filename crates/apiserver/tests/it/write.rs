@@ -507,6 +507,26 @@ async fn json_patches_are_applied_in_order_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_json_patch_may_test_for_null_what_is_not_there() {
+    let server = pods(&["a"]);
+    let finalizers = "/metadata/finalizers";
+    let first = json!([
+        {"op": "test", "path": finalizers, "value": null},
+        {"op": "add", "path": finalizers, "value": ["example.com/first"]},
+    ]);
+    assert_eq!(with(&server, "PATCH", A, &first).await.code, 200);
+    assert_eq!(
+        with(&server, "PATCH", A, &first).await.code,
+        422,
+        "now there is one"
+    );
+    for (path, value) in [("/metadata/x/y", json!(null)), ("/metadata/x", json!("y"))] {
+        let patch = json!([{"op": "test", "path": path, "value": value}]);
+        assert_eq!(with(&server, "PATCH", A, &patch).await.code, 422, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_patch_that_would_grow_without_bound_is_refused() {
     let server = pods(&["a"]);
     let mut patch = vec![json!({"op": "add", "path": "/spec/x", "value": ["x".repeat(1000)]})];

@@ -6,6 +6,7 @@
 
 mod finding;
 mod imports;
+mod listings;
 mod manifests;
 mod names;
 mod prose;
@@ -52,6 +53,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
         findings.extend(prose::markdown(path, text));
     }
     findings.extend(library(tree, &sources));
+    findings.extend(listings::check(tree));
     findings.extend(references::paths(tree));
     findings.extend(references::tests(tree, &sources));
     findings.extend(manifests::check(tree));

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 /// Endings of the files that some rule reads.
-const ENDINGS: [&str; 3] = ["rs", "md", "toml"];
+const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
 /// Folders that hold no source of ours; `mutants.out` and its backups are cargo-mutants' reports.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];

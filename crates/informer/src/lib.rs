@@ -47,6 +47,8 @@ pub mod lister;
 pub mod mutation_cache;
 #[cfg(feature = "client")]
 pub mod factory;
+#[cfg(feature = "kube-runtime")]
+pub mod kube_rs;
 
 #[cfg(feature = "client")]
 pub use self::factory::{InformerOptions, SharedInformerFactory};

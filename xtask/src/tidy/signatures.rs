@@ -13,13 +13,14 @@ use super::manifests;
 use super::rust::{Source, Token, tokens};
 
 /// Dependencies that public signatures may name: what users build on, what streams and bytes are made of, and `serde`'s traits in bounds.
-/// `kube_client` is optional, so the build without default features keeps it to its feature.
-const ALLOWED: [&str; 6] = [
+/// `kube_client` and `kube_runtime` are optional, so the builds without their features keep them there.
+const ALLOWED: [&str; 7] = [
     "kube_core",
     "k8s_openapi",
     "futures_core",
     "bytes",
     "kube_client",
+    "kube_runtime",
     "serde",
 ];
 

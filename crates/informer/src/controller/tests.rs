@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
 
-use super::*;
+use super::{bounds::CHANNEL_CAPACITY, *};
 use crate::{
     indexer::{self, Indexers},
     metrics::Meter,

@@ -15,6 +15,8 @@ mod handlers;
 #[cfg(feature = "http2")]
 mod http2;
 mod indices;
+#[cfg(feature = "kube-runtime")]
+mod kube_rs;
 mod lifecycle;
 mod lives;
 mod logs;

@@ -1,0 +1,24 @@
+//! The kind that is reconciled: a generator says what a config map of its name contains.
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+pub(crate) const GROUP: &str = "kube-informer.example.com";
+
+#[derive(Clone, Debug, CustomResource, Serialize, Deserialize)]
+#[kube(
+    group = "kube-informer.example.com",
+    version = "v1",
+    kind = "Generator",
+    namespaced,
+    schema = "disabled",
+    crates(
+        kube_core = "kube::core",
+        k8s_openapi = "k8s_openapi",
+        serde = "serde",
+        serde_json = "serde_json"
+    )
+)]
+pub(crate) struct GeneratorSpec {
+    pub(crate) content: String,
+}

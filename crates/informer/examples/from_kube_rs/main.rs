@@ -1,0 +1,150 @@
+//! A controller of kube-rs, before and after it was moved to shared informers.
+//!
+//! `before.rs` and `after.rs` differ in what `docs/from-kube-rs.md` shows, and in nothing else.
+//! Each is put through the same play: both leave the same, and what they asked the server for on the
+//! way is printed. Each has an embedded server of its own, since the play wants a kind of its own.
+//!
+//! `cargo run -p kube-informer --features kube-runtime --example from_kube_rs`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "kube gives an error policy what it gives by value"
+)]
+#![expect(
+    clippy::unused_async,
+    reason = "a read of a cache that stands where a request stood"
+)]
+
+mod after;
+mod before;
+#[path = "../setting/exit.rs"]
+mod exit;
+mod generator;
+
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use kube_informer::SharedInformerFactory;
+use kube_informer_apiserver::{Kind, Scope, Server, Verb};
+use serde_json::{Value, json};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use self::generator::GROUP;
+
+/// How long anything may take; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(from_kube_rs().await)
+}
+
+async fn from_kube_rs() -> anyhow::Result<()> {
+    let server = server();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let controller = before::run(server.client(), ended(stopped));
+    let (ran, left) = tokio::join!(controller, play(&server, stop));
+    ran?;
+    let before = left?;
+    println!("before: {}", asked(&server));
+
+    let server = self::server();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let controller = after::run(server.client(), &factory, ended(stopped));
+    let (ran, left) = tokio::join!(controller, play(&server, stop));
+    ran?;
+    factory.shutdown().await;
+    println!("after:  {}", asked(&server));
+    ensure!(before == left?, "the two controllers don't leave the same");
+    Ok(())
+}
+
+fn server() -> Server {
+    let kind = Kind::custom(GROUP, "v1", "Generator", "generators", Scope::Namespaced);
+    Server::builder().kind(kind).build()
+}
+
+/// Is over when the sender has sent, or is gone.
+async fn ended(stopped: oneshot::Receiver<()>) {
+    drop(stopped.await);
+}
+
+/// Does what users do, waits for the controller to follow, and stops it; what is left then.
+async fn play(
+    server: &Server,
+    stop: oneshot::Sender<()>,
+) -> anyhow::Result<BTreeMap<String, Value>> {
+    for (name, content) in [("a", "one"), ("b", "two"), ("c", "three")] {
+        server.create(generator(name, content))?;
+    }
+    shows(server, &[("a", "one"), ("b", "two"), ("c", "three")]).await?;
+    server.delete("v1", "configmaps", "default/a")?;
+    shows(server, &[("a", "one"), ("b", "two"), ("c", "three")]).await?;
+    let changed = server.get("v1", "configmaps", "default/c");
+    let mut changed = changed.context("config map c is not there")?;
+    changed["data"]["content"] = "changed".into();
+    server.update(changed)?;
+    server.delete(&api_version(), "generators", "default/b")?;
+    shows(server, &[("a", "one"), ("c", "three")]).await?;
+    drop(stop);
+    Ok(contents(server))
+}
+
+/// Waits until the config maps are these.
+async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
+    let wanted: BTreeMap<_, _> = wanted
+        .iter()
+        .map(|&(name, content)| (name.to_owned(), Value::from(content)))
+        .collect();
+    let there = async {
+        while contents(server) != wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = timeout(PATIENCE, there).await;
+    in_time.with_context(|| format!("{:?} do not become {wanted:?}", contents(server)))
+}
+
+/// What each config map contains, by name.
+fn contents(server: &Server) -> BTreeMap<String, Value> {
+    let config_maps = server.list("v1", "configmaps");
+    let content = |map: Value| {
+        let name = map["metadata"]["name"].as_str()?.to_owned();
+        Some((name, map["data"]["content"].clone()))
+    };
+    config_maps.into_iter().filter_map(content).collect()
+}
+
+fn generator(name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": api_version(), "kind": "Generator",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"content": content},
+    })
+}
+
+fn api_version() -> String {
+    format!("{GROUP}/v1")
+}
+
+/// How many requests of each kind the controller has made.
+fn asked(server: &Server) -> String {
+    let log = server.requests();
+    let count = |verb: Verb| log.iter().filter(|request| request.verb == verb).count();
+    let verbs = [
+        ("lists", Verb::List),
+        ("watches", Verb::Watch),
+        ("gets", Verb::Get),
+    ];
+    let writes = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+    let writes: usize = writes.into_iter().map(count).sum();
+    let reads: Vec<_> = verbs
+        .map(|(name, verb)| format!("{} {name}", count(verb)))
+        .into();
+    format!("{}, {writes} writes", reads.join(", "))
+}

@@ -1,6 +1,6 @@
 //! Rules `dead-path` and `dead-test`: what the documents name exists.
 //!
-//! `ARCHITECTURE.md` and `docs/client-go.md` are maps, and a map with a wrong street is worse than none.
+//! `ARCHITECTURE.md` and those in `docs` are maps, and a map with a wrong street is worse than none.
 //! A document that does not exist names nothing.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,12 @@ use super::rust::{Source, tokens};
 use super::tree::Tree;
 
 /// The documents whose paths are checked.
-const MAPS: [&str; 2] = ["ARCHITECTURE.md", CLIENT_GO];
+const MAPS: [&str; 4] = [
+    "ARCHITECTURE.md",
+    CLIENT_GO,
+    "docs/from-client-go.md",
+    "docs/from-kube-rs.md",
+];
 
 /// The document with the tables of client-go's behaviours and defects and the tests that pin them.
 const CLIENT_GO: &str = "docs/client-go.md";

@@ -1,0 +1,140 @@
+//! Kubernetes' sample-controller on this library; `docs/from-client-go.md` shows it beside the Go one.
+//!
+//! Without arguments it is put through a play on an embedded server, and what is left is printed.
+//! With the URL of a server it works there until its standard input ends: so the conformance tests
+//! put the Go controller and this one through the same play, and compare what they leave.
+//!
+//! `cargo run -p kube-informer --example from_client_go [-- http://HOST:PORT]`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+
+mod controller;
+#[path = "../setting/exit.rs"]
+mod exit;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context as _;
+use kube_client::{Client, Config};
+use kube_informer::{InformerOptions, SharedInformerFactory};
+use kube_informer_apiserver::Server;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, stdin},
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use self::controller::{APP, Controller};
+
+const WORKERS: usize = 2;
+
+/// How long anything may take; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let ran = match std::env::args().nth(1) {
+        None => play().await,
+        Some(url) => work_at(&url).await,
+    };
+    exit::code(ran)
+}
+
+async fn work_at(url: &str) -> anyhow::Result<()> {
+    let client = kube_informer::client::connect(Config::new(url.parse()?))?;
+    let end_of_input = async {
+        // Whatever is read, or goes wrong, the parent has no more use for it then.
+        let _ = stdin().read_to_end(&mut Vec::new()).await;
+    };
+    run(client, end_of_input).await
+}
+
+/// Runs the controller with informers of its own.
+async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let factory = SharedInformerFactory::builder(client.clone())
+        .default_resync(Duration::from_secs(30))
+        .build();
+    let apps = factory.informer_with(InformerOptions::new().labels(APP.parse()?))?;
+    let controller = Controller::new(client, apps, factory.informer())?;
+    factory.start();
+    let ran = controller.run(WORKERS, stop).await;
+    factory.shutdown().await;
+    ran
+}
+
+async fn play() -> anyhow::Result<()> {
+    let server = Server::builder().build();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let told_to_stop = async {
+        // Nobody sends: the play drops its end.
+        let _ = stopped.await;
+    };
+    let act = async {
+        let acted = act(&server).await;
+        drop(stop);
+        acted
+    };
+    let (ran, acted) = tokio::join!(run(server.client(), told_to_stop), act);
+    acted.and(ran)?;
+    for line in deployments(&server) {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Does what users do, and waits for the controller to follow.
+async fn act(server: &Server) -> anyhow::Result<()> {
+    server.create(app("a", "web", 1))?;
+    server.create(app("b", "db", 2))?;
+    shows(server, &["db: 2 replicas, of b", "web: 1 replicas, of a"]).await?;
+    server.update(app("b", "db", 3))?;
+    shows(server, &["db: 3 replicas, of b", "web: 1 replicas, of a"]).await?;
+    server.delete("apps/v1", "deployments", "default/web")?;
+    shows(server, &["db: 3 replicas, of b", "web: 1 replicas, of a"]).await?;
+    let scaled = server.get("apps/v1", "deployments", "default/db");
+    let mut scaled = scaled.context("deployment db is not there")?;
+    scaled["spec"]["replicas"] = 9.into();
+    server.update(scaled)?;
+    shows(server, &["db: 3 replicas, of b", "web: 1 replicas, of a"]).await
+}
+
+fn app(name: &str, deployment: &str, replicas: i32) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "labels": {APP: "true"}},
+        "data": {"deploymentName": deployment, "replicas": replicas.to_string()},
+    })
+}
+
+/// Waits until the deployments are these.
+async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
+    let there = async {
+        while deployments(server) != wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = timeout(PATIENCE, there).await;
+    in_time.with_context(|| format!("{:?} do not become {wanted:?}", deployments(server)))
+}
+
+/// A line for each deployment, ordered by name.
+fn deployments(server: &Server) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("nobody").to_owned();
+    let line = |deployment: Value| {
+        let meta = &deployment["metadata"];
+        let (name, owner) = (
+            text(&meta["name"]),
+            text(&meta["ownerReferences"][0]["name"]),
+        );
+        let replicas = &deployment["spec"]["replicas"];
+        format!("{name}: {replicas} replicas, of {owner}")
+    };
+    let mut lines: Vec<_> = server
+        .list("apps/v1", "deployments")
+        .into_iter()
+        .map(line)
+        .collect();
+    lines.sort();
+    lines
+}

@@ -6,11 +6,13 @@
 //! something of it sends a command, which it obeys between two batches.
 
 mod bounds;
+mod run;
 mod served;
+mod warm_up;
 
-pub(crate) use self::{bounds::Bounds, served::Definition};
+pub(crate) use self::{bounds::Bounds, served::Definition, warm_up::WarmUp};
 
-use std::{collections::BTreeSet, fmt, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -20,9 +22,8 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::served::{Following, Turn, next_turn};
+use self::served::Following;
 use crate::{
-    clock,
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
@@ -33,6 +34,7 @@ use crate::{
     queue::{KeyErrors, Queue, Replaced},
     reflector::{Delta, DeltaKind, Error, Reflector, Reporter},
     status::{StatusReader, WaitForSync},
+    warm_start::Moment,
 };
 
 /// What the loop is asked to do.
@@ -50,6 +52,10 @@ pub(crate) enum Command<K> {
     ),
     /// Answered between two batches: all that readers can see has been sent to the handlers.
     Settle(oneshot::Sender<()>),
+    /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
+    Warm(Vec<Delta<K>>),
+    /// Answered with one moment of the store, if this is one that can be saved.
+    Moment(oneshot::Sender<Moment<K>>),
 }
 
 /// A reflector that feeds the loop.
@@ -90,6 +96,7 @@ pub struct Controller<K> {
     phase: watch::Sender<Phase>,
     serving: JoinSet<()>,
     report: Reporter,
+    warm_up: Option<WarmUp<K>>,
 }
 
 impl<K> fmt::Debug for Controller<K> {
@@ -108,13 +115,18 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    pub(crate) fn new(parts: Parts<K>, reflectors: Vec<InnerReflector<K>>) -> Self {
+    pub(crate) fn new(
+        parts: Parts<K>,
+        reflectors: Vec<InnerReflector<K>>,
+        warm_up: Option<WarmUp<K>>,
+    ) -> Self {
         let (phase, told) = watch::channel(Phase::Idle);
         let report = parts.report.clone();
         let served = Serving {
             sources: reflectors.len(),
             listed: BTreeSet::new(),
             synced: false,
+            unconfirmed: None,
             resyncing: false,
             notes: StatusNotes::new(report.clone()),
             phase: told,
@@ -130,6 +142,7 @@ where
             phase,
             serving,
             report,
+            warm_up,
         }
     }
 
@@ -167,57 +180,6 @@ where
         self.following = Some(Following::new(definition, self.status()));
         self
     }
-
-    /// Lists and watches until `shutdown` resolves, and returns when every task of the informer has
-    /// ended: first the reflectors, then the loop, then the handlers. A callback in progress ends
-    /// first.
-    ///
-    /// # Cancel safety
-    /// Dropping the future aborts all tasks at once; handlers are cut off at an await. Nothing is left
-    /// running, except a callback that blocks a thread of its own.
-    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
-        let mut shutdown = pin!(shutdown);
-        let mut following = self.following.take();
-        let mut reflecting = self.reflect(Turn::Reflect);
-        self.phase.send_replace(Phase::Running);
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut shutdown => break,
-                _ = self.serving.join_next() => {
-                    tracing::error!(informer = %self.report.name, "the informer's loop ended by itself");
-                    break;
-                }
-                _ = reflecting.join_next() => {
-                    tracing::error!(informer = %self.report.name, "a reflector ended by itself");
-                    break;
-                }
-                turn = next_turn(following.as_mut()) => {
-                    tracing::info!(informer = %self.report.name, ?turn, "the definition of the kind changed");
-                    reflecting.shutdown().await;
-                    reflecting = self.reflect(turn);
-                }
-            }
-        }
-        reflecting.shutdown().await;
-        let closing = self.drain.map_or(Closing::Discard, |drain| {
-            Closing::Drain(clock::from_now(drain))
-        });
-        self.phase.send_replace(Phase::Stopping(closing));
-        while self.serving.join_next().await.is_some() {}
-    }
-
-    fn reflect(&self, turn: Turn) -> JoinSet<()> {
-        let mut reflecting = JoinSet::new();
-        for reflector in self.reflectors.iter().map(InnerReflector::again) {
-            let span = self.report.span.clone();
-            match turn {
-                Turn::Reflect => reflecting.spawn(reflector.run_inside().instrument(span)),
-                Turn::Rest => reflecting.spawn(reflector.rest().instrument(span)),
-            };
-        }
-        reflecting
-    }
 }
 
 /// The task: everything that changes is its own.
@@ -227,6 +189,9 @@ struct Serving<K> {
     /// Whose first list has been told.
     listed: BTreeSet<SourceId>,
     synced: bool,
+    /// After a warm start: the sources of which nothing has been heard since, by which their servers
+    /// would confirm that they go on from there, or say anew what there is.
+    unconfirmed: Option<BTreeSet<SourceId>>,
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
     notes: StatusNotes,
@@ -311,7 +276,7 @@ where
                 self.parts.processor.distribute(change);
             }
             self.parts.report.meter.batch_ended(timer);
-            if !self.synced && self.listed.len() == self.sources {
+            if !self.synced && self.listed.len() == self.sources && self.is_confirmed() {
                 self.synced = true;
                 self.parts.processor.synced();
                 self.parts
@@ -327,6 +292,9 @@ where
     }
 
     fn accept(&mut self, delta: Delta<K>) {
+        if let Some(unconfirmed) = &mut self.unconfirmed {
+            unconfirmed.remove(&delta.source);
+        }
         let Parts {
             queue,
             indexer,
@@ -416,6 +384,8 @@ where
             Command::RemoveListener(id) => processor.remove(id),
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
+            Command::Moment(reply) => drop(reply.send(self.moment())),
+            Command::Warm(lists) => self.fill(lists),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {
                     self.notes.note(&indexer.snapshot(), &errors);

@@ -145,7 +145,8 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// How many bytes the server sent for it, if it is a good state of an object that came from there.
+    /// How many bytes the server sent for it, if it is a good state of an object that came from there;
+    /// of one that was saved, how many bytes it takes there.
     pub(crate) fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
@@ -413,6 +414,10 @@ impl DecodeError {
     /// The field that does not fit, as a path such as `spec.containers[0].ports`; `.` for the whole.
     pub fn field(&self) -> &str {
         &self.inner.field
+    }
+
+    pub(crate) fn reason(&self) -> &str {
+        &self.inner.reason
     }
 }
 

@@ -65,6 +65,13 @@ pub trait Queue<K>: Send {
     #[doc(alias = "PopProcessFunc")]
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>>;
 
+    /// Whether changes come out as they went in, across all objects, so that a store has after each
+    /// batch what its sources had at one revision each. Otherwise it has that only while the queue is
+    /// empty, and is [saved](crate::warm_start) only then. `false` unless said otherwise.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// How many changes wait, a whole list counting as one where it is one message.
     fn len(&self) -> usize;
 

@@ -36,6 +36,9 @@ mod store;
 mod streaming;
 mod timeouts;
 
+pub(crate) use self::{
+    backoff::Backoff, machine::MachineConfig, report::Reporter, settings::Settings,
+};
 pub use self::{
     backoff::BackoffConfig,
     builder::ReflectorBuilder,
@@ -44,7 +47,6 @@ pub use self::{
     streaming::InitialList,
     timeouts::TimeoutConfig,
 };
-pub(crate) use self::{machine::MachineConfig, report::Reporter, settings::Settings};
 
 use std::{fmt, future::Future, panic::Location, sync::Arc};
 
@@ -131,6 +133,9 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) config: MachineConfig,
     pub(crate) rng: fastrand::Rng,
+    /// Up to where the store has everything from before, so that a watch comes first; unset when the
+    /// server has confirmed that it goes on from there, or everything has been listed.
+    pub(crate) from: Option<ResourceVersion>,
     /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
     /// stopped. Last, so that everything else is gone when it speaks.
     pub(crate) alone: Option<Stopped>,
@@ -249,6 +254,7 @@ impl<K, S: Clone> Reflector<K, S> {
             report: self.report.clone(),
             config: self.config,
             rng: self.rng.clone(),
+            from: None,
             alone: None,
         }
     }

@@ -30,6 +30,7 @@ mod builder;
 mod registration;
 mod roster;
 mod sampled;
+mod save;
 mod subscription;
 mod wait;
 
@@ -64,6 +65,7 @@ use crate::{
     processor::{Buffer, ListenerId},
     status::{StatusReader, WaitForSync},
     transport::ListerWatcher,
+    warm_start::Keeper,
 };
 
 /// The informer has ended, or is ending.
@@ -117,6 +119,7 @@ struct Shared<K> {
     roster: Arc<Roster<K>>,
     /// In which handlers are called.
     span: tracing::Span,
+    keeper: Option<Arc<Keeper<K>>>,
 }
 
 impl<K> Clone for SharedInformer<K> {

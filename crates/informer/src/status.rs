@@ -3,8 +3,12 @@
 //! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
 
 mod wait;
+mod warm_start;
 
-pub use self::wait::{SyncError, SyncFailure, WaitForSync};
+pub use self::{
+    wait::{SyncError, SyncFailure, WaitForSync},
+    warm_start::{ColdReason, WarmStart},
+};
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -20,7 +24,13 @@ use crate::{
 #[non_exhaustive]
 pub struct Status {
     /// Whether every source's first list is in the cache. Once true, it stays true.
+    ///
+    /// After a warm start: whether what was saved is in the cache and every source's server goes on
+    /// from there, or what was listed instead is.
     pub synced: bool,
+    /// How the start came out with a [saved store](crate::warm_start); `None` if there is none to
+    /// begin with, or it has not been decided yet.
+    pub warm_start: Option<WarmStart>,
     /// One per source: one for an informer over one namespace or over all.
     pub sources: Vec<SourceStatus>,
     /// The objects that are in the cache without a usable state, and why; at most

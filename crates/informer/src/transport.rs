@@ -56,6 +56,22 @@ pub trait ListerWatcher: Send + Sync + 'static {
         false
     }
 
+    /// What is listed, exactly: two sources that say the same here get the same objects from the same
+    /// server. `None`, the default, where that can't be told; then there is no
+    /// [warm start](crate::warm_start).
+    fn collection(&self) -> Option<String> {
+        None
+    }
+
+    /// Which server it is, as a text that no other server has and that this one keeps. `None`, the
+    /// default, where that can't be told. Asked for by [warm starts](crate::warm_start) only.
+    ///
+    /// # Cancel safety
+    /// As for [`ListerWatcher::list`].
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// What is listed, for logs and errors: a kind, perhaps with namespace and selectors.
     fn description(&self) -> String {
         "objects".to_owned()

@@ -9,8 +9,9 @@ use crate::{
     metrics::Meter,
     object::Object,
     processor::{Buffer, Closer, ListenerBuffer, Tells},
-    queue::{DeltaFifo, InOrder},
+    queue::{BATCH, DeltaFifo, InOrder},
     status::StatusWriter,
+    warm_start::SaveError,
 };
 
 const PERIOD: Duration = Duration::from_secs(10);
@@ -61,6 +62,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         sources: 1,
         listed: BTreeSet::new(),
         synced: true,
+        unconfirmed: None,
         resyncing: false,
         notes: StatusNotes::new(report.clone()),
         phase: watch::channel(Phase::Running).1,
@@ -117,4 +119,51 @@ async fn a_resync_takes_from_the_channel_up_to_what_the_queue_may_hold() {
         (CHANNEL_CAPACITY + 1, 2),
         "one more, and the resync"
     );
+}
+
+fn list(source: u32, revision: u64, pods: &[Pod]) -> Delta<Pod> {
+    let objects = pods.iter().map(|pod| Object::new(pod.clone()).unwrap());
+    let kind = DeltaKind::ReplacedAll {
+        objects: objects.collect(),
+        revision: revision.into(),
+    };
+    Delta::new(SourceId::new(source), kind)
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_cache() {
+    let (mut serving, _arriving) = due(InOrder::new()).await;
+    (serving.synced, serving.sources) = (false, 2);
+    serving.fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])]);
+    serving.pop();
+    assert_eq!(serving.parts.indexer.snapshot().len(), 1);
+    assert!(!serving.synced, "nothing is confirmed");
+
+    let bookmark = || DeltaKind::Bookmark { revision: 5.into() };
+    for _ in 0..BATCH {
+        serving.accept(Delta::new(SourceId::new(0), bookmark()));
+    }
+    serving.accept(list(1, 6, &[pod("b", 6)]));
+    serving.pop();
+    assert_eq!(serving.parts.indexer.snapshot().len(), 1);
+    assert!(!serving.synced, "a list is waiting");
+    serving.pop();
+    assert_eq!(serving.parts.indexer.snapshot().len(), 2);
+    assert!(serving.synced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
+    let added = || Delta::added(Object::new(pod("a", 2)).unwrap());
+    let (mut in_order, _arriving) = due(InOrder::new()).await;
+    in_order.accept(added());
+    assert!(in_order.moment().unwrap().is_empty());
+
+    let (mut by_key, _arriving) = due(DeltaFifo::new()).await;
+    by_key.accept(added());
+    assert!(matches!(by_key.moment(), Err(SaveError::Unsettled)));
+    by_key.pop();
+    assert_eq!(by_key.moment().unwrap().len(), 1);
+    by_key.synced = false;
+    assert!(matches!(by_key.moment(), Err(SaveError::NotSynced)));
 }

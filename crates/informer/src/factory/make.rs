@@ -175,6 +175,9 @@ impl SharedInformerFactory {
         if let Some(detector) = options.mutation_detector {
             builder = builder.mutation_detector(detector());
         }
+        if let Some(storing) = options.storing {
+            builder = builder.storing(storing);
+        }
         if let Some(seed) = inner.seed {
             builder = builder.rng_seed(seed);
         }

@@ -2,8 +2,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use kube_core::Resource;
+use serde::{Serialize, de::DeserializeOwned};
+
 use super::scope::Selection;
-use crate::{decode::Transform, mutation_detector::MutationDetector, selector::Selector};
+use crate::{
+    decode::Transform,
+    mutation_detector::MutationDetector,
+    selector::Selector,
+    warm_start::{SavedStore, Storing},
+};
 
 /// Which queue an informer works with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +37,7 @@ pub struct InformerOptions<K> {
     pub(super) transform: Option<Transform<K>>,
     /// Not every type has one.
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
+    pub(super) storing: Option<Storing<K>>,
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
@@ -52,6 +61,7 @@ impl<K> Clone for InformerOptions<K> {
             queue_capacity: self.queue_capacity,
             transform: self.transform.clone(),
             mutation_detector: self.mutation_detector,
+            storing: self.storing.clone(),
         }
     }
 }
@@ -74,6 +84,7 @@ impl<K> InformerOptions<K> {
             queue_capacity: None,
             transform: None,
             mutation_detector: None,
+            storing: None,
         }
     }
 
@@ -132,6 +143,17 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Begins with what was saved, if it fits, and saves at the end; see
+    /// [`warm_start`](crate::warm_start). One [`SavedStore::in_directory`] serves all informers of a
+    /// factory.
+    pub fn warm_start(mut self, store: SavedStore) -> Self
+    where
+        K: Resource + Serialize + DeserializeOwned,
+    {
+        self.storing = Some(Storing::new(store));
+        self
+    }
+
     /// Looks for objects that are changed in the cache; see
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) of the shared informer.
     pub fn detect_mutations(mut self) -> Self
@@ -152,6 +174,7 @@ impl<K> InformerOptions<K> {
                 .as_ref()
                 .map(|transform| Arc::as_ptr(transform).addr()),
             detects_mutations: self.mutation_detector.is_some(),
+            saved: self.storing.as_ref().map(Storing::to_string),
             constructed: false,
         }
     }
@@ -167,6 +190,8 @@ pub(super) struct Comparable {
     /// Closures can't be compared; the same one is at the same address.
     transform: Option<usize>,
     detects_mutations: bool,
+    /// Place and version of its saved store.
+    saved: Option<String>,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
     constructed: bool,
 }
@@ -196,6 +221,8 @@ impl Comparable {
             "queue capacity"
         } else if self.transform != has.transform {
             "transform"
+        } else if self.saved != has.saved {
+            "saved store"
         } else {
             "mutation detector"
         };

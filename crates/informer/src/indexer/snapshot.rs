@@ -285,6 +285,12 @@ impl<K> Snapshot<K> {
         }
     }
 
+    /// Everything that is kept, also what is broken, with the source that brought it.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (SourceId, &Object<K>)> {
+        let entries = self.root.entries.values();
+        entries.map(|entry| (entry.source(), entry.object()))
+    }
+
     /// The first object behind a name; the very first without one. Lets a reader go through a
     /// snapshot with pauses of any length.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {

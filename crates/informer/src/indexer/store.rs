@@ -75,6 +75,10 @@ impl<K> Entry<K> {
         &self.0.object
     }
 
+    pub(super) fn source(&self) -> SourceId {
+        self.0.source
+    }
+
     /// The state that handlers have been told, if they have been told any.
     pub(super) fn told(&self) -> Option<&Object<K>> {
         match self.0.object.broken() {

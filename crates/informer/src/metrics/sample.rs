@@ -37,7 +37,7 @@ pub struct InformerSample {
 pub struct StoreSample {
     /// How many objects, broken ones not counted.
     pub items: usize,
-    /// What the server sent for them, in bytes, as JSON. It is the one size that is known for nothing:
+    /// What the server sent for them (or what they took in the file of a warm start), in bytes, as JSON. It is the one size that is known for nothing:
     /// in memory, a decoded object takes more, and one that a transform has pruned may take far less.
     pub wire_bytes: u64,
     /// Up to which revision everything of the first source is in it.

@@ -147,6 +147,10 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
         })
     }
 
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     fn len(&self) -> usize {
         self.items.len()
     }

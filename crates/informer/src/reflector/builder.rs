@@ -174,6 +174,7 @@ impl<K: Resource> ReflectorBuilder<K> {
             report,
             config: self.settings.config,
             rng: self.settings.rng(),
+            from: None,
             alone,
         }
     }

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: whatever the server's cache has |
+//! | first of all after a warm start | a watch at the saved revision |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
 //! | a watch expired at the revision at which one expired before | `""` |
@@ -195,9 +196,17 @@ impl Machine {
         }
     }
 
+    /// The store has everything up to here, from before.
+    pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
+        self.last = revision;
+    }
+
     /// The first request of all.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
-        self.everything(now)
+        if self.last.is_unset() {
+            return self.everything(now);
+        }
+        self.watch()
     }
 
     /// The newest revision seen.

@@ -83,9 +83,13 @@ where
             // Neither need it know what "not older than" means.
             config.skips_probe = true;
         }
+        let mut machine = Machine::new(config, reflector.rng.clone());
+        if let Some(revision) = &reflector.from {
+            machine.begin_at(revision.clone());
+        }
         Self {
             open: None,
-            machine: Machine::new(config, reflector.rng.clone()),
+            machine,
             meter: ReflectorMeter::new(reflector.report.meter.clone()),
             reflector,
             staged: Vec::new(),
@@ -253,7 +257,10 @@ where
             None => accepting.await,
         };
         match accepted {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.reflector.from = None;
+                Ok(())
+            }
             Err(StoreError::Gone) => Err(Stop::Gone),
             Err(refused) => Err(transport::Error::new(Class::Store, refused.to_string()).into()),
         }

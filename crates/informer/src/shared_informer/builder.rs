@@ -3,12 +3,12 @@
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{Notify, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
-    controller::{Bounds, Controller, Parts},
+    controller::{Bounds, Controller, Parts, WarmUp},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
     logs,
     metrics::Metrics,
@@ -19,6 +19,7 @@ use crate::{
     reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig},
     status::StatusWriter,
     transport::ListerWatcher,
+    warm_start::{Keeper, SavedStore, Storing},
 };
 
 /// Settles the parts of an informer; [`Builder::build`] makes it.
@@ -33,6 +34,7 @@ pub struct Builder<K: Resource> {
     resync: Duration,
     known: Vec<Object<K>>,
     mutation_detector: Option<MutationDetector<K>>,
+    storing: Option<Storing<K>>,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
@@ -62,6 +64,7 @@ where
             resync: Duration::ZERO,
             known: Vec::new(),
             mutation_detector: None,
+            storing: None,
         }
     }
 
@@ -239,6 +242,25 @@ where
         self
     }
 
+    /// Begins with what was saved, if it fits, and saves at the end: see [`warm_start`](crate::warm_start)
+    /// for what it promises. [`Status::warm_start`](crate::status::Status::warm_start) says how the start
+    /// came out.
+    ///
+    /// The objects are written and read by the type's `Serialize` and `Deserialize`, which must be each
+    /// other's inverse.
+    #[doc(alias = "initialState")]
+    pub fn warm_start(self, store: SavedStore) -> Self
+    where
+        K: Serialize + DeserializeOwned,
+    {
+        self.storing(Storing::new(store))
+    }
+
+    pub(crate) fn storing(mut self, storing: Storing<K>) -> Self {
+        self.storing = Some(storing);
+        self
+    }
+
     /// Makes the random parts (pauses, time-outs) the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.reflectors.seed = Some(seed);
@@ -260,8 +282,8 @@ where
         let (commands, to_obey) = mpsc::unbounded_channel();
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
-        let mut mutation_detector = self.mutation_detector;
-        take_known(self.known, mutation_detector.as_mut(), &mut writer);
+        let mutation_detector = copied(self.mutation_detector, &self.known);
+        writer.warm(self.known);
         let status = StatusWriter::new(self.sources.len());
         status.update(|status| {
             for (source, lister_watcher) in status.sources.iter_mut().zip(&self.sources) {
@@ -282,6 +304,12 @@ where
             })
         });
         let decoder = self.reflectors.decoder(&self.dyntype);
+        let keeper = self
+            .storing
+            .map(|storing| Arc::new(Keeper::new(storing, &self.dyntype, &self.sources)));
+        let warm_up = keeper
+            .clone()
+            .map(|keeper| WarmUp::new(keeper, commands.clone(), deltas.clone(), report.clone()));
         let mut rng = self.reflectors.rng();
         let reflectors: Vec<_> = (0..)
             .zip(self.sources)
@@ -294,6 +322,7 @@ where
                 report: report.clone(),
                 config: self.reflectors.config,
                 rng: rng.fork(),
+                from: None,
             })
             .collect();
         let parts = Parts {
@@ -321,8 +350,9 @@ where
             listeners: std::sync::atomic::AtomicU64::new(0),
             roster,
             span: report.span.clone(),
+            keeper,
         };
-        let controller = Controller::new(parts, reflectors);
+        let controller = Controller::new(parts, reflectors, warm_up);
         let informer = SharedInformer {
             shared: Arc::new(shared),
         };
@@ -330,15 +360,15 @@ where
     }
 }
 
-fn take_known<K>(
-    known: Vec<Object<K>>,
-    detector: Option<&mut MutationDetector<K>>,
-    writer: &mut IndexerWriter<K>,
-) {
-    if let Some(detector) = detector {
-        for object in &known {
+/// Copies what is in the store from the beginning.
+fn copied<K>(
+    mut detector: Option<MutationDetector<K>>,
+    known: &[Object<K>],
+) -> Option<MutationDetector<K>> {
+    for object in known {
+        if let Some(detector) = &mut detector {
             detector.copy(object);
         }
     }
-    writer.warm(known);
+    detector
 }

@@ -26,13 +26,19 @@ use kube_core::Resource;
 use shared_connection::Protocol;
 
 use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
-use crate::selector::Selector;
+use crate::{object::Head, selector::Selector};
 
 /// What [`connect`] sends as `User-Agent` if the configuration has none.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
 /// An error body longer than this is cut before it is read; a `Status` takes a few hundred bytes.
 const ERROR_BODY_BYTES: usize = 64 << 10;
+
+/// Asks for an object's metadata instead of the object.
+const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// A namespace longer than this is none; etcd takes 1.5 MiB.
+const NAMESPACE_BYTES: usize = 2 << 20;
 
 /// A client for informers: kube's configuration and authentication, a `User-Agent`, and none of
 /// kube's hidden retries, so that one 429 is one back-off.
@@ -298,6 +304,39 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
     /// Servers that don't are noticed.
     fn streams_lists(&self) -> bool {
         true
+    }
+
+    /// The request without a revision: path, selectors and whatever was tweaked.
+    fn collection(&self) -> Option<String> {
+        let request = self.request(&ListOptions::default(), false).ok()?;
+        let form = if self.resource.metadata_only {
+            " (metadata)"
+        } else {
+            ""
+        };
+        let uri = request.uri().to_string();
+        Some(format!("{}{form}", uri.trim_end_matches('?')))
+    }
+
+    /// The uid of the namespace `kube-system`, which every cluster has and none deletes.
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(async {
+            let request = http::Request::get("/api/v1/namespaces/kube-system")
+                .header(http::header::ACCEPT, METADATA_ALONE)
+                .body(Body::empty())
+                .map_err(|error| Error::new(Class::Invalid, "no request").with_source(error));
+            let mut body = self.send(request).await?;
+            let mut bytes = Vec::new();
+            while let Some(chunk) = body.next().await {
+                bytes.extend_from_slice(&chunk?);
+                if bytes.len() > NAMESPACE_BYTES {
+                    return Err(Error::new(Class::Protocol, "the namespace has no end"));
+                }
+            }
+            let head: Head = serde_json::from_slice(&bytes)
+                .map_err(|_| Error::new(Class::Protocol, "the namespace is no object"))?;
+            Ok(Some(head.metadata.uid).filter(|uid| !uid.is_empty()))
+        })
     }
 
     fn description(&self) -> String {

@@ -39,4 +39,5 @@ mod stops;
 mod streaming;
 mod transforms;
 mod turns;
+mod warm_start;
 mod wire;

@@ -77,6 +77,12 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
+    /// Drops it where it stands.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
+    }
+
     pub(crate) async fn stop(self) -> SharedInformer<Pod> {
         let _ = self.stop.send(());
         self.task.await.unwrap();

@@ -195,13 +195,23 @@ where
         let mut splitter = WatchSplitter::default();
         let mut frames = Vec::new();
         while let Some(body) = &mut self.open {
-            let chunk = match timeout_at(opened.patience(&self.machine), body.next()).await {
+            let mut patience = opened.patience(&self.machine);
+            let is_unconfirmed = self.reflector.from.is_some() && !self.machine.is_streaming();
+            if is_unconfirmed {
+                patience = patience.min(opened.answered + VERY_SHORT);
+            }
+            let chunk = match timeout_at(patience, body.next()).await {
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
                     return Ok(Ended::Broken(error));
                 }
                 Ok(Some(Err(error))) => return Ok(Ended::Error(error)),
                 Ok(None) => return Ok(self.closed(splitter.finish(), opened.asked)),
+                Err(_) if is_unconfirmed => match self.confirm().await {
+                    Ok(()) => continue,
+                    Err(Stop::Gone) => return Err(Gone),
+                    Err(Stop::Failed(error)) => return Ok(Ended::Error(error)),
+                },
                 Err(_) => return Ok(opened.outlasted(&self.machine)),
             };
             self.meter.received();
@@ -235,6 +245,13 @@ where
             }
         }
         Ok(Ended::LetGo)
+    }
+
+    /// Tells the store that the server goes on from what the store has from before. An expired revision
+    /// is told inside the watch, at once; nothing else may come for a minute.
+    async fn confirm(&mut self) -> Result<(), Stop> {
+        let revision = self.machine.last_revision().clone();
+        self.hand_on(DeltaKind::Bookmark { revision }).await
     }
 
     async fn take(&mut self, frame: &Frame, opened: &Opened) -> Result<(), Stop> {

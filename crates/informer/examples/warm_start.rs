@@ -1,0 +1,117 @@
+//! A program that ends and starts again: the second time the cache begins with what the first one
+//! saved, and hears only what has happened in between.
+//!
+//! Both runs stand in one program here, so that the example can show them side by side.
+//!
+//! `cargo run -p kube-informer --example warm_start [-- --kubeconfig FILE --context NAME]`
+
+#![expect(clippy::print_stdout, reason = "an example is a program")]
+
+#[path = "setting/cluster.rs"]
+mod cluster;
+#[path = "setting/exit.rs"]
+mod exit;
+#[path = "setting/pods.rs"]
+mod pods;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::Client;
+use kube_informer::{SharedInformer, client::ListWatch, status::WarmStart, warm_start::SavedStore};
+use kube_informer_apiserver::Server;
+
+use self::{
+    cluster::Cluster,
+    pods::{LABEL, Pods},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(warm_start().await)
+}
+
+async fn warm_start() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
+    let ours = Pods::new(cluster.client(), "warm-start").await?;
+    ours.create("a").await?;
+    ours.create("b").await?;
+    let folder = Folder::new();
+
+    let first = run(cluster.client(), &folder.0, 2).await?;
+    println!("the first run starts {first}");
+    ensure!(matches!(first, WarmStart::Cold { .. }), "nothing was saved");
+
+    ours.delete("a").await?;
+    ours.label("b", "tier", "web").await?;
+    ours.create("c").await?;
+    ours.create("d").await?;
+    let second = run(cluster.client(), &folder.0, 3).await?;
+    println!("the second run starts {second}");
+    let is_warm = matches!(second, WarmStart::Warm { objects: 2, .. });
+    ensure!(is_warm, "what was saved was not loaded");
+
+    ours.clear().await?;
+    cluster.close().await;
+    Ok(())
+}
+
+/// One life of the program: it runs until the cache has so many pods.
+async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
+    let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
+    // Whatever changes the type or the transform changes the version, and what was saved is not loaded.
+    let saved = SavedStore::in_directory(folder, env!("CARGO_PKG_VERSION"));
+    let (informer, controller) = SharedInformer::builder(pods).warm_start(saved).build();
+    informer
+        .on_add(|pod, initial| {
+            let when = if initial { "was there" } else { "is new" };
+            println!("  {pod:?} {when}");
+        })
+        .on_update(|_, pod| println!("  {pod:?} has changed"))
+        .on_delete(|deleted| println!("  {} is gone", deleted.object_name()))
+        .register()?;
+    let mut outcome = Ok(());
+    controller
+        .run(async { outcome = reach(&informer, count).await })
+        .await;
+    outcome?;
+    let status = informer.status().get();
+    status.warm_start.context("how it started is decided")
+}
+
+async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<()> {
+    informer.wait_for_sync().deadline(PATIENCE).await?;
+    let reached = async {
+        while informer.indexer().len() != count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        informer.handlers_idle().await;
+    };
+    tokio::time::timeout(PATIENCE, reached)
+        .await
+        .with_context(|| format!("the cache does not come to {count} pods"))
+}
+
+/// A folder for this run of the example alone, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let name = format!("kube-informer-warm-start-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nobody reads it any more; if it stays, the system clears it away some day.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,310 @@
+//! The beginning of an informer with a saved store, and its saves: what the loop and the reflectors need
+//! not know of.
+//!
+//! What was saved goes to the loop as the first list of every source, before any reflector runs, and each
+//! reflector is told from where to go on. Either all of them go on or none.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use futures_util::StreamExt;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout},
+};
+
+use super::{Command, InnerReflector, Serving};
+use crate::{
+    object::ResourceVersion,
+    reflector::{Backoff, Delta, DeltaKind, Error, Reporter},
+    status::{ColdReason, WarmStart},
+    transport::{
+        self, Class, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch, Retry,
+    },
+    warm_start::{Keeper, Moment, SaveError},
+};
+
+/// A request that is not answered for this long has failed. The API server itself ends every request but
+/// a watch after a minute (`--request-timeout`).
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that answers, and fails, is asked so often: with the usual pauses for about 20 s. One that is
+/// away is waited for, as lists would wait for it.
+const ATTEMPTS: u32 = 5;
+
+/// Loads and saves the store of one informer.
+pub(crate) struct WarmUp<K> {
+    keeper: Arc<Keeper<K>>,
+    commands: mpsc::UnboundedSender<Command<K>>,
+    /// Nothing is sent by it. The loop goes on, and answers, as long as somebody could send something.
+    _deltas: mpsc::Sender<Delta<K>>,
+    report: Reporter,
+}
+
+/// Fills the store with what was saved, if there is anything, and tells the reflectors from where to go
+/// on.
+pub(super) async fn begin<K>(warm_up: Option<&WarmUp<K>>, reflectors: &mut [InnerReflector<K>])
+where
+    K: Send + Sync + 'static,
+{
+    if let Some(warm_up) = warm_up {
+        warm_up.begin(reflectors).await;
+    }
+}
+
+/// Never ends.
+pub(super) async fn save_every_so_often<K>(warm_up: Option<&WarmUp<K>>)
+where
+    K: Send + Sync + 'static,
+{
+    let every = warm_up.and_then(|warm_up| Some((warm_up, warm_up.keeper.every()?)));
+    let Some((warm_up, pause)) = every else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep_until(crate::clock::from_now(pause)).await;
+        warm_up.save_moment(warm_up.moment().await).await;
+    }
+}
+
+impl<K: Send + Sync + 'static> WarmUp<K> {
+    pub(crate) fn new(
+        keeper: Arc<Keeper<K>>,
+        commands: mpsc::UnboundedSender<Command<K>>,
+        deltas: mpsc::Sender<Delta<K>>,
+        report: Reporter,
+    ) -> Self {
+        Self {
+            keeper,
+            commands,
+            _deltas: deltas,
+            report,
+        }
+    }
+
+    /// The store as it can be saved now.
+    pub(super) async fn moment(&self) -> Moment<K> {
+        let (reply, moment) = oneshot::channel();
+        let asked = self.commands.send(Command::Moment(reply));
+        asked.map_err(|_| SaveError::Stopped)?;
+        moment.await.unwrap_or(Err(SaveError::Stopped))
+    }
+
+    /// Saves a moment, and says so.
+    pub(super) async fn save_moment(&self, moment: Moment<K>) {
+        let saved = match moment {
+            Ok(snapshot) => self.keeper.save(snapshot).await,
+            Err(error) => Err(error),
+        };
+        let (informer, path) = (&self.report.name, self.keeper.path().display());
+        match saved {
+            Ok(saved) => {
+                tracing::debug!(%informer, %path, objects = saved.objects, bytes = saved.bytes, "saved");
+            }
+            // What was not loaded for a reason that has been told is not saved for the same.
+            Err(
+                error @ (SaveError::NotSynced
+                | SaveError::Stopped
+                | SaveError::SecretsRefused
+                | SaveError::Unidentified),
+            ) => tracing::debug!(%informer, %path, %error, "not saved"),
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(%informer, %path, %error, cause, "not saved");
+            }
+        }
+    }
+
+    /// Fills the store with what was saved, and tells the reflectors from where to go on; or says why
+    /// not.
+    async fn begin(&self, reflectors: &mut [InnerReflector<K>]) {
+        let outcome = match self.load(reflectors).await {
+            Ok(warm) => warm,
+            Err(reason) => WarmStart::Cold { reason },
+        };
+        let Reporter { name, status, .. } = &self.report;
+        match &outcome {
+            WarmStart::Warm { .. }
+            | WarmStart::Cold {
+                reason: ColdReason::NoFile,
+            } => tracing::info!(informer = %name, start = %outcome, "started"),
+            WarmStart::Cold { .. } => {
+                let path = self.keeper.path().display();
+                tracing::warn!(informer = %name, %path, start = %outcome, "started");
+            }
+        }
+        status.update(|status| status.warm_start = Some(outcome));
+    }
+
+    async fn load(&self, reflectors: &mut [InnerReflector<K>]) -> Result<WarmStart, ColdReason> {
+        self.keeper.check()?;
+        if self.keeper.server().is_none() {
+            let server = self.identify(reflectors).await?;
+            self.keeper.identify(server);
+        }
+        let loaded = self.keeper.load().await?;
+        for (reflector, (_, revision)) in reflectors.iter_mut().zip(&loaded.lists) {
+            self.probe(reflector, revision).await?;
+        }
+        let objects = loaded.lists.iter().map(|(objects, _)| objects.len()).sum();
+        let mut lists = Vec::with_capacity(loaded.lists.len());
+        for (reflector, (objects, revision)) in reflectors.iter_mut().zip(loaded.lists) {
+            reflector.from = Some(revision.clone());
+            let status = &self.report.status;
+            status.progress(reflector.source, &revision, false);
+            let kind = DeltaKind::ReplacedAll { objects, revision };
+            lists.push(Delta::new(reflector.source, kind));
+        }
+        self.fill(lists).await;
+        let first = reflectors.first().and_then(|first| first.from.clone());
+        Ok(WarmStart::Warm {
+            objects,
+            revision: first.unwrap_or_default(),
+            age: loaded.age,
+        })
+    }
+
+    /// Hands the lists to the loop, and returns when they are in the store (or wait for handlers to make
+    /// room).
+    async fn fill(&self, lists: Vec<Delta<K>>) {
+        let (reply, settled) = oneshot::channel();
+        let commands = [Command::Warm(lists), Command::Settle(reply)];
+        // If the loop has ended, so does the informer.
+        if commands
+            .into_iter()
+            .all(|command| self.commands.send(command).is_ok())
+        {
+            let _ = settled.await;
+        }
+    }
+
+    /// Which server the sources are of; which ones, if they are of several.
+    async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<String, ColdReason> {
+        let mut servers: Vec<String> = Vec::new();
+        for reflector in reflectors {
+            let server = self.ask(reflector, |source| source.server()).await;
+            let server = server
+                .map_err(|error| refused(&error))?
+                .ok_or(ColdReason::Unidentified)?;
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        Ok(servers.join(" "))
+    }
+
+    /// Asks for one object, to see whether the server has come as far as the saved store. A watch from
+    /// a revision that it has not reached would be silent.
+    async fn probe(
+        &self,
+        reflector: &mut InnerReflector<K>,
+        saved: &ResourceVersion,
+    ) -> Result<(), ColdReason> {
+        let options = ListOptions {
+            resource_version: saved.clone(),
+            resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
+            limit: Some(1),
+            ..ListOptions::default()
+        };
+        let asked = self.ask(reflector, |source| {
+            Box::pin(revision(source, options.clone()))
+        });
+        match asked.await {
+            Ok(reached) if reached < *saved => Err(ColdReason::WentBack(saved.clone())),
+            Ok(_) => Ok(()),
+            Err(error) => match error.class() {
+                Class::TooLargeResourceVersion => Err(ColdReason::WentBack(saved.clone())),
+                // It is old, and the watch will say whether it is too old.
+                Class::Expired => Ok(()),
+                _ => Err(refused(&error)),
+            },
+        }
+    }
+
+    /// Asks until there is an answer, or a failure that may be of this request alone: what can't be asked
+    /// must not keep an informer from starting cold.
+    async fn ask<T>(
+        &self,
+        reflector: &mut InnerReflector<K>,
+        request: impl Fn(&dyn ListerWatcher) -> BoxFuture<'_, Result<T, transport::Error>>,
+    ) -> Result<T, transport::Error> {
+        let mut backoff = Backoff::new(reflector.config.backoff);
+        let source = Arc::clone(&reflector.lister_watcher);
+        let Reporter { name, status, .. } = &self.report;
+        let mut attempt = 0_u32;
+        loop {
+            attempt = attempt.saturating_add(1);
+            let late = |_| transport::Error::new(Class::Timeout, "the server does not answer");
+            let asked = timeout(PATIENCE, request(&*source)).await;
+            let error = match asked.map_err(late).flatten() {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let is_final = match error.retry() {
+                Retry::Resume => false,
+                Retry::Backoff => attempt == ATTEMPTS,
+                Retry::GiveUp | Retry::Relist => true,
+            };
+            if is_final {
+                return Err(error);
+            }
+            let error = Arc::new(error);
+            let what = source.description();
+            tracing::warn!(informer = %name, %what, %error, attempt, "the warm start waits");
+            status.failed(reflector.source, &error);
+            let pause = backoff.failed(Instant::now(), &mut reflector.rng);
+            let pause = pause.max(error.retry_after().unwrap_or_default().min(PATIENCE));
+            status.back_off(reflector.source, pause, attempt);
+            self.report.tell_handler(&Error::Transport(error));
+            sleep(pause).await;
+        }
+    }
+}
+
+impl<K: Send + Sync + 'static> Serving<K> {
+    /// Takes what was saved, as the first lists of the sources.
+    pub(super) fn fill(&mut self, lists: Vec<Delta<K>>) {
+        let sources = lists.iter().map(|list| list.source).collect();
+        for list in lists {
+            self.accept(list);
+        }
+        self.unconfirmed = Some(sources);
+    }
+
+    /// Whether what was saved, if anything was, has been confirmed, and what came with that is in the
+    /// cache.
+    pub(super) fn is_confirmed(&self) -> bool {
+        let unconfirmed = self.unconfirmed.as_ref();
+        unconfirmed.is_none_or(|sources| sources.is_empty() && self.parts.queue.is_empty())
+    }
+
+    /// The store as it can be saved: what it has is what its sources had at their revisions.
+    pub(super) fn moment(&self) -> Moment<K> {
+        let queue = &self.parts.queue;
+        if !self.synced {
+            return Err(SaveError::NotSynced);
+        }
+        if !queue.is_empty() && !queue.keeps_order() {
+            return Err(SaveError::Unsettled);
+        }
+        Ok(self.parts.indexer.snapshot())
+    }
+}
+
+fn refused(error: &transport::Error) -> ColdReason {
+    ColdReason::Refused(error.to_string())
+}
+
+/// The revision of a list.
+async fn revision(
+    source: &dyn ListerWatcher,
+    options: ListOptions,
+) -> Result<ResourceVersion, transport::Error> {
+    let mut body = source.list(&options).await?;
+    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
+    while let Some(chunk) = body.next().await {
+        splitter.feed(chunk?, &mut items)?;
+        items.clear();
+    }
+    Ok(splitter.finish()?.resource_version)
+}

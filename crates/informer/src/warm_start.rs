@@ -1,0 +1,160 @@
+//! Warm start: the cache begins with what was saved, and the watch goes on from there instead of
+//! listing everything again.
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use k8s_openapi::api::core::v1::Pod;
+//! # use kube_informer::{client::ListWatch, shared_informer::SharedInformer, warm_start::SavedStore};
+//! # async fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let saved = SavedStore::in_directory("/var/cache/my-controller", env!("CARGO_PKG_VERSION"))
+//!     .every(Duration::from_secs(600));
+//! let (pods, controller) = SharedInformer::<Pod>::builder(ListWatch::<Pod>::new(client))
+//!     .warm_start(saved)
+//!     .build();
+//! let running = tokio::spawn(controller.run(async { tokio::signal::ctrl_c().await.unwrap() }));
+//! pods.wait_for_sync().await?;
+//! println!("{:?}", pods.status().get().warm_start);
+//! # Ok(()) }
+//! ```
+//!
+//! # What it promises
+//!
+//! - **Saved** is one moment of the cache with the revision of each source: when the informer is
+//!   stopped by [`Controller::run`](crate::controller::Controller::run)'s future, by
+//!   [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and every so often if
+//!   [`SavedStore::every`] says so. Nothing waits for the disk, and a crash at any point leaves the old
+//!   store or the new one.
+//! - **Loaded** is all of it or nothing. The cache has it before the first request for objects, and
+//!   handlers hear it as the initial list. Then one object of each source is asked for, to see that the
+//!   server has come as far, and the watch begins at the saved revision: what happened meanwhile comes as
+//!   updates and deletions.
+//! - **Synced** is said when what was loaded is in the cache and the watch from there has told something
+//!   or stood for a second without an error (an expired revision is told inside the watch, at once), for
+//!   every source. What is served is then no older than what was saved, and what is missing is on its
+//!   way. If everything had to be listed after all, that list is in the cache first.
+//! - A revision that has **expired** leads to a list, of which handlers hear the difference.
+//! - Whatever does not fit is a **cold start** with its [reason](crate::status::ColdReason), in
+//!   [`Status::warm_start`](crate::status::Status::warm_start) and in the log: another server (told by
+//!   the uid of the namespace `kube-system`), one that was put back behind the saved revision, another
+//!   kind, metadata alone or not, other namespaces or selectors, another version of the program, another
+//!   format, or damage.
+//! - **Broken** objects are saved and loaded as broken: the same version of the program reads them no
+//!   better.
+//! - **Secrets** are refused, their metadata too, until [`SavedStore::allow_secrets`].
+//!
+//! What was saved is what the transform left, written by the type's `Serialize` and read by its
+//! `Deserialize`: a field that these leave out is gone. So is what is new in the type, until the object
+//! changes; that is what the version of a [`SavedStore`] is for.
+//!
+//! To begin with objects of one's own instead, without a revision and without telling anybody, there is
+//! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain
+//! informer: it lists nevertheless.
+
+mod file;
+mod format;
+mod keeper;
+
+pub(crate) use self::keeper::{Keeper, Moment, Storing};
+pub use self::keeper::{SaveError, Saved};
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// Where the store of an informer is saved to and loaded from, and what has to be the same.
+///
+/// Files are made with mode 0600 and folders with 0700, where there are modes. Beside the file stand
+/// `….lock`, which keeps other writers out, and for the time of a save `….tmp`.
+#[doc(alias = "initialState")]
+#[must_use]
+#[derive(Clone)]
+pub struct SavedStore {
+    place: Place,
+    version: String,
+    every: Option<Duration>,
+    server: Option<String>,
+    secrets: bool,
+    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    File(PathBuf),
+    /// The name follows from the kind and from what is listed.
+    Directory(PathBuf),
+}
+
+impl fmt::Debug for SavedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedStore")
+            .field("place", &self.place)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SavedStore {
+    /// One file, for one informer.
+    ///
+    /// The version stands for everything that decides what an object looks like in the cache and that
+    /// nobody can compare: the type and the transform. With another version than it was saved with, a
+    /// store is not loaded. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
+    pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
+        Self::at(Place::File(path.into()), version.into())
+    }
+
+    /// A directory, for any number of informers: each has a file of its own, whose name is made of its
+    /// kind and of what it lists. Files of informers that are no more stay there.
+    ///
+    /// For the version see [`SavedStore::in_file`].
+    pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
+        Self::at(Place::Directory(path.into()), version.into())
+    }
+
+    fn at(place: Place, version: String) -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the default of the clock that a builder can be given"
+        )]
+        let clock = Arc::new(SystemTime::now);
+        Self {
+            place,
+            version,
+            every: None,
+            server: None,
+            secrets: false,
+            clock,
+        }
+    }
+
+    /// Saves also while the informer runs, with pauses of this length, beginning with one. Without this
+    /// call a program that is killed leaves what was saved at its last end. Zero is as if it were not
+    /// called.
+    pub fn every(mut self, pause: Duration) -> Self {
+        self.every = Some(pause).filter(|pause| !pause.is_zero());
+        self
+    }
+
+    /// Names the server, instead of asking it for the uid of its namespace `kube-system`: for programs
+    /// that may not `get` that, and for sources that are no Kubernetes server. The name must be of this
+    /// server alone.
+    pub fn server(mut self, name: impl Into<String>) -> Self {
+        self.server = Some(name.into());
+        self
+    }
+
+    /// Lets Secrets be saved, in the clear, and loaded.
+    pub fn allow_secrets(mut self) -> Self {
+        self.secrets = true;
+        self
+    }
+
+    /// The wall clock by which the age of a saved store is told; the system's if never said.
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(now);
+        self
+    }
+}

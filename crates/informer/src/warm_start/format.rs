@@ -1,0 +1,366 @@
+//! The saved store as text: a line of JSON each for what it is, for every object, and for its end.
+//!
+//! ```text
+//! {"format":1,"saved":1767225600,"version":"1.4.0","kind":"v1 Pod","server":"…","sources":[{"collection":"/api/v1/pods","revision":"7"}]}
+//! {"source":0,"namespace":"default","name":"a","revision":"3","object":{…}}
+//! {"end":{"objects":1,"checksum":"…"}}
+//! ```
+//!
+//! Both directions hold one line in memory. Whatever a file contains, reading it gives objects or a
+//! reason, in bounded memory; objects come out only when the last line has confirmed all of them. The
+//! checksum is against accidents: who may write the file can put into the cache what they like.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, BufWriter, Read, Write},
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    object::{DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId},
+    status::ColdReason,
+};
+
+/// The format that is written, and the only one that is read.
+pub(super) const FORMAT: u64 = 1;
+
+/// The longest line: five times the largest object that an API server takes (3 MiB).
+const LINE_BYTES: u64 = 16 << 20;
+
+/// The largest file: ten times 100,000 objects of 4 KiB.
+pub(super) const FILE_BYTES: u64 = 4 << 30;
+
+/// The most objects: ten times what the largest clusters have of a kind. It bounds what a file of
+/// nothing but empty objects costs.
+const OBJECTS: usize = 5_000_000;
+
+/// How the last line begins, and no other.
+const END: &[u8] = br#"{"end":"#;
+
+/// So much of what a file says of itself is repeated to people.
+const SAID_CHARS: usize = 256;
+
+/// What a saved store is, its first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) format: u64,
+    /// Seconds since 1970.
+    pub(super) saved: u64,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) server: String,
+    pub(super) sources: Vec<SavedSource>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SavedSource {
+    pub(super) collection: String,
+    pub(super) revision: String,
+}
+
+/// What every format begins with.
+#[derive(Deserialize)]
+struct Format {
+    format: u64,
+}
+
+#[derive(Serialize)]
+struct RecordRef<'a, K> {
+    source: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    name: &'a str,
+    revision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a K>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<Broken>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "K: DeserializeOwned"))]
+struct Record<K> {
+    source: u32,
+    namespace: Option<String>,
+    name: String,
+    revision: String,
+    object: Option<K>,
+    broken: Option<Broken>,
+}
+
+/// An object that has no body: the same version of the program could not read it then, and can't now.
+#[derive(Serialize, Deserialize)]
+struct Broken {
+    uid: String,
+    labels: BTreeMap<String, String>,
+    field: String,
+    reason: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Trailer {
+    end: End,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct End {
+    objects: usize,
+    checksum: String,
+}
+
+/// FNV-1a of 64 bits: a byte that differs changes it always, anything else all but always.
+pub(super) struct Checksum(u64);
+
+impl Checksum {
+    pub(super) fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+/// Why an object or a line was not written.
+#[derive(Debug)]
+pub(super) enum WriteError {
+    Io(io::Error),
+    /// The type can't be written as JSON.
+    Encode,
+    /// A line, the file or the number of objects would be larger than what is read.
+    TooLarge,
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Writes a saved store, object by object.
+pub(super) struct Writer<W: Write> {
+    out: BufWriter<W>,
+    line: Vec<u8>,
+    checksum: Checksum,
+    objects: usize,
+    bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn new(out: W, header: &Header) -> Result<Self, WriteError> {
+        let mut writer = Self {
+            out: BufWriter::with_capacity(64 << 10, out),
+            line: Vec::new(),
+            checksum: Checksum::new(),
+            objects: 0,
+            bytes: 0,
+        };
+        writer.line(header)?;
+        Ok(writer)
+    }
+
+    pub(super) fn object<K>(
+        &mut self,
+        source: SourceId,
+        object: &Object<K>,
+    ) -> Result<(), WriteError>
+    where
+        K: kube_core::Resource + Serialize,
+    {
+        if self.objects == OBJECTS {
+            return Err(WriteError::TooLarge);
+        }
+        let broken = object.broken().map(|error| Broken {
+            uid: object.uid().to_owned(),
+            labels: object
+                .labels()
+                .iter()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            field: error.field().to_owned(),
+            reason: error.reason().to_owned(),
+        });
+        self.line(&RecordRef {
+            source: source.number(),
+            namespace: object.namespace(),
+            name: object.name(),
+            revision: object.revision().to_string(),
+            object: object.live(),
+            broken,
+        })?;
+        self.objects += 1;
+        Ok(())
+    }
+
+    /// Writes the last line; how many objects and bytes there are, and where they went.
+    pub(super) fn finish(mut self) -> Result<(usize, u64, W), WriteError> {
+        let end = End {
+            objects: self.objects,
+            checksum: self.checksum.text(),
+        };
+        self.line(&Trailer { end })?;
+        let out = self
+            .out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        Ok((self.objects, self.bytes, out))
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> Result<(), WriteError> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, value).map_err(|_| WriteError::Encode)?;
+        self.line.push(b'\n');
+        let length = self.line.len() as u64;
+        self.bytes += length;
+        if length > LINE_BYTES || self.bytes > FILE_BYTES {
+            return Err(WriteError::TooLarge);
+        }
+        self.checksum.add(&self.line);
+        self.out.write_all(&self.line)?;
+        Ok(())
+    }
+}
+
+/// Reads a saved store: first what it is, then, if that fits, its objects.
+pub(super) struct Reader<R> {
+    input: R,
+    line: Vec<u8>,
+    number: usize,
+    checksum: Checksum,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the first line.
+    pub(super) fn new(input: R) -> Result<(Header, Self), ColdReason> {
+        let mut reader = Self {
+            input,
+            line: Vec::new(),
+            number: 0,
+            checksum: Checksum::new(),
+        };
+        reader.next()?;
+        let Format { format } = reader.parse()?;
+        if format != FORMAT {
+            return Err(ColdReason::OtherFormat(format));
+        }
+        let header = reader.parse()?;
+        Ok((header, reader))
+    }
+
+    /// Reads everything else: the objects of each source. Asks between them whether to go on.
+    pub(super) fn objects<K: DeserializeOwned>(
+        mut self,
+        sources: usize,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<Object<K>>>, ColdReason> {
+        let mut lists: Vec<Vec<Object<K>>> =
+            std::iter::repeat_with(Vec::new).take(sources).collect();
+        let mut objects = 0;
+        loop {
+            let before = self.checksum.text();
+            self.next()?;
+            if self.line.starts_with(END) {
+                return self.end(before, objects).map(|()| lists);
+            }
+            if objects == OBJECTS {
+                return Err(damaged(format!("it has more than {OBJECTS} objects")));
+            }
+            if !wanted() {
+                return Err(ColdReason::Unreadable("nobody waits for it".to_owned()));
+            }
+            let (source, object) = self.record()?;
+            let list = lists.get_mut(source as usize);
+            list.ok_or_else(|| self.unfit())?.push(object);
+            objects += 1;
+        }
+    }
+
+    fn record<K: DeserializeOwned>(&self) -> Result<(u32, Object<K>), ColdReason> {
+        let record: Record<K> = self.parse()?;
+        if record.name.is_empty() {
+            return Err(self.unfit());
+        }
+        let namespace = record.namespace.as_deref();
+        let name = ObjectName::new(namespace, &record.name);
+        let revision = ResourceVersion::from(&*record.revision);
+        let object = match (record.object, record.broken) {
+            (Some(object), None) => Object::identified(name, revision, object, &self.line),
+            (None, Some(broken)) => {
+                let error = DecodeError::new(Some(name.clone()), broken.field, broken.reason);
+                let metadata = HeadMetadata {
+                    uid: broken.uid,
+                    resource_version: record.revision,
+                    labels: Some(broken.labels),
+                    ..HeadMetadata::default()
+                };
+                Object::from_broken(name, &Head { metadata }, error)
+            }
+            _ => return Err(self.unfit()),
+        };
+        Ok((record.source, object))
+    }
+
+    /// The last line must be of these objects, and the last.
+    fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
+        let Trailer { end } = self.parse()?;
+        if end != (End { objects, checksum }) {
+            return Err(damaged("its checksum is wrong"));
+        }
+        let mut more = [0];
+        match self.input.read(&mut more) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(damaged("something stands behind its end")),
+            Err(error) => Err(ColdReason::Unreadable(error.to_string())),
+        }
+    }
+
+    fn next(&mut self) -> Result<(), ColdReason> {
+        self.line.clear();
+        self.number += 1;
+        let mut limited = (&mut self.input).take(LINE_BYTES);
+        limited
+            .read_until(b'\n', &mut self.line)
+            .map_err(|error| ColdReason::Unreadable(error.to_string()))?;
+        if self.line.last() != Some(&b'\n') {
+            let what = if self.line.len() as u64 == LINE_BYTES {
+                "is longer than any object"
+            } else {
+                "is cut off"
+            };
+            return Err(damaged(format!("line {} {what}", self.number)));
+        }
+        self.checksum.add(&self.line);
+        Ok(())
+    }
+
+    fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ColdReason> {
+        serde_json::from_slice(&self.line).map_err(|_| self.unfit())
+    }
+
+    /// Quotes nothing of the line: it may be of a Secret.
+    fn unfit(&self) -> ColdReason {
+        damaged(format!("line {} is not what belongs there", self.number))
+    }
+}
+
+pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
+    ColdReason::Damaged(what.into())
+}
+
+/// What a file says of itself, fit for a log: one line, not too long.
+pub(super) fn said(text: &str) -> String {
+    let chars = text.chars().take(SAID_CHARS);
+    chars
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Whatever a file contains, reading it gives what was written or a reason.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::ObjectMeta;
+use proptest::prelude::*;
+
+use super::*;
+
+fn pod(name: &str, revision: &str) -> Object<Pod> {
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: Some("default".to_owned()),
+        resource_version: Some(revision.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let pod = Pod {
+        metadata,
+        ..Pod::default()
+    };
+    Object::new(pod).unwrap()
+}
+
+fn header() -> Header {
+    let source = |collection: &str| SavedSource {
+        collection: collection.to_owned(),
+        revision: "7".to_owned(),
+    };
+    Header {
+        format: FORMAT,
+        saved: 1,
+        version: "1".to_owned(),
+        kind: "v1 Pod".to_owned(),
+        server: "s".to_owned(),
+        sources: vec![source("one"), source("two")],
+    }
+}
+
+fn written() -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    writer.object(SourceId::new(0), &pod("a", "3")).unwrap();
+    writer.object(SourceId::new(1), &pod("b", "x-5")).unwrap();
+    let (objects, bytes, text) = writer.finish().unwrap();
+    assert_eq!((objects, bytes), (2, text.len() as u64));
+    text
+}
+
+/// The objects of each source, as text.
+fn read(text: &[u8]) -> Result<String, ColdReason> {
+    let (header, reader) = Reader::new(text)?;
+    let lists = reader.objects::<Pod>(header.sources.len(), &|| true)?;
+    Ok(format!("{lists:?}"))
+}
+
+#[test]
+fn what_was_written_is_read() {
+    assert_eq!(
+        read(&written()).unwrap(),
+        "[[default/a@3], [default/b@x-5]]"
+    );
+}
+
+#[test]
+fn a_file_that_was_changed_in_any_byte_is_not_loaded() {
+    let whole = written();
+    for at in 0..whole.len() {
+        for bit in 0..8 {
+            let mut changed = whole.clone();
+            changed[at] ^= 1 << bit;
+            let read = read(&changed);
+            assert!(read.is_err(), "bit {bit} of byte {at}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_is_not_loaded() {
+    let whole = written();
+    for end in 0..whole.len() {
+        let read = read(&whole[..end]);
+        assert!(
+            matches!(read, Err(ColdReason::Damaged(_))),
+            "{end}: {read:?}"
+        );
+    }
+}
+
+#[test]
+fn lines_that_are_missing_twice_or_behind_the_end_are_noticed() {
+    let whole = String::from_utf8(written()).unwrap();
+    let lines: Vec<_> = whole.split_inclusive('\n').collect();
+    let (head, a, b, end) = (lines[0], lines[1], lines[2], lines[3]);
+    for lines in [
+        vec![head, a, end],
+        vec![head, b, a, end],
+        vec![head, a, a, b, end],
+        vec![head, a, b, end, end],
+        vec![head, head, a, b, end],
+        vec![a, b, end],
+    ] {
+        let read = read(lines.concat().as_bytes());
+        assert!(matches!(read, Err(ColdReason::Damaged(_))), "{read:?}");
+    }
+}
+
+#[test]
+fn another_format_is_said_to_be_that_whatever_else_it_has() {
+    assert_eq!(
+        read(b"{\"format\":2,\"objects\":\"elsewhere\"}\n"),
+        Err(ColdReason::OtherFormat(2))
+    );
+}
+
+#[test]
+fn a_reason_repeats_nothing_of_an_object() {
+    let head = serde_json::to_string(&header()).unwrap();
+    let text = format!(
+        "{head}\n{{\"source\":0,\"name\":\"a\",\"revision\":\"1\",\"object\":{{\"metadata\":\"hunter2\"}}}}\n"
+    );
+    let reason = read(text.as_bytes()).unwrap_err();
+    assert_eq!(
+        reason.to_string(),
+        "the saved store is damaged: line 2 is not what belongs there"
+    );
+}
+
+#[test]
+fn an_object_without_a_name_a_body_or_a_source_is_damage() {
+    let head = serde_json::to_string(&header()).unwrap();
+    for record in [
+        r#"{"source":0,"name":"","revision":"1","object":{"metadata":{}}}"#,
+        r#"{"source":0,"name":"a","revision":"1"}"#,
+        r#"{"source":2,"name":"a","revision":"1","object":{"metadata":{}}}"#,
+    ] {
+        let text = format!("{head}\n{record}\n");
+        let reason = read(text.as_bytes()).unwrap_err();
+        assert!(reason.to_string().contains("line 2"), "{reason}");
+    }
+}
+
+/// Has no end, and no newline.
+struct Endless;
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer.fill(b'[');
+        Ok(buffer.len())
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_given_up() {
+    let reason = Reader::new(io::BufReader::new(Endless))
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        reason.to_string().contains("longer than any object"),
+        "{reason}"
+    );
+    let deep = [
+        b"{\"format\":1,\"x\":".to_vec(),
+        vec![b'['; 100_000],
+        b"\n".to_vec(),
+    ];
+    assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
+}
+
+#[test]
+fn an_object_that_would_not_be_read_is_not_written() {
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    let name = "a".repeat(usize::try_from(LINE_BYTES).unwrap());
+    let refused = writer.object(SourceId::new(0), &pod(&name, "1"));
+    assert!(matches!(refused, Err(WriteError::TooLarge)));
+}
+
+#[test]
+fn what_a_file_says_of_itself_is_one_short_line() {
+    assert_eq!(said("a\nb\u{1b}c"), "a b c");
+    assert_eq!(said(&"ä".repeat(1000)).chars().count(), SAID_CHARS);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_reading_panic(text in prop::collection::vec(any::<u8>(), 0..200), at in 0_usize..400) {
+        let mut bytes = written();
+        let at = at.min(bytes.len());
+        bytes.splice(at..at, text.iter().copied());
+        prop_assert!(text.is_empty() || read(&bytes).is_err());
+        let _ = read(&text);
+    }
+}

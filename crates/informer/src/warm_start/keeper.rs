@@ -1,0 +1,382 @@
+//! [`Keeper`]: saves and loads the store of one informer.
+//!
+//! Guarantees: one save at a time; the disk is waited for on the runtime's pool for blocking work, which
+//! lets go within one object when nobody waits any more.
+
+use std::{
+    fmt::{self, Debug as _},
+    io::{BufReader, Read},
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, Weak},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use kube_core::Resource;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{sync::Mutex, task::spawn_blocking};
+
+use super::{
+    Place, SavedStore,
+    file::{self, ReplaceError},
+    format::{self, Checksum, Header, Reader, SavedSource, WriteError, Writer, damaged, said},
+};
+use crate::{
+    indexer::Snapshot,
+    object::{Object, ObjectName, ResourceVersion, SourceId},
+    status::ColdReason,
+    transport::ListerWatcher,
+};
+
+/// A moment of a store, or why there is none to save.
+pub(crate) type Moment<K> = Result<Snapshot<K>, SaveError>;
+
+/// What was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// How many objects, broken ones included.
+    pub objects: usize,
+    /// The size of the file.
+    pub bytes: u64,
+}
+
+/// Why a store was not saved. What was saved before is untouched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// The informer was built without
+    /// [`warm_start`](crate::shared_informer::Builder::warm_start).
+    #[error("the informer has no saved store: Builder::warm_start gives it one")]
+    NoSavedStore,
+    /// Secrets are not written to disks unless that is asked for.
+    #[error("Secrets are not saved unless SavedStore::allow_secrets says so")]
+    SecretsRefused,
+    /// The informer has not synced, so there is nothing that is worth it.
+    #[error("the informer has not synced")]
+    NotSynced,
+    /// Nobody could tell which server or which of its objects it is; the informer's
+    /// [`WarmStart`](crate::status::WarmStart) says more.
+    #[error("it is not known which server the store is of")]
+    Unidentified,
+    /// The queue is one that hands out objects in another order than the server's, and it was not
+    /// empty. Later it will be.
+    #[error("changes are waiting in the queue")]
+    Unsettled,
+    /// Another process, or another informer, is writing the same file.
+    #[error("somebody else is writing {}", .0.display())]
+    Busy(PathBuf),
+    /// An object or the whole is larger than what would be loaded.
+    #[error("the store is too large: 16 MiB an object, 4 GiB and 5,000,000 objects are the limits")]
+    TooLarge,
+    /// An object's `Serialize` failed.
+    #[error("{0} can't be written as JSON")]
+    Encode(ObjectName),
+    /// An object's `Serialize` panicked.
+    #[error("writing an object as JSON panicked")]
+    Panicked,
+    /// The informer has ended.
+    #[error("the informer has stopped")]
+    Stopped,
+    /// The file system refuses.
+    #[error("{} can't be written", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+}
+
+/// A saved store, loaded.
+#[derive(Debug)]
+pub(crate) struct Loaded<K> {
+    /// Per source, in their order.
+    pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
+    pub(crate) age: Duration,
+}
+
+type Save<K> = fn(&Keeper<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
+type Load<K> = fn(&Keeper<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
+
+/// A saved store for objects of this type, which therefore can be written and read.
+pub(crate) struct Storing<K> {
+    config: SavedStore,
+    save: Save<K>,
+    load: Load<K>,
+}
+
+impl<K: Resource + Serialize + DeserializeOwned> Storing<K> {
+    pub(crate) fn new(config: SavedStore) -> Self {
+        Self {
+            config,
+            save: save::<K>,
+            load: load::<K>,
+        }
+    }
+}
+
+/// Place and version: what two informers that are one must agree on.
+impl<K> fmt::Display for Storing<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.fmt(f)
+    }
+}
+
+impl<K> Clone for Storing<K> {
+    fn clone(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            ..*self
+        }
+    }
+}
+
+/// What one informer saves and loads, and where.
+pub(crate) struct Keeper<K> {
+    storing: Storing<K>,
+    kind: String,
+    is_secret: bool,
+    path: PathBuf,
+    /// What each source lists; `None` if one can't tell.
+    collections: Option<Vec<String>>,
+    /// Which server it is, as soon as that is known.
+    server: OnceLock<String>,
+    turn: Mutex<()>,
+}
+
+impl<K: Resource> Keeper<K> {
+    pub(crate) fn new(
+        storing: Storing<K>,
+        dyntype: &K::DynamicType,
+        sources: &[Arc<dyn ListerWatcher>],
+    ) -> Self {
+        let metadata = if K::metadata_api() {
+            "metadata of "
+        } else {
+            ""
+        };
+        let (api_version, kind) = (K::api_version(dyntype), K::kind(dyntype));
+        let is_secret = api_version == "v1" && kind == "Secret";
+        let kind = format!("{metadata}{api_version} {kind}");
+        let collections: Option<Vec<_>> =
+            sources.iter().map(|source| source.collection()).collect();
+        let path = match &storing.config.place {
+            Place::File(path) => path.clone(),
+            Place::Directory(folder) => {
+                let name = file_name(&K::plural(dyntype), &kind, collections.as_deref());
+                folder.join(name)
+            }
+        };
+        let server = storing.config.server.clone();
+        Self {
+            storing,
+            kind,
+            is_secret,
+            path,
+            collections,
+            server: server.map(OnceLock::from).unwrap_or_default(),
+            turn: Mutex::new(()),
+        }
+    }
+}
+
+/// `pods-0123456789abcdef.jsonl`: the same for the same kind and collections, another one for others.
+fn file_name(plural: &str, kind: &str, collections: Option<&[String]>) -> String {
+    let mut checksum = Checksum::new();
+    for text in collections
+        .unwrap_or_default()
+        .iter()
+        .map(String::as_str)
+        .chain([kind])
+    {
+        checksum.add(text.as_bytes());
+        checksum.add(&[0]);
+    }
+    let plural: String = plural.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{plural}-{}.jsonl", checksum.text())
+}
+
+impl<K> Keeper<K> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn every(&self) -> Option<Duration> {
+        self.storing.config.every
+    }
+
+    /// Which server it is, if that is known.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.server.get().map(String::as_str)
+    }
+
+    /// Notes which server it is, of which nobody has said anything else.
+    pub(crate) fn identify(&self, server: String) {
+        self.server.get_or_init(|| server);
+    }
+
+    /// Whether there can be a saved store at all.
+    pub(crate) fn check(&self) -> Result<(), ColdReason> {
+        if self.is_secret && !self.storing.config.secrets {
+            return Err(ColdReason::SecretsRefused);
+        }
+        let known = self.collections.as_ref().map(drop);
+        known.ok_or(ColdReason::Unidentified)
+    }
+
+    fn header(&self, snapshot: &Snapshot<K>) -> Result<Header, SaveError> {
+        if self.is_secret && !self.storing.config.secrets {
+            return Err(SaveError::SecretsRefused);
+        }
+        let (Some(server), Some(collections)) = (self.server(), &self.collections) else {
+            return Err(SaveError::Unidentified);
+        };
+        let config = &self.storing.config;
+        let saved = (config.clock)().duration_since(UNIX_EPOCH);
+        let sources = (0..)
+            .zip(collections)
+            .map(|(number, collection)| SavedSource {
+                collection: collection.clone(),
+                revision: snapshot.source_revision(SourceId::new(number)).to_string(),
+            });
+        Ok(Header {
+            format: format::FORMAT,
+            saved: saved.unwrap_or_default().as_secs(),
+            version: config.version.clone(),
+            kind: self.kind.clone(),
+            server: server.to_owned(),
+            sources: sources.collect(),
+        })
+    }
+
+    /// Whether a saved store is of this informer.
+    fn fits(&self, header: &Header) -> Result<(), ColdReason> {
+        if header.kind != self.kind {
+            let saved = said(&header.kind);
+            return Err(ColdReason::OtherKind { saved });
+        }
+        if self.server() != Some(&*header.server) {
+            return Err(ColdReason::OtherServer);
+        }
+        let wanted = self.collections.as_deref().unwrap_or_default();
+        let saved: Vec<_> = header
+            .sources
+            .iter()
+            .map(|source| &*source.collection)
+            .collect();
+        if saved != wanted {
+            return Err(ColdReason::OtherScope {
+                saved: said(&saved.join(", ")),
+                wanted: said(&wanted.join(", ")),
+            });
+        }
+        if header.version != self.storing.config.version {
+            let saved = said(&header.version);
+            return Err(ColdReason::OtherVersion { saved });
+        }
+        if header
+            .sources
+            .iter()
+            .any(|source| matches!(&*source.revision, "" | "0"))
+        {
+            return Err(damaged("a source has no revision"));
+        }
+        Ok(())
+    }
+}
+
+impl<K: Send + Sync + 'static> Keeper<K> {
+    /// Saves one moment of the store.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives it up: what was saved before stays, unless the new one was complete.
+    pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
+        let _turn = self.turn.lock().await;
+        let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
+        let wanted = Arc::downgrade(&waiting);
+        let saving = spawn_blocking(move || (keeper.storing.save)(&keeper, &snapshot, &wanted));
+        saving.await.unwrap_or_else(|error| {
+            if error.is_panic() {
+                return Err(SaveError::Panicked);
+            }
+            Err(SaveError::Stopped)
+        })
+    }
+
+    /// Loads what was saved, if it is of this informer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives it up.
+    pub(crate) async fn load(self: &Arc<Self>) -> Result<Loaded<K>, ColdReason> {
+        let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
+        let wanted = Arc::downgrade(&waiting);
+        let loading = spawn_blocking(move || (keeper.storing.load)(&keeper, &wanted));
+        let panicked = |_| Err(damaged("reading it panicked"));
+        loading.await.unwrap_or_else(panicked)
+    }
+}
+
+fn is_wanted(waiting: &Weak<()>) -> bool {
+    waiting.strong_count() > 0
+}
+
+fn save<K: Resource + Serialize>(
+    keeper: &Keeper<K>,
+    snapshot: &Snapshot<K>,
+    waiting: &Weak<()>,
+) -> Result<Saved, SaveError> {
+    let header = keeper.header(snapshot)?;
+    let io = |source| SaveError::Io {
+        path: keeper.path.clone(),
+        source,
+    };
+    let failed = |error, name: Option<&ObjectName>| match (error, name) {
+        (WriteError::Io(error), _) => io(error),
+        (WriteError::Encode, Some(name)) => SaveError::Encode(name.clone()),
+        _ => SaveError::TooLarge,
+    };
+    let saved = file::replace(&keeper.path, |file| {
+        let mut writer = Writer::new(file, &header).map_err(|error| failed(error, None))?;
+        for (source, object) in snapshot.entries() {
+            if !is_wanted(waiting) {
+                return Err(SaveError::Stopped);
+            }
+            let written = writer.object(source, object);
+            written.map_err(|error| failed(error, Some(object.object_name())))?;
+        }
+        let (objects, bytes, _) = writer.finish().map_err(|error| failed(error, None))?;
+        Ok(Saved { objects, bytes })
+    });
+    saved.map_err(|error| match error {
+        ReplaceError::Busy => SaveError::Busy(keeper.path.clone()),
+        ReplaceError::Io(error) => io(error),
+        ReplaceError::Write(error) => error,
+    })
+}
+
+fn load<K: Resource + DeserializeOwned>(
+    keeper: &Keeper<K>,
+    waiting: &Weak<()>,
+) -> Result<Loaded<K>, ColdReason> {
+    let unreadable = |error: std::io::Error| ColdReason::Unreadable(error.to_string());
+    let (file, bytes) = file::open(&keeper.path)
+        .map_err(unreadable)?
+        .ok_or(ColdReason::NoFile)?;
+    if bytes > format::FILE_BYTES {
+        return Err(damaged("it is larger than any saved store"));
+    }
+    // It may grow while it is read, if it is not of our making.
+    let file = BufReader::with_capacity(64 << 10, file.take(format::FILE_BYTES));
+    let (header, reader) = Reader::new(file)?;
+    keeper.fits(&header)?;
+    let lists = reader.objects(header.sources.len(), &|| is_wanted(waiting))?;
+    let revisions = header.sources.iter();
+    let revisions = revisions.map(|source| ResourceVersion::from(&*source.revision));
+    let saved = UNIX_EPOCH.checked_add(Duration::from_secs(header.saved));
+    let now = (keeper.storing.config.clock)();
+    let age = saved.and_then(|saved| now.duration_since(saved).ok());
+    Ok(Loaded {
+        lists: lists.into_iter().zip(revisions).collect(),
+        age: age.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,196 @@
+//! What an informer that begins with a saved store asks for, serves and tells, and when it does not.
+
+mod factory;
+mod faults;
+mod saves;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, UNIX_EPOCH},
+};
+
+use expect_test::expect;
+use futures_util::FutureExt;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube_core::PartialObjectMeta;
+use kube_informer::{
+    Event, EventHandler, Object, ObjectName, SharedInformer,
+    client::ListWatch,
+    queue::DeltaFifo,
+    shared_informer::Builder,
+    status::{Activity, ColdReason, WarmStart},
+    warm_start::{SaveError, SavedStore},
+};
+use kube_informer_apiserver::{Match, Server, Verb};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{task::yield_now, time::sleep};
+
+use crate::{
+    script::{Script, body, list},
+    setting::{LONG, Running, Trace, builder, labelled, pod, requests, run},
+};
+
+/// A folder of its own for a test, empty and not made yet.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("warm-start")
+        .join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn file(name: &str) -> PathBuf {
+    folder(name).join("pods.jsonl")
+}
+
+/// An hour later each time it is asked.
+fn saved(path: &Path) -> SavedStore {
+    let hours = std::sync::atomic::AtomicU64::new(0);
+    SavedStore::in_file(path, "1").clock(move || {
+        let hour = hours.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        UNIX_EPOCH + Duration::from_secs(3600 * (hour + 1))
+    })
+}
+
+fn warm(server: &Server, path: &Path) -> Builder<Pod> {
+    builder(server).warm_start(saved(path))
+}
+
+/// Runs an informer until it has synced, and lets it save at its end.
+async fn save(server: &Server, informer: Builder<Pod>) {
+    let informer = run(informer);
+    informer.caught_up(server).await;
+    informer.stop().await;
+}
+
+fn started(informer: &Running) -> String {
+    match informer.pods.status().get().warm_start {
+        Some(WarmStart::Warm {
+            objects, revision, ..
+        }) => format!("warm: {objects}@{revision}"),
+        Some(cold) => cold.to_string(),
+        None => "undecided".to_owned(),
+    }
+}
+
+/// The requests since the last look.
+fn asked(server: &Server, before: &mut usize) -> String {
+    let all = requests(server);
+    let new = all.lines().skip(*before).map(|line| format!("{line}\n"));
+    let new: String = new.collect();
+    *before = all.lines().count();
+    new
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
+    let server = Server::builder()
+        .seed([pod("a"), pod("b"), pod("c")])
+        .build();
+    let path = file("meanwhile");
+    save(&server, warm(&server, &path)).await;
+    let mut before = 0;
+    expect![[r#"
+        watch -: 200
+    "#]]
+    .assert_eq(&asked(&server, &mut before));
+
+    server.update(labelled("a", "new")).unwrap();
+    server.delete("v1", "pods", "default/b").unwrap();
+    server.create(pod("d")).unwrap();
+    let informer = run(warm(&server, &path));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    informer.caught_up(&server).await;
+    assert_eq!(started(&informer), "warm: 3@3");
+    expect![[r#"
+        add default/a@1 (initial)
+        add default/b@2 (initial)
+        add default/c@3 (initial)
+        update default/a@1 → 4
+        delete default/b@5
+        add default/d@6
+        synced
+    "#]]
+    .assert_eq(&trace.take());
+    expect![[r#"
+        list 3 limit=1: 200
+        watch 3: 200
+    "#]]
+    .assert_eq(&asked(&server, &mut before));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_start_that_nothing_happened_after_syncs_after_a_second() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("quiet");
+    save(&server, warm(&server, &path)).await;
+    for queue in ["in order", "delta fifo"] {
+        let mut informer = warm(&server, &path);
+        if queue == "delta fifo" {
+            informer = informer.queue(DeltaFifo::new());
+        }
+        let informer = run(informer);
+        let waiting = informer.pods.wait_for_sync();
+        // A bookmark of the server's own comes after a minute.
+        waiting.deadline(Duration::from_secs(2)).await.unwrap();
+        assert_eq!(started(&informer), "warm: 1@1");
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_a_saved_store_is_told() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("age");
+    let at = |hours: u64| {
+        let clock = move || UNIX_EPOCH + Duration::from_secs(3600 * hours);
+        builder(&server).warm_start(SavedStore::in_file(&path, "1").clock(clock))
+    };
+    save(&server, at(10)).await;
+    for (hours, expected) in [(13, 3), (9, 0)] {
+        let (pods, controller) = at(hours).build();
+        let synced = async { pods.wait_for_sync().await.unwrap() };
+        controller.run(synced).await;
+        let Some(WarmStart::Warm { age, .. }) = pods.status().get().warm_start else {
+            panic!("a warm start");
+        };
+        assert_eq!(age, Duration::from_secs(3600 * expected), "at {hours}");
+        save(&server, at(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synced() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("unanswered");
+    save(&server, warm(&server, &path)).await;
+    server
+        .faults()
+        .answer(Match::watch("pods"), 429)
+        .times(u64::MAX);
+    let informer = run(warm(&server, &path));
+    let trace = Trace::default();
+    trace.listen(&informer.pods);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(informer.pods.indexer().len(), 1);
+    assert_eq!(trace.take(), "add default/a@1 (initial)\n");
+    assert!(!informer.pods.status().get().synced);
+    assert!(matches!(
+        informer.pods.save().await,
+        Err(SaveError::NotSynced)
+    ));
+    server.faults().clear_answers();
+    informer.caught_up(&server).await;
+    assert_eq!(trace.take(), "synced\n");
+    informer.stop().await;
+}

@@ -1,0 +1,366 @@
+//! What is saved, when, and who may read it.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_is_killed_starts_from_what_was_saved_on_demand() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("killed");
+    let informer = run(warm(&server, &path));
+    informer.caught_up(&server).await;
+    let one = informer.pods.save().await.unwrap();
+    assert_eq!(
+        (one.objects, one.bytes),
+        (1, fs::metadata(&path).unwrap().len())
+    );
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+    informer.kill().await;
+    let informer = run(warm(&server, &path));
+    informer.caught_up(&server).await;
+    assert_eq!(started(&informer), "warm: 1@1");
+    assert_eq!(informer.pods.indexer().len(), 2);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_saved_every_so_often_if_that_is_asked_for() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("every");
+    let pause = Duration::from_secs(600);
+    let informer = run(builder(&server).warm_start(saved(&path).every(pause)));
+    informer.caught_up(&server).await;
+    sleep(Duration::from_secs(599)).await;
+    assert!(!path.exists());
+    for names in [&["a"][..], &["a", "b"]] {
+        sleep(pause).await;
+        let text = fs::read_to_string(&path).unwrap();
+        for name in ["a", "b"] {
+            let there = text.contains(&format!(r#""name":"{name}""#));
+            assert_eq!(there, names.contains(&name), "{name}");
+        }
+        let _ = server.create(pod("b"));
+    }
+    informer.kill().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
+    for queue in ["in order", "delta fifo"] {
+        let server = Server::builder().rng_seed(1).build();
+        let path = file(&format!("churn-{queue}"));
+        let informer = || match queue {
+            "in order" => warm(&server, &path),
+            _ => warm(&server, &path).queue(DeltaFifo::new()),
+        };
+        let running = run(informer());
+        running.pods.wait_for_sync().deadline(LONG).await.unwrap();
+        let mut rng = fastrand::Rng::with_seed(7);
+        let mut saves = 0;
+        for _ in 0..60 {
+            for _ in 0..rng.usize(..20) {
+                let name = format!("p{}", rng.usize(..8));
+                // One that is there or is not is as good a change as any.
+                let _ = match rng.u8(..3) {
+                    0 => server.create(pod(&name)).map(drop),
+                    1 => server.update(labelled(&name, "new")).map(drop),
+                    _ => server
+                        .delete("v1", "pods", &format!("default/{name}"))
+                        .map(drop),
+                };
+                tokio::task::yield_now().await;
+            }
+            if running.pods.save().await.is_err() {
+                continue;
+            }
+            saves += 1;
+            let again = run(informer());
+            let heard = Replay::default();
+            again.pods.handler(heard.clone()).register().unwrap();
+            again.caught_up(&server).await;
+            assert!(started(&again).starts_with("warm"), "{}", started(&again));
+            heard.ends_as(&again.pods, &server);
+            again.kill().await;
+        }
+        assert!(saves > 30, "{saves} saves of {queue}");
+        running.stop().await;
+    }
+}
+
+/// What one handler knows after all it heard, which must have been in order.
+#[derive(Clone, Default)]
+struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl EventHandler<Pod> for Replay {
+    async fn handle(&mut self, event: Event<Pod>) {
+        let mut known = self.0.lock();
+        let revision = |object: &Object<Pod>| object.revision().as_u64().unwrap();
+        match event {
+            Event::Added { object, .. } => {
+                let old = known.insert(object.name().to_owned(), revision(&object));
+                assert_eq!(old, None, "{object:?} is added twice");
+            }
+            Event::Updated { old, new, .. } => {
+                assert!(revision(&old) < revision(&new), "{old:?} → {new:?}");
+                let before = known.insert(new.name().to_owned(), revision(&new));
+                assert_eq!(before, Some(revision(&old)), "{new:?}");
+            }
+            Event::Deleted(deleted) => {
+                let name = deleted.object_name();
+                assert!(
+                    known.remove(name.name()).is_some(),
+                    "{name} is deleted twice"
+                );
+            }
+            Event::Synced => {}
+        }
+    }
+}
+
+impl Replay {
+    fn ends_as(&self, pods: &SharedInformer<Pod>, server: &Server) {
+        let cache = pods.indexer().snapshot();
+        let cache = cache
+            .iter()
+            .map(|object| (object.name(), object.revision().to_string()));
+        let cache: Vec<_> = cache.collect();
+        let stored = server.list("v1", "pods");
+        let stored = stored.iter().map(|pod| {
+            let text = |field: &str| pod["metadata"][field].as_str().unwrap();
+            (text("name"), text("resourceVersion").to_owned())
+        });
+        let stored: Vec<_> = stored.collect();
+        assert_eq!(cache, stored);
+        let heard = self.0.lock();
+        let heard = heard
+            .iter()
+            .map(|(name, revision)| (&**name, revision.to_string()));
+        assert_eq!(heard.collect::<Vec<_>>(), stored);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn nobody_but_the_owner_can_read_what_is_saved() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let server = Server::builder().seed([pod("a")]).build();
+    let folder = folder("modes").join("inner");
+    let pods = builder(&server).warm_start(SavedStore::in_directory(&folder, "1"));
+    save(&server, pods).await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(folder.parent().unwrap()), 0o700);
+    let mut files = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+        files += 1;
+    }
+    assert_eq!(files, 2, "the store and its lock");
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_directory_each_kind_and_scope_has_a_file_of_its_own() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let folder = folder("directory");
+    let informer = |source: ListWatch<Pod>| {
+        let saved = SavedStore::in_directory(&folder, "1");
+        run(SharedInformer::builder(source).warm_start(saved))
+    };
+    let pods = || ListWatch::<Pod>::new(server.client());
+    for expected in ["cold: nothing is saved there", "warm: "] {
+        let all = informer(pods());
+        let one = informer(pods().fields("metadata.name=a"));
+        for (informer, count) in [(&all, 2), (&one, 1)] {
+            informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+            assert!(
+                started(informer).starts_with(expected),
+                "{}",
+                started(informer)
+            );
+            assert_eq!(informer.pods.indexer().len(), count);
+        }
+        all.stop().await;
+        one.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "default"}, "stringData": {"k": "v"},
+    });
+    let server = Server::builder().seed([secret]).build();
+    let path = folder("secrets").join("secrets.jsonl");
+    let refused = Some(WarmStart::Cold {
+        reason: ColdReason::SecretsRefused,
+    });
+
+    let secrets = ListWatch::<Secret>::new(server.client());
+    let builder = SharedInformer::<Secret>::builder(secrets.clone());
+    let (informer, controller) = builder.warm_start(saved(&path)).build();
+    let refusal = async {
+        informer.wait_for_sync().await.unwrap();
+        informer.save().await.unwrap_err().to_string()
+    };
+    let said = Mutex::new(String::new());
+    controller.run(async { *said.lock() = refusal.await }).await;
+    assert!(
+        said.lock().contains("SavedStore::allow_secrets"),
+        "{}",
+        said.lock()
+    );
+    assert_eq!(informer.status().get().warm_start, refused);
+
+    let metadata = ListWatch::<PartialObjectMeta<Secret>>::new(server.client());
+    let builder = SharedInformer::<PartialObjectMeta<Secret>>::builder(metadata);
+    let (informer, controller) = builder.warm_start(saved(&path)).build();
+    controller
+        .run(async { informer.wait_for_sync().await.unwrap() })
+        .await;
+    assert_eq!(informer.status().get().warm_start, refused);
+    assert!(!path.exists());
+
+    for is_warm in [false, true] {
+        let builder = SharedInformer::<Secret>::builder(secrets.clone());
+        let (informer, controller) = builder.warm_start(saved(&path).allow_secrets()).build();
+        controller
+            .run(async { informer.wait_for_sync().await.unwrap() })
+            .await;
+        let warm_start = informer.status().get().warm_start;
+        assert_eq!(
+            matches!(warm_start, Some(WarmStart::Warm { objects: 1, .. })),
+            is_warm
+        );
+    }
+    let exposed = "dg=="; // "v" in base64
+    assert!(fs::read_to_string(&path).unwrap().contains(exposed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_without_a_saved_store_says_so() {
+    let server = Server::builder().build();
+    let informer = run(builder(&server));
+    assert!(matches!(
+        informer.pods.save().await,
+        Err(SaveError::NoSavedStore)
+    ));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_transform_left_is_saved_and_not_transformed_again() {
+    let server = Server::builder().seed([labelled("a", "web")]).build();
+    let path = file("transform");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let informer = || {
+        let calls = Arc::clone(&calls);
+        warm(&server, &path).transform(move |pod| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            pod.spec = None;
+            // Identity and revision are read before.
+            pod.metadata.resource_version = None;
+        })
+    };
+    save(&server, informer()).await;
+    let again = run(informer());
+    again.caught_up(&server).await;
+    assert_eq!(started(&again), "warm: 1@1");
+    let cached = again
+        .pods
+        .lister()
+        .find(&ObjectName::namespaced("default", "a"))
+        .unwrap();
+    assert_eq!(cached.revision().as_u64(), Some(1));
+    assert_eq!(cached.labels().get("app"), Some("web"));
+    assert!(cached.live().unwrap().spec.is_none());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    again.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_object_is_broken_after_a_warm_start_too() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), pod("b")])
+        .build();
+    let path = file("broken");
+    let informer = || {
+        warm(&server, &path).try_transform(|pod| match pod.metadata.name.as_deref() {
+            Some("a") if pod.metadata.labels.is_some() => Err("not this one".to_owned()),
+            _ => Ok(()),
+        })
+    };
+    save(&server, informer()).await;
+    let again = run(informer());
+    let trace = Trace::default();
+    trace.listen(&again.pods);
+    again.caught_up(&server).await;
+    assert_eq!(started(&again), "warm: 2@2");
+    let snapshot = again.pods.indexer().snapshot();
+    let broken: Vec<_> = snapshot
+        .broken()
+        .map(|(_, error)| error.to_string())
+        .collect();
+    assert_eq!(
+        broken,
+        ["default/a can't be decoded: the transform failed: not this one at ."]
+    );
+    let broken = snapshot
+        .get(&ObjectName::namespaced("default", "a"))
+        .unwrap();
+    assert_eq!(broken.labels().get("app"), Some("web"));
+    assert!(!broken.uid().is_empty());
+    server.update(pod("a")).unwrap();
+    again.caught_up(&server).await;
+    assert_eq!(
+        trace.take(),
+        "add default/b@2 (initial)\nsynced\nadd default/a@3\n"
+    );
+    again.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let path = file("dropped");
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    save(&server, warm(&server, &path)).await;
+    sleep(Duration::from_secs(1)).await;
+    let baseline = tasks();
+    let mut complete = false;
+    for at in 0..200 {
+        {
+            let (pods, controller) = warm(&server, &path).build();
+            let synced = pods.wait_for_sync();
+            let mut running = pin!(controller.run(async { synced.await.unwrap() }));
+            for step in 0..at {
+                complete = running.as_mut().now_or_never().is_some();
+                if complete {
+                    break;
+                }
+                // The disk is not waited for at first, and always later.
+                if step < 60 {
+                    yield_now().await;
+                } else {
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(tasks(), baseline, "dropped at {at}");
+        if complete {
+            break;
+        }
+    }
+    assert!(complete, "no run came to its end");
+    let informer = run(warm(&server, &path));
+    informer.caught_up(&server).await;
+    assert_eq!(started(&informer), "warm: 2@2");
+    informer.stop().await;
+}

@@ -282,14 +282,10 @@ where
         let (commands, to_obey) = mpsc::unbounded_channel();
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
+        let queue = self.queue.unwrap_or_else(|| in_order(self.bounds.batch));
         let mutation_detector = copied(self.mutation_detector, &self.known);
         writer.warm(self.known);
-        let status = StatusWriter::new(self.sources.len());
-        status.update(|status| {
-            for (source, lister_watcher) in status.sources.iter_mut().zip(&self.sources) {
-                source.description = Arc::from(lister_watcher.description());
-            }
-        });
+        let status = status_of(&self.sources);
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let roster = Arc::new(Roster::new());
         let mut report = self.reflectors.reporter(&self.dyntype, status.clone());
@@ -303,32 +299,26 @@ where
                 channel: deltas.downgrade(),
             })
         });
+        let keeper = self.storing;
+        let keeper = keeper.map(|it| Arc::new(Keeper::new(it, &self.dyntype, &self.sources)));
+        let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
+        let warm_up = keeper.clone().map(warmed);
         let decoder = self.reflectors.decoder(&self.dyntype);
-        let keeper = self
-            .storing
-            .map(|storing| Arc::new(Keeper::new(storing, &self.dyntype, &self.sources)));
-        let warm_up = keeper
-            .clone()
-            .map(|keeper| WarmUp::new(keeper, commands.clone(), deltas.clone(), report.clone()));
         let mut rng = self.reflectors.rng();
-        let reflectors: Vec<_> = (0..)
-            .zip(self.sources)
-            .map(|(number, lister_watcher)| Reflector {
-                alone: None,
-                source: SourceId::new(number),
-                lister_watcher,
-                decoder: decoder.clone(),
-                store: deltas.clone(),
-                report: report.clone(),
-                config: self.reflectors.config,
-                rng: rng.fork(),
-                from: None,
-            })
-            .collect();
+        let sources = (0..).map(SourceId::new).zip(self.sources);
+        let reflector = |(source, lister_watcher)| Reflector {
+            alone: None,
+            source,
+            lister_watcher,
+            decoder: decoder.clone(),
+            store: deltas.clone(),
+            report: report.clone(),
+            config: self.reflectors.config,
+            rng: rng.fork(),
+            from: None,
+        };
         let parts = Parts {
-            queue: self
-                .queue
-                .unwrap_or_else(|| Box::new(InOrder::new().batch_size(self.bounds.batch))),
+            queue,
             bounds: self.bounds,
             indexer: writer,
             processor: Processor::new(self.resync, Arc::clone(&room)),
@@ -352,12 +342,25 @@ where
             span: report.span.clone(),
             keeper,
         };
-        let controller = Controller::new(parts, reflectors, warm_up);
-        let informer = SharedInformer {
-            shared: Arc::new(shared),
-        };
-        (informer, controller)
+        let shared = Arc::new(shared);
+        let controller = Controller::new(parts, sources.map(reflector).collect(), warm_up);
+        (SharedInformer { shared }, controller)
     }
+}
+
+fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
+    Box::new(InOrder::new().batch_size(batch))
+}
+
+/// A status that has a place for each source.
+fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
+    let status = StatusWriter::new(sources.len());
+    status.update(|status| {
+        for (source, lister_watcher) in status.sources.iter_mut().zip(sources) {
+            source.description = Arc::from(lister_watcher.description());
+        }
+    });
+    status
 }
 
 /// Copies what is in the store from the beginning.

@@ -1,0 +1,11 @@
+package frame
+
+// Components are those that every version has.
+func Components() map[string]Component {
+	return map[string]Component{
+		"delta_fifo":   Each(DeltaFIFO),
+		"indexer":      Each(Indexer),
+		"workqueue":    Workqueue,
+		"rate_limiter": Each(RateLimiter),
+	}
+}

@@ -1,0 +1,183 @@
+//! [`Bench`]: both sides, ready to be asked the same.
+
+use std::{collections::BTreeMap, path::Path, thread};
+
+use anyhow::Result;
+
+use crate::{
+    compare::{Failure, Outcome, compare},
+    component::Component,
+    coverage::Coverage,
+    draw::Draw,
+    oracle::{Oracle, Version},
+    planted::Bug,
+    sequence::{Answer, Sequence, Step},
+};
+
+/// So many sequences are sent at one go: enough that nobody waits for a single one.
+const AT_ONCE: usize = 250;
+
+/// The oracles.
+pub struct Bench {
+    oracles: BTreeMap<Version, Oracle>,
+}
+
+/// A sequence that shows a difference.
+pub struct Finding {
+    /// The seed that drew it.
+    pub seed: u64,
+    /// The sequence.
+    pub sequence: Sequence,
+    /// Where it differs.
+    pub failure: Failure,
+}
+
+/// What a run over seeds came to.
+#[derive(Default)]
+pub struct Tally {
+    /// What was seen.
+    pub coverage: Coverage,
+    /// What differs, in the order of seeds.
+    pub findings: Vec<Finding>,
+}
+
+/// What one sequence gave on both sides.
+pub struct Told {
+    /// Here.
+    pub ours: Vec<Step>,
+    /// With each version that was asked.
+    pub theirs: Vec<(Version, Vec<Option<Answer>>)>,
+}
+
+impl Bench {
+    /// Builds and starts the oracles.
+    ///
+    /// # Errors
+    /// One of them can't be built or started.
+    pub fn new(root: &Path) -> Result<Self> {
+        let mut oracles = BTreeMap::new();
+        for version in Version::ALL {
+            let binary = Oracle::build(root, version)?;
+            oracles.insert(version, Oracle::start(&binary)?);
+        }
+        Ok(Self { oracles })
+    }
+
+    /// Carries out what these seeds draw, and compares. With `first_only` it ends with the sequences
+    /// among which the first difference is.
+    ///
+    /// # Errors
+    /// An oracle has ended.
+    pub fn run(
+        &mut self,
+        component: &Component,
+        bug: Option<Bug>,
+        seeds: &[u64],
+        first_only: bool,
+    ) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for seeds in seeds.chunks(AT_ONCE) {
+            let draw = |seed: &u64| (component.draw)(&mut Draw::new(component.name, *seed));
+            let sequences: Vec<_> = seeds.iter().map(draw).collect();
+            let told = self.tell(component, bug, &sequences)?;
+            for ((seed, sequence), told) in seeds.iter().zip(sequences).zip(told) {
+                let failure = tally.take(component, &sequence, &told);
+                tally.findings.extend(failure.map(|failure| Finding {
+                    seed: *seed,
+                    sequence,
+                    failure,
+                }));
+            }
+            if first_only && !tally.findings.is_empty() {
+                break;
+            }
+        }
+        Ok(tally)
+    }
+
+    /// What one sequence comes to on both sides.
+    ///
+    /// # Errors
+    /// An oracle has ended.
+    pub fn tell_one(
+        &mut self,
+        component: &Component,
+        bug: Option<Bug>,
+        sequence: &Sequence,
+    ) -> Result<Told> {
+        let mut told = self.tell(component, bug, std::slice::from_ref(sequence))?;
+        Ok(told.swap_remove(0))
+    }
+
+    fn tell(
+        &mut self,
+        component: &Component,
+        bug: Option<Bug>,
+        sequences: &[Sequence],
+    ) -> Result<Vec<Told>> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = self
+                .oracles
+                .iter_mut()
+                .map(|(version, oracle)| {
+                    let is_for =
+                        |sequence: &&Sequence| (component.versions)(sequence).contains(version);
+                    let for_it: Vec<_> = sequences.iter().filter(is_for).collect();
+                    (*version, scope.spawn(move || oracle.ask(&for_it)))
+                })
+                .collect();
+            let replay = |sequence| Told {
+                ours: (component.replay)(sequence, bug),
+                theirs: Vec::new(),
+            };
+            let mut told: Vec<_> = sequences.iter().map(replay).collect();
+            for (version, asked) in asked {
+                let answers = asked.join().expect("asking does not panic")?;
+                let is_for = |(sequence, _): &(&Sequence, &mut Told)| {
+                    (component.versions)(sequence).contains(&version)
+                };
+                let for_it = sequences.iter().zip(&mut told).filter(is_for);
+                for ((_, told), answers) in for_it.zip(answers) {
+                    told.theirs.push((version, answers));
+                }
+            }
+            Ok(told)
+        })
+    }
+}
+
+impl Told {
+    /// Compares with every version that was asked, newest first.
+    pub fn outcomes(&self, component: &Component, sequence: &Sequence) -> Vec<(Version, Outcome)> {
+        let theirs = self.theirs.iter();
+        let outcomes = theirs.map(|(version, theirs)| {
+            let answers = (self.ours.as_slice(), theirs.as_slice());
+            (*version, compare(component, *version, sequence, answers))
+        });
+        outcomes.collect()
+    }
+
+    /// The first difference, if there is one.
+    pub fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
+        let outcomes = self.outcomes(component, sequence);
+        outcomes
+            .into_iter()
+            .find_map(|(_, outcome)| outcome.failure)
+    }
+}
+
+impl Tally {
+    fn take(&mut self, component: &Component, sequence: &Sequence, told: &Told) -> Option<Failure> {
+        self.coverage.drawn(sequence, &told.ours);
+        let mut failure = None;
+        for ((version, theirs), (_, outcome)) in
+            told.theirs.iter().zip(told.outcomes(component, sequence))
+        {
+            let answers = (&told.ours[..outcome.compared], &theirs[..outcome.compared]);
+            self.coverage
+                .compared(*version, sequence, answers, &outcome.accepted);
+            failure = failure.or(outcome.failure);
+        }
+        failure
+    }
+}

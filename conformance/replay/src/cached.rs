@@ -1,0 +1,145 @@
+//! Objects as the library keeps them, and how both sides write them.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::ObjectMeta;
+use kube_informer::{
+    object::{Deleted, Known, Object, ObjectName, SourceId},
+    reflector::{Delta, DeltaKind},
+};
+
+use crate::sequence::Thing;
+
+/// What a cache keeps here: any kind will do.
+pub type K = ConfigMap;
+
+/// An object as users have it. What indices find in it is its data.
+pub fn live(thing: &Thing) -> K {
+    let (namespace, name) = match thing.key.split_once('/') {
+        Some((namespace, name)) => (Some(namespace.to_owned()), name),
+        None => (None, thing.key.as_str()),
+    };
+    let values = thing.values.iter();
+    let values = values.map(|(index, values)| ((*index).to_owned(), values.clone()));
+    ConfigMap {
+        metadata: ObjectMeta {
+            namespace,
+            name: Some(name.to_owned()),
+            resource_version: Some(thing.revision.clone()),
+            ..ObjectMeta::default()
+        },
+        data: Some(values.collect()),
+        ..ConfigMap::default()
+    }
+}
+
+/// An object as caches have it.
+pub fn object(thing: &Thing) -> Object<K> {
+    Object::new(live(thing)).expect("every object that is drawn has a name")
+}
+
+/// The name of a key that was drawn.
+pub fn name(key: &str) -> ObjectName {
+    key.parse().expect("every key that is drawn is a name")
+}
+
+/// A deletion that was told.
+pub fn deleted(thing: &Thing) -> Deleted<K> {
+    Deleted::Known(object(thing))
+}
+
+/// A deletion that was missed.
+pub fn missed(thing: &Thing) -> Deleted<K> {
+    Deleted::FinalStateUnknown {
+        name: name(&thing.key),
+        last_known: Some(object(thing)),
+    }
+}
+
+/// Writes an object.
+pub fn show(object: &Object<K>) -> String {
+    format!("{}@{}", object.object_name(), object.revision())
+}
+
+/// Writes the object of a delta, or its tombstone.
+pub fn show_state(delta: &Delta<K>) -> String {
+    match &delta.kind {
+        DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
+            let last = last_known.as_ref().map_or_else(|| "nothing".into(), show);
+            format!("?{name}({last})")
+        }
+        _ => delta.object().map(show).unwrap_or_default(),
+    }
+}
+
+/// Writes a delta.
+pub fn show_delta(delta: &Delta<K>) -> String {
+    let kind = delta.delta_type();
+    match &delta.kind {
+        DeltaKind::ReplacedAll { objects, revision } => {
+            let names: Vec<_> = objects.iter().map(|o| format!(" {}", show(o))).collect();
+            format!("{kind:?} {revision}:{}", names.concat())
+        }
+        DeltaKind::Bookmark { revision } => format!("{kind:?} {revision}"),
+        DeltaKind::SyncAll => format!("{kind:?}"),
+        _ => format!("{kind:?} {}", show_state(delta)),
+    }
+}
+
+/// Writes what one pop hands out.
+pub fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
+    let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
+    let initial = if initial { " initial" } else { "" };
+    format!("[{}]{initial}", deltas.join(", "))
+}
+
+/// The type of a delta, as it is counted.
+pub fn delta_label(delta: &Delta<K>) -> &'static str {
+    match &delta.kind {
+        DeltaKind::Added(_) => "delta Added",
+        DeltaKind::Updated(_) => "delta Updated",
+        DeltaKind::Deleted(Deleted::Known(_)) => "delta Deleted",
+        DeltaKind::Deleted(Deleted::FinalStateUnknown { .. }) => "delta Deleted, a tombstone",
+        DeltaKind::Replaced(_) => "delta Replaced",
+        DeltaKind::Sync(_) => "delta Sync",
+        DeltaKind::ReplacedAll { .. } => "delta ReplacedAll",
+        DeltaKind::SyncAll => "delta SyncAll",
+        DeltaKind::Bookmark { .. } => "delta Bookmark",
+    }
+}
+
+/// What a store has, lent to a queue.
+#[derive(Debug, Default)]
+pub struct Store(pub BTreeMap<ObjectName, Object<K>>);
+
+impl Known<K> for Store {
+    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        let object = self.0.get(name)?;
+        Some((SourceId::default(), object.clone()))
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        for (name, object) in &self.0 {
+            visit(SourceId::default(), name, object);
+        }
+    }
+}
+
+impl Store {
+    /// Takes what was popped, as an informer's store does.
+    pub fn apply(&mut self, deltas: &[Delta<K>]) {
+        for delta in deltas {
+            match &delta.kind {
+                DeltaKind::Deleted(deleted) => {
+                    self.0.remove(deleted.object_name());
+                }
+                _ => {
+                    if let Some(object) = delta.object() {
+                        self.0.insert(object.object_name().clone(), object.clone());
+                    }
+                }
+            }
+        }
+    }
+}

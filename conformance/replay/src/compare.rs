@@ -1,0 +1,113 @@
+//! Comparison: step by step, until two answers differ and no divergence says why.
+
+use crate::{
+    component::{Accepted, Component},
+    oracle::Version,
+    sequence::{Answer, Sequence, Step},
+};
+
+/// Two answers that differ, with all that came before.
+pub struct Moment<'a> {
+    /// What was asked.
+    pub sequence: &'a Sequence,
+    /// Which operation it is.
+    pub at: usize,
+    /// What all operations gave here.
+    pub ours: &'a [Step],
+    /// What all operations gave there; `None` where that version can't be asked.
+    pub theirs: &'a [Option<Answer>],
+}
+
+/// What a comparison came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many steps were compared.
+    pub compared: usize,
+    /// The divergences that were met, with the step.
+    pub accepted: Vec<(usize, &'static str)>,
+    /// The first difference that is none.
+    pub failure: Option<Failure>,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// With which version.
+    pub version: Version,
+    /// At which operation.
+    pub at: usize,
+    /// Why, if the answers are the same.
+    pub reason: Option<&'static str>,
+}
+
+impl Moment<'_> {
+    /// The verb of the operation.
+    pub fn verb(&self) -> &'static str {
+        self.sequence.operations[self.at].verb
+    }
+
+    /// What it gave here.
+    pub fn our(&self) -> &Answer {
+        &self.ours[self.at].answer
+    }
+
+    /// What it gave there.
+    pub fn their(&self) -> Option<&Answer> {
+        self.theirs[self.at].as_ref()
+    }
+
+    /// Whether this operation has shown a behaviour here.
+    pub fn saw(&self, behaviour: &str) -> bool {
+        self.ours[self.at].seen.contains(&behaviour)
+    }
+
+    /// Whether an operation of one of these verbs came before.
+    pub fn after(&self, verbs: &[&str]) -> bool {
+        let before = &self.sequence.operations[..self.at];
+        before.iter().any(|done| verbs.contains(&done.verb))
+    }
+}
+
+/// Compares what one version gave with ours.
+pub fn compare(
+    component: &Component,
+    version: Version,
+    sequence: &Sequence,
+    (ours, theirs): (&[Step], &[Option<Answer>]),
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    for at in 0..sequence.operations.len() {
+        outcome.compared = at + 1;
+        let fails = |reason| Failure {
+            version,
+            at,
+            reason,
+        };
+        if let Some(reason) = (component.must_not)(&ours[at]) {
+            outcome.failure = Some(fails(Some(reason)));
+            return outcome;
+        }
+        let Some(their) = &theirs[at] else { continue };
+        if ours[at].answer.agrees(their) {
+            continue;
+        }
+        let moment = Moment {
+            sequence,
+            at,
+            ours,
+            theirs,
+        };
+        match (component.recognise)(&moment) {
+            Some(Accepted::Here(name)) => outcome.accepted.push((at, name)),
+            Some(Accepted::FromHere(name)) => {
+                outcome.accepted.push((at, name));
+                return outcome;
+            }
+            None => {
+                outcome.failure = Some(fails(None));
+                return outcome;
+            }
+        }
+    }
+    outcome
+}

@@ -1,0 +1,134 @@
+//! [`Oracle`]: a process that answers with client-go.
+
+use std::{
+    fmt,
+    io::{BufRead as _, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    thread,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::sequence::{Answer, Sequence};
+
+/// A version of client-go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// 0.37: queues in order, stores with revisions.
+    V37,
+    /// 0.32: the last one in which informers had `DeltaFIFO` only, whose units could be put back.
+    V32,
+}
+
+impl Version {
+    /// Both, newest first.
+    pub const ALL: [Self; 2] = [Self::V37, Self::V32];
+
+    /// The folder of its module.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::V37 => "v37",
+            Self::V32 => "v32",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V37 => "client-go 0.37",
+            Self::V32 => "client-go 0.32",
+        })
+    }
+}
+
+/// A running oracle; it ends when it is dropped.
+pub struct Oracle {
+    child: Child,
+    input: Option<BufWriter<ChildStdin>>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Oracle {
+    /// Builds the oracle of a version; Go keeps what has not changed. Returns its file.
+    ///
+    /// # Errors
+    /// There is no Go, or it does not compile.
+    pub fn build(root: &Path, version: Version) -> Result<PathBuf> {
+        let module = root.join("conformance/oracle").join(version.folder());
+        let here = std::env::current_exe().context("a program knows where it is")?;
+        let binary = here.with_file_name("oracle").join(version.folder());
+        let status = Command::new("go")
+            .args(["test", "-c", "-vet=off", "-o"])
+            .arg(&binary)
+            .arg(".")
+            .current_dir(&module)
+            .status()
+            .context("no go; install Go 1.26 or newer from https://go.dev/dl")?;
+        ensure!(status.success(), "{version} does not compile");
+        Ok(binary)
+    }
+
+    /// Starts what was built.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub fn start(binary: &Path) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .args(["-test.run=TestOracle", "-test.timeout=0"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} can't be started", binary.display()))?;
+        let input = child.stdin.take().map(BufWriter::new);
+        let output = child.stdout.take().context("standard output is piped")?;
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    /// Asks many sequences, and reads an answer per operation of each.
+    ///
+    /// # Errors
+    /// The oracle has ended; what it said stands on standard error.
+    pub fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
+        let input = self.input.as_mut().context("the oracle is running")?;
+        let output = &mut self.output;
+        thread::scope(|scope| {
+            // Written beside, so that neither side waits for the other with a full pipe.
+            let written = scope.spawn(|| -> Result<()> {
+                for sequence in sequences {
+                    serde_json::to_writer(&mut *input, sequence)?;
+                    input.write_all(b"\n")?;
+                }
+                Ok(input.flush()?)
+            });
+            let mut answers = Vec::with_capacity(sequences.len());
+            let mut line = String::new();
+            for sequence in sequences {
+                line.clear();
+                output.read_line(&mut line)?;
+                let steps: Vec<Option<Answer>> = serde_json::from_str(&line)
+                    .with_context(|| format!("the oracle has ended, or said {line:?}"))?;
+                ensure!(
+                    steps.len() == sequence.operations.len(),
+                    "an answer per operation"
+                );
+                answers.push(steps);
+            }
+            written.join().expect("writing does not panic")?;
+            Ok(answers)
+        })
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // Its input ends, and so does it.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}

@@ -19,6 +19,8 @@ const turn = time.Microsecond
 // is told is which item came, and when.
 type workers struct {
 	queue workqueue.TypedRateLimitingInterface[string]
+	// What is inside of it, for the end: the outer one shuts down only once, whatever waits by then.
+	inner workqueue.TypedInterface[string]
 	begin time.Time
 
 	lock sync.Mutex
@@ -35,8 +37,12 @@ type event struct {
 
 // Workqueue is the rate limiting queue, with its two inner layers.
 func Workqueue(sequence *Sequence) []Answer {
+	inner := workqueue.NewTyped[string]()
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Queue: inner})
+	config := workqueue.TypedRateLimitingQueueConfig[string]{DelayingQueue: delaying}
 	q := &workers{
-		queue: workqueue.NewTypedRateLimitingQueue(sequence.Limiter.build()),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(sequence.Limiter.build(), config),
+		inner: inner,
 		begin: time.Now(),
 		held:  map[string]bool{},
 	}
@@ -50,6 +56,7 @@ func Workqueue(sequence *Sequence) []Answer {
 	}
 	// Whoever still waits is told the end: nothing may be left in the bubble.
 	q.queue.ShutDown()
+	q.inner.ShutDown()
 	for {
 		synctest.Wait()
 		item, ended := q.queue.Get()

@@ -57,14 +57,24 @@ func fifoStep(queue *cache.RealFIFO, operation *frame.Operation) frame.Answer {
 		return "ok"
 	case "pop", "pop_batch":
 		return fifoPop(queue, operation.Verb == "pop_batch")
+	case "pop_all":
+		var units []string
+		for waiting(queue) > 0 {
+			units = append(units, fifoPop(queue, true).(string))
+		}
+		return strings.Join(units, "; ")
 	default:
 		return frame.Unknown(operation)
 	}
 }
 
+// waiting is what the queue does not tell: whether Pop would wait.
+func waiting(queue *cache.RealFIFO) int {
+	return reflect.ValueOf(queue).Elem().FieldByName("items").Len()
+}
+
 func fifoPop(queue *cache.RealFIFO, whole bool) frame.Answer {
-	// An empty queue would let us wait. It does not tell how long it is.
-	if reflect.ValueOf(queue).Elem().FieldByName("items").Len() == 0 && !queue.IsClosed() {
+	if waiting(queue) == 0 && !queue.IsClosed() {
 		return "nothing"
 	}
 	var unit string

@@ -5,9 +5,12 @@ use crate::{
     compare::Moment,
     delta_fifo,
     draw::Draw,
+    in_order, indexer,
     oracle::Version,
     planted::Bug,
+    rate_limiter,
     sequence::{Sequence, Step},
+    workqueue,
 };
 
 /// How a component is drawn, asked and judged.
@@ -38,7 +41,13 @@ pub enum Accepted {
 }
 
 /// All of them, in the order in which they run.
-pub const COMPONENTS: [&Component; 1] = [&delta_fifo::COMPONENT];
+pub const COMPONENTS: [&Component; 5] = [
+    &delta_fifo::COMPONENT,
+    &in_order::COMPONENT,
+    &indexer::COMPONENT,
+    &workqueue::COMPONENT,
+    &rate_limiter::COMPONENT,
+];
 
 /// For components that have no such rule.
 pub fn nothing_more(_: &Step) -> Option<&'static str> {

@@ -11,11 +11,15 @@ mod coverage;
 mod delta_fifo;
 mod divergences;
 mod draw;
+mod in_order;
+mod indexer;
 mod oracle;
 mod planted;
+mod rate_limiter;
 mod run;
 mod sequence;
 mod shrink;
+mod workqueue;
 
 use std::process::ExitCode;
 

@@ -2,15 +2,19 @@
 //!
 //! Each is a faulty implementation behind a seam of the library, or what a reader would see of one.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use kube_informer::{
-    object::{Deleted, Known},
-    queue::{Batch, DeltaFifo, KeyError, KeyErrors, Popped, Queue, Replaced},
+    indexer::{Indexer, IndexerWriter, NoSuchIndex, Snapshot},
+    object::{Deleted, Known, ObjectName, ResourceVersion},
+    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Popped, Queue, Replaced},
     reflector::{Delta, DeltaKind},
+    workqueue::rate_limiter::RateLimiter,
 };
 
-use crate::{cached::K, delta_fifo::Fifo};
+use crate::{
+    cached::K, delta_fifo::Fifo, in_order::Ordered, indexer::Store, rate_limiter::Dynamic,
+};
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,49 +27,96 @@ pub enum Bug {
     SyncedBeforeLastPop,
     /// A list's tombstones don't say what the object was last.
     TombstoneWithoutState,
+    /// The same of a queue in order.
+    SyncedBeforeList,
+    /// What two batches are for comes in one.
+    NameTwiceInBatch,
+    /// The revision is read before a list is applied.
+    RevisionBeforeReplace,
+    /// An index keeps an object where it was.
+    StaleIndexValue,
+    /// A drain does not wait.
+    DrainReturnsEarly,
+    /// What is added while it is in work is not handed out again.
+    AddedInWorkLost,
+    /// Failures are not forgotten.
+    ForgetIgnored,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 11] = [
         Self::QueuedOnlyDeleteIgnored,
         Self::ResyncOvertakes,
         Self::SyncedBeforeLastPop,
         Self::TombstoneWithoutState,
+        Self::SyncedBeforeList,
+        Self::NameTwiceInBatch,
+        Self::RevisionBeforeReplace,
+        Self::StaleIndexValue,
+        Self::DrainReturnsEarly,
+        Self::AddedInWorkLost,
+        Self::ForgetIgnored,
     ];
 
     /// The component that has it.
     pub fn component(self) -> &'static str {
+        self.describe().0
+    }
+
+    fn describe(self) -> (&'static str, &'static str) {
         match self {
-            Self::QueuedOnlyDeleteIgnored
-            | Self::ResyncOvertakes
-            | Self::SyncedBeforeLastPop
-            | Self::TombstoneWithoutState => "delta_fifo",
+            Self::QueuedOnlyDeleteIgnored => {
+                ("delta_fifo", "a delete of a queued-only key ignored")
+            }
+            Self::ResyncOvertakes => ("delta_fifo", "resync overtaking a pending delta"),
+            Self::SyncedBeforeLastPop => ("delta_fifo", "has-synced before the last initial pop"),
+            Self::TombstoneWithoutState => ("delta_fifo", "a tombstone without the last state"),
+            Self::SyncedBeforeList => ("in_order", "has-synced before the first list is popped"),
+            Self::NameTwiceInBatch => ("in_order", "a batch that has a name twice"),
+            Self::RevisionBeforeReplace => ("indexer", "revision taken before Replace"),
+            Self::StaleIndexValue => ("indexer", "a stale index value"),
+            Self::DrainReturnsEarly => ("workqueue", "a drain that returns early"),
+            Self::AddedInWorkLost => ("workqueue", "an add of an item in work that is lost"),
+            Self::ForgetIgnored => ("rate_limiter", "failures that are not forgotten"),
         }
     }
 }
 
 impl fmt::Display for Bug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::QueuedOnlyDeleteIgnored => "a delete of a queued-only key ignored",
-            Self::ResyncOvertakes => "resync overtaking a pending delta",
-            Self::SyncedBeforeLastPop => "has-synced before the last initial pop",
-            Self::TombstoneWithoutState => "tombstones without the last state",
-        })
+        f.write_str(self.describe().1)
+    }
+}
+
+/// A queue that can be spoilt.
+pub trait Inner: Queue<K> {
+    /// Whether changes of this name wait, as far as it can be asked.
+    fn has(&self, name: &ObjectName) -> bool;
+}
+
+impl Inner for DeltaFifo<K> {
+    fn has(&self, name: &ObjectName) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+impl Inner for InOrder<K> {
+    fn has(&self, _: &ObjectName) -> bool {
+        false
     }
 }
 
 /// A queue with a bug.
-pub struct Faulty {
-    inner: DeltaFifo<K>,
+pub struct Faulty<Q> {
+    inner: Q,
     bug: Bug,
     listed: bool,
 }
 
-impl Faulty {
+impl<Q: Inner> Faulty<Q> {
     /// Spoils a queue.
-    pub fn new(inner: DeltaFifo<K>, bug: Bug) -> Self {
+    pub fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
             bug,
@@ -74,7 +125,7 @@ impl Faulty {
     }
 }
 
-impl Faulty {
+impl<Q> Faulty<Q> {
     fn spoil(&self, deltas: &mut [Delta<K>]) {
         for delta in deltas {
             if let DeltaKind::Deleted(Deleted::FinalStateUnknown { last_known, .. }) =
@@ -87,16 +138,16 @@ impl Faulty {
     }
 }
 
-impl Queue<K> for Faulty {
+impl<Q: Inner> Queue<K> for Faulty<Q> {
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
         if let DeltaKind::Deleted(deleted) = &delta.kind
             && self.bug == Bug::QueuedOnlyDeleteIgnored
-            && self.inner.get(deleted.object_name()).is_some()
+            && self.inner.has(deleted.object_name())
             && known.known(deleted.object_name()).is_none()
         {
             return Ok(());
         }
-        Queue::push(&mut self.inner, delta, known)
+        self.inner.push(delta, known)
     }
 
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
@@ -111,26 +162,38 @@ impl Queue<K> for Faulty {
         known.for_each(&mut |source, _, object| {
             let delta = Delta::new(source, DeltaKind::Sync(object.clone()));
             // Every object that is drawn has a key.
-            let _ = Queue::push(&mut self.inner, delta, known);
+            let _ = self.inner.push(delta, known);
         });
     }
 
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
         let mut batch = self.inner.pop_batch(room)?;
         self.spoil(&mut batch.deltas);
+        let single = batch
+            .deltas
+            .first()
+            .is_some_and(|delta| delta.object_name().is_some());
+        if self.bug == Bug::NameTwiceInBatch && single && room > 1 {
+            batch.deltas.extend(
+                self.inner
+                    .pop_batch(room)
+                    .into_iter()
+                    .flat_map(|next| next.deltas),
+            );
+        }
         Some(batch)
     }
 
     fn len(&self) -> usize {
-        Queue::len(&self.inner)
+        self.inner.len()
     }
 
     fn is_empty(&self) -> bool {
-        Queue::is_empty(&self.inner)
+        self.inner.is_empty()
     }
 }
 
-impl Fifo for Faulty {
+impl Fifo for Faulty<DeltaFifo<K>> {
     fn inner(&self) -> &DeltaFifo<K> {
         &self.inner
     }
@@ -147,5 +210,89 @@ impl Fifo for Faulty {
 
     fn synced(&self) -> bool {
         (self.bug == Bug::SyncedBeforeLastPop && self.listed) || self.inner.has_synced()
+    }
+}
+
+impl Ordered for Faulty<InOrder<K>> {
+    fn synced(&self) -> bool {
+        (self.bug == Bug::SyncedBeforeList && self.listed) || self.inner.has_synced()
+    }
+}
+
+/// A store with a bug.
+pub struct FaultyStore<S> {
+    inner: S,
+    bug: Bug,
+    /// As it was before it was written last.
+    before: Snapshot<K>,
+    /// Whether that was by a list.
+    listed: bool,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Spoils a store.
+    pub fn new(inner: S, bug: Bug) -> Self {
+        let before = inner.read().snapshot();
+        Self {
+            inner,
+            bug,
+            before,
+            listed: false,
+        }
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn read(&self) -> &Indexer<K> {
+        self.inner.read()
+    }
+
+    fn write(&mut self) -> &mut IndexerWriter<K> {
+        self.before = self.inner.read().snapshot();
+        self.listed = false;
+        self.inner.write()
+    }
+
+    fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
+        let replaced = self.write().replace(objects, revision);
+        self.listed = true;
+        replaced.is_ok()
+    }
+
+    fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
+        let mut names = self.inner.names(index, value)?;
+        if self.bug == Bug::StaleIndexValue {
+            let stale = self.before.index_keys(index, value).unwrap_or_default();
+            names.extend(
+                stale
+                    .into_iter()
+                    .filter(|name| self.read().get(name).is_some()),
+            );
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    fn revision(&self) -> ResourceVersion {
+        if self.bug == Bug::RevisionBeforeReplace && self.listed {
+            return self.before.revision();
+        }
+        self.inner.revision()
+    }
+}
+
+/// A limiter that forgets nothing.
+pub struct FaultyLimiter(pub Dynamic);
+
+impl RateLimiter<String> for FaultyLimiter {
+    fn when(&mut self, item: &String, now: Duration) -> Duration {
+        self.0.when(item, now)
+    }
+
+    fn forget(&mut self, _: &String) {}
+
+    fn requeues(&self, item: &String) -> u32 {
+        self.0.requeues(item)
     }
 }

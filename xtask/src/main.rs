@@ -2,6 +2,7 @@
 //!
 //! Everything here is for people and CI working on the project; no published crate links it.
 
+mod conformance;
 mod kinds;
 mod simulate;
 mod tidy;
@@ -35,6 +36,26 @@ enum Task {
         /// Which lives: A..B, without B
         #[arg(long, value_name = "A..B", value_parser = simulate::seeds)]
         seeds: std::ops::Range<u64>,
+    },
+    /// Compare with what others do
+    Conformance {
+        #[command(subcommand)]
+        with: Conformance,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Conformance {
+    /// Give client-go and the library the same drawn sequences of operations (needs Go)
+    #[command(disable_help_flag = true)]
+    Oracle {
+        /// --help tells them
+        #[arg(
+            value_name = "OPTIONS",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        options: Vec<String>,
     },
 }
 
@@ -74,6 +95,9 @@ fn run(task: &Task) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Simulate { seeds } => simulate::run(root, seeds),
+        Task::Conformance {
+            with: Conformance::Oracle { options },
+        } => conformance::oracle(root, options),
     }
 }
 

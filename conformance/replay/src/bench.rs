@@ -18,35 +18,35 @@ use crate::{
 const AT_ONCE: usize = 250;
 
 /// The oracles.
-pub struct Bench {
+pub(crate) struct Bench {
     oracles: BTreeMap<Version, Oracle>,
 }
 
 /// A sequence that shows a difference.
-pub struct Finding {
+pub(crate) struct Finding {
     /// The seed that drew it.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// The sequence.
-    pub sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// Where it differs.
-    pub failure: Failure,
+    pub(crate) failure: Failure,
 }
 
 /// What a run over seeds came to.
 #[derive(Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// What was seen.
-    pub coverage: Coverage,
+    pub(crate) coverage: Coverage,
     /// What differs, in the order of seeds.
-    pub findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// What one sequence gave on both sides.
-pub struct Told {
+pub(crate) struct Told {
     /// Here.
-    pub ours: Vec<Step>,
+    pub(crate) ours: Vec<Step>,
     /// With each version that was asked.
-    pub theirs: Vec<(Version, Vec<Option<Answer>>)>,
+    pub(crate) theirs: Vec<(Version, Vec<Option<Answer>>)>,
 }
 
 impl Bench {
@@ -54,7 +54,7 @@ impl Bench {
     ///
     /// # Errors
     /// One of them can't be built or started.
-    pub fn new(root: &Path) -> Result<Self> {
+    pub(crate) fn new(root: &Path) -> Result<Self> {
         let mut oracles = BTreeMap::new();
         for version in Version::ALL {
             let binary = Oracle::build(root, version)?;
@@ -68,7 +68,7 @@ impl Bench {
     ///
     /// # Errors
     /// An oracle has ended.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         component: &Component,
         bug: Option<Bug>,
@@ -99,7 +99,7 @@ impl Bench {
     ///
     /// # Errors
     /// An oracle has ended.
-    pub fn tell_one(
+    pub(crate) fn tell_one(
         &mut self,
         component: &Component,
         bug: Option<Bug>,
@@ -148,7 +148,11 @@ impl Bench {
 
 impl Told {
     /// Compares with every version that was asked, newest first.
-    pub fn outcomes(&self, component: &Component, sequence: &Sequence) -> Vec<(Version, Outcome)> {
+    pub(crate) fn outcomes(
+        &self,
+        component: &Component,
+        sequence: &Sequence,
+    ) -> Vec<(Version, Outcome)> {
         let theirs = self.theirs.iter();
         let outcomes = theirs.map(|(version, theirs)| {
             let answers = (self.ours.as_slice(), theirs.as_slice());
@@ -158,7 +162,7 @@ impl Told {
     }
 
     /// The first difference, if there is one.
-    pub fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
+    pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes
             .into_iter()

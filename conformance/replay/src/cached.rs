@@ -12,10 +12,10 @@ use kube_informer::{
 use crate::sequence::Thing;
 
 /// What a cache keeps here: any kind will do.
-pub type K = ConfigMap;
+pub(crate) type K = ConfigMap;
 
 /// An object as users have it. What indices find in it is its data.
-pub fn live(thing: &Thing) -> K {
+pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
         None => (None, thing.key.as_str()),
@@ -35,22 +35,22 @@ pub fn live(thing: &Thing) -> K {
 }
 
 /// An object as caches have it.
-pub fn object(thing: &Thing) -> Object<K> {
+pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every object that is drawn has a name")
 }
 
 /// The name of a key that was drawn.
-pub fn name(key: &str) -> ObjectName {
+pub(crate) fn name(key: &str) -> ObjectName {
     key.parse().expect("every key that is drawn is a name")
 }
 
 /// A deletion that was told.
-pub fn deleted(thing: &Thing) -> Deleted<K> {
+pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
 /// A deletion that was missed.
-pub fn missed(thing: &Thing) -> Deleted<K> {
+pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
         last_known: Some(object(thing)),
@@ -58,12 +58,12 @@ pub fn missed(thing: &Thing) -> Deleted<K> {
 }
 
 /// Writes an object.
-pub fn show(object: &Object<K>) -> String {
+pub(crate) fn show(object: &Object<K>) -> String {
     format!("{}@{}", object.object_name(), object.revision())
 }
 
 /// Writes the object of a delta, or its tombstone.
-pub fn show_state(delta: &Delta<K>) -> String {
+pub(crate) fn show_state(delta: &Delta<K>) -> String {
     match &delta.kind {
         DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
             let last = last_known.as_ref().map_or_else(|| "nothing".into(), show);
@@ -74,7 +74,7 @@ pub fn show_state(delta: &Delta<K>) -> String {
 }
 
 /// Writes a delta.
-pub fn show_delta(delta: &Delta<K>) -> String {
+pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {
         DeltaKind::ReplacedAll { objects, revision } => {
@@ -88,14 +88,14 @@ pub fn show_delta(delta: &Delta<K>) -> String {
 }
 
 /// Writes what one pop hands out.
-pub fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
+pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };
     format!("[{}]{initial}", deltas.join(", "))
 }
 
 /// The type of a delta, as it is counted.
-pub fn delta_label(delta: &Delta<K>) -> &'static str {
+pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",
         DeltaKind::Updated(_) => "delta Updated",
@@ -111,7 +111,7 @@ pub fn delta_label(delta: &Delta<K>) -> &'static str {
 
 /// What a store has, lent to a queue.
 #[derive(Debug, Default)]
-pub struct Store(pub BTreeMap<ObjectName, Object<K>>);
+pub(crate) struct Store(pub(crate) BTreeMap<ObjectName, Object<K>>);
 
 impl Known<K> for Store {
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
@@ -128,7 +128,7 @@ impl Known<K> for Store {
 
 impl Store {
     /// Takes what was popped, as an informer's store does.
-    pub fn apply(&mut self, deltas: &[Delta<K>]) {
+    pub(crate) fn apply(&mut self, deltas: &[Delta<K>]) {
         for delta in deltas {
             match &delta.kind {
                 DeltaKind::Deleted(deleted) => {

@@ -7,69 +7,69 @@ use crate::{
 };
 
 /// Two answers that differ, with all that came before.
-pub struct Moment<'a> {
+pub(crate) struct Moment<'a> {
     /// What was asked.
-    pub sequence: &'a Sequence,
+    pub(crate) sequence: &'a Sequence,
     /// Which operation it is.
-    pub at: usize,
+    pub(crate) at: usize,
     /// What all operations gave here.
-    pub ours: &'a [Step],
+    pub(crate) ours: &'a [Step],
     /// What all operations gave there; `None` where that version can't be asked.
-    pub theirs: &'a [Option<Answer>],
+    pub(crate) theirs: &'a [Option<Answer>],
 }
 
 /// What a comparison came to.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// How many steps were compared.
-    pub compared: usize,
+    pub(crate) compared: usize,
     /// The divergences that were met, with the step.
-    pub accepted: Vec<(usize, &'static str)>,
+    pub(crate) accepted: Vec<(usize, &'static str)>,
     /// The first difference that is none.
-    pub failure: Option<Failure>,
+    pub(crate) failure: Option<Failure>,
 }
 
 /// A difference.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// With which version.
-    pub version: Version,
+    pub(crate) version: Version,
     /// At which operation.
-    pub at: usize,
+    pub(crate) at: usize,
     /// Why, if the answers are the same.
-    pub reason: Option<&'static str>,
+    pub(crate) reason: Option<&'static str>,
 }
 
 impl Moment<'_> {
     /// The verb of the operation.
-    pub fn verb(&self) -> &'static str {
+    pub(crate) fn verb(&self) -> &'static str {
         self.sequence.operations[self.at].verb
     }
 
     /// What it gave here.
-    pub fn our(&self) -> &Answer {
+    pub(crate) fn our(&self) -> &Answer {
         &self.ours[self.at].answer
     }
 
     /// What it gave there.
-    pub fn their(&self) -> Option<&Answer> {
+    pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }
 
     /// Whether this operation has shown a behaviour here.
-    pub fn saw(&self, behaviour: &str) -> bool {
+    pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }
 
     /// Whether an operation of one of these verbs came before.
-    pub fn after(&self, verbs: &[&str]) -> bool {
+    pub(crate) fn after(&self, verbs: &[&str]) -> bool {
         let before = &self.sequence.operations[..self.at];
         before.iter().any(|done| verbs.contains(&done.verb))
     }
 }
 
 /// Compares what one version gave with ours.
-pub fn compare(
+pub(crate) fn compare(
     component: &Component,
     version: Version,
     sequence: &Sequence,

@@ -14,26 +14,26 @@ use crate::{
 };
 
 /// How a component is drawn, asked and judged.
-pub struct Component {
+pub(crate) struct Component {
     /// Its name, on both sides.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Draws a sequence.
-    pub draw: fn(&mut Draw) -> Sequence,
+    pub(crate) draw: fn(&mut Draw) -> Sequence,
     /// Which versions of client-go can be asked it.
-    pub versions: fn(&Sequence) -> &'static [Version],
+    pub(crate) versions: fn(&Sequence) -> &'static [Version],
     /// Carries it out here, faultily if a bug is planted: a step per operation.
-    pub replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
+    pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
     /// What a run has to have shown: verbs, types of deltas, branches.
-    pub behaviours: &'static [&'static str],
+    pub(crate) behaviours: &'static [&'static str],
     /// Which divergence it is that two answers differ, if it is one.
-    pub recognise: fn(&Moment<'_>) -> Option<Accepted>,
+    pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
     /// What is wrong with a step although client-go does the same: the other half of a divergence.
-    pub must_not: fn(&Step) -> Option<&'static str>,
+    pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
 /// A difference that is on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// This one; what follows can be compared.
     Here(&'static str),
     /// This one; from here on both are in different states.
@@ -41,7 +41,7 @@ pub enum Accepted {
 }
 
 /// All of them, in the order in which they run.
-pub const COMPONENTS: [&Component; 5] = [
+pub(crate) const COMPONENTS: [&Component; 5] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,
     &indexer::COMPONENT,
@@ -50,6 +50,6 @@ pub const COMPONENTS: [&Component; 5] = [
 ];
 
 /// For components that have no such rule.
-pub fn nothing_more(_: &Step) -> Option<&'static str> {
+pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

@@ -18,7 +18,7 @@ const MEDIAN_LENGTH: usize = 40;
 
 /// What was seen of one component.
 #[derive(Debug, Default)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// How often each behaviour was seen.
     seen: BTreeMap<&'static str, usize>,
@@ -31,7 +31,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// A sequence was drawn and carried out.
-    pub fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
+    pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
             for behaviour in behaviours(operation.verb, step) {
@@ -41,7 +41,7 @@ impl Coverage {
     }
 
     /// So much of it was compared with a version, with these divergences.
-    pub fn compared(
+    pub(crate) fn compared(
         &mut self,
         version: Version,
         sequence: &Sequence,
@@ -66,17 +66,17 @@ impl Coverage {
     }
 
     /// How many sequences there were.
-    pub fn sequences(&self) -> usize {
+    pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
 
     /// How often a behaviour was seen.
-    pub fn seen(&self, behaviour: &str) -> usize {
+    pub(crate) fn seen(&self, behaviour: &str) -> usize {
         self.seen.get(behaviour).copied().unwrap_or_default()
     }
 
     /// How often a version was asked about it.
-    pub fn asked(&self, version: Version, behaviour: &'static str) -> usize {
+    pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared
             .get(&(version, behaviour))
             .copied()
@@ -84,25 +84,25 @@ impl Coverage {
     }
 
     /// The divergences that showed in steps of this behaviour.
-    pub fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
+    pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let names = self.differing.get(behaviour).into_iter();
         names.flat_map(BTreeMap::keys).copied().collect()
     }
 
     /// How often each divergence was met.
-    pub fn accepted(&self) -> &BTreeMap<&'static str, usize> {
+    pub(crate) fn accepted(&self) -> &BTreeMap<&'static str, usize> {
         &self.accepted
     }
 
     /// The middle one of the lengths.
-    pub fn median(&self) -> usize {
+    pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
     /// What is too rare, or too short.
-    pub fn findings(&self, component: &Component) -> Vec<String> {
+    pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
         let required = REQUIRED * self.sequences() / PER_SEQUENCES;
         let rare = component
             .behaviours

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// See the module.
-pub const COMPONENT: Component = Component {
+pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
     versions,
@@ -189,7 +189,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
 }
 
 /// What is asked of a delta FIFO, so that a faulty one can answer.
-pub trait Fifo: Queue<K> {
+pub(crate) trait Fifo: Queue<K> {
     /// The queue itself, for reading.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Takes out a unit.
@@ -227,10 +227,9 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 }
 
 /// One queue and its consumer.
-struct Replay<Q> {
+struct Replay<'a, Q> {
     queue: Q,
-    keeps: bool,
-    batches: bool,
+    sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
     listed: bool,
@@ -238,12 +237,11 @@ struct Replay<Q> {
     seen: Vec<&'static str>,
 }
 
-impl<Q: Fifo> Replay<Q> {
-    fn over(queue: Q, sequence: &Sequence) -> Vec<Step> {
+impl<'a, Q: Fifo> Replay<'a, Q> {
+    fn over(queue: Q, sequence: &'a Sequence) -> Vec<Step> {
         let mut replay = Self {
             queue,
-            keeps: sequence.has(KNOWN),
-            batches: sequence.has(BATCHES),
+            sequence,
             known: Store::default(),
             last: None,
             listed: false,
@@ -305,18 +303,24 @@ impl<Q: Fifo> Replay<Q> {
         }
     }
 
+    /// Whether there is a store.
+    fn keeps(&self) -> bool {
+        self.sequence.has(KNOWN)
+    }
+
     fn push(&mut self, kind: DeltaKind<K>) -> Answer {
         let delta = Delta::new(SourceId::default(), kind);
-        Answer::accepted(&match self.keeps {
-            true => self.queue.push(delta, &self.known),
-            false => self.queue.push(delta, &()),
+        Answer::accepted(&if self.keeps() {
+            self.queue.push(delta, &self.known)
+        } else {
+            self.queue.push(delta, &())
         })
     }
 
     fn delete(&mut self, deleted: Deleted<K>) -> Answer {
         let name = deleted.object_name();
         let newest = self.queue.inner().get(name).and_then(<[_]>::last);
-        let known = self.keeps && self.known.0.contains_key(name);
+        let known = self.keeps() && self.known.0.contains_key(name);
         self.seen.push(match newest.map(|newest| &newest.kind) {
             Some(DeltaKind::Deleted(Deleted::Known(_))) => DELETE_TWICE,
             Some(DeltaKind::Deleted(_)) => DELETE_AFTER_MISSED,
@@ -339,9 +343,10 @@ impl<Q: Fifo> Replay<Q> {
             objects,
             revision: operation.text.as_str().into(),
         };
-        Answer::accepted(&match self.keeps {
-            true => self.queue.replace(list, &self.known),
-            false => self.queue.replace(list, &()),
+        Answer::accepted(&if self.keeps() {
+            self.queue.replace(list, &self.known)
+        } else {
+            self.queue.replace(list, &())
         })
     }
 
@@ -349,7 +354,8 @@ impl<Q: Fifo> Replay<Q> {
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
-        let known = |name: &ObjectName| self.keeps && self.known.0.contains_key(name);
+        let keeps = self.keeps();
+        let known = |name: &ObjectName| keeps && self.known.0.contains_key(name);
         let seen = &mut self.seen;
         if !std::mem::replace(&mut self.listed, true) {
             seen.push(REPLACE_FIRST);
@@ -374,13 +380,13 @@ impl<Q: Fifo> Replay<Q> {
             });
         }
         let gone = |name: &&ObjectName| !names.contains(name) && !queued(name);
-        if self.keeps && self.known.0.keys().any(|name| gone(&name)) {
+        if keeps && self.known.0.keys().any(|name| gone(&name)) {
             seen.push(REPLACE_MISSES_KNOWN);
         }
     }
 
     fn resync(&mut self) -> Answer {
-        if !self.keeps {
+        if !self.keeps() {
             self.seen.push(RESYNC_NOTHING);
             self.queue.resync(&());
             return Answer::ok();
@@ -422,7 +428,7 @@ impl<Q: Fifo> Replay<Q> {
         if refuses {
             self.queue.put_back(popped);
         } else {
-            if self.keeps {
+            if self.keeps() {
                 self.known.apply(deltas);
             }
             self.last = Some(popped);
@@ -431,7 +437,7 @@ impl<Q: Fifo> Replay<Q> {
     }
 
     fn next(&mut self) -> Option<Popped<K>> {
-        if !self.batches {
+        if !self.sequence.has(BATCHES) {
             return self.queue.pop_unit();
         }
         loop {

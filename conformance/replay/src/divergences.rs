@@ -9,34 +9,34 @@ use serde::Deserialize;
 use crate::component::COMPONENTS;
 
 /// The file, in the workspace.
-pub const FILE: &str = "conformance/divergences.toml";
+pub(crate) const FILE: &str = "conformance/divergences.toml";
 
 /// A difference, as the file describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Divergence {
+pub(crate) struct Divergence {
     /// In which component it shows.
-    pub component: String,
+    pub(crate) component: String,
     /// What it is about.
-    pub behaviour: String,
+    pub(crate) behaviour: String,
     /// What client-go does.
-    pub client_go: String,
+    pub(crate) client_go: String,
     /// What the library does.
-    pub ours: String,
+    pub(crate) ours: String,
     /// Why.
-    pub reason: String,
+    pub(crate) reason: String,
     /// How the comparison recognises it.
-    pub recognised: String,
+    pub(crate) recognised: String,
 }
 
 /// All of them, by name.
-pub type Divergences = BTreeMap<String, Divergence>;
+pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
 /// Reads the file.
 ///
 /// # Errors
 /// It is not there, a field is missing or unknown, or a component is.
-pub fn read(root: &Path) -> Result<Divergences> {
+pub(crate) fn read(root: &Path) -> Result<Divergences> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
     parse(&text).context(FILE)
 }

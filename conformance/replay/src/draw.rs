@@ -11,7 +11,7 @@ const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
 /// Draws what sequences are made of.
-pub struct Draw {
+pub(crate) struct Draw {
     random: fastrand::Rng,
     /// Every object and list has a revision of its own, so that it shows which one is told.
     revision: u64,
@@ -19,7 +19,7 @@ pub struct Draw {
 
 impl Draw {
     /// What this seed draws, for this component.
-    pub fn new(component: &str, seed: u64) -> Self {
+    pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not all see the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
             salt.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte)
@@ -31,27 +31,27 @@ impl Draw {
     }
 
     /// How long a sequence is.
-    pub fn length(&mut self) -> usize {
+    pub(crate) fn length(&mut self) -> usize {
         self.random.usize(LENGTH)
     }
 
     /// Whether something is so that is so `percent` times out of a hundred.
-    pub fn chance(&mut self, percent: u32) -> bool {
+    pub(crate) fn chance(&mut self, percent: u32) -> bool {
         self.random.u32(0..100) < percent
     }
 
     /// A number.
-    pub fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
+    pub(crate) fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
         self.random.u64(range)
     }
 
     /// One of these.
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.random.usize(..of.len())]
     }
 
     /// One of these, each as often as its weight says.
-    pub fn weighted(&mut self, of: &[(u32, &'static str)]) -> &'static str {
+    pub(crate) fn weighted(&mut self, of: &[(u32, &'static str)]) -> &'static str {
         let all = of.iter().map(|(weight, _)| weight).sum();
         let mut at = self.random.u32(0..all);
         for (weight, choice) in of {
@@ -64,24 +64,24 @@ impl Draw {
     }
 
     /// Those of these options that are on, each so many times out of a hundred.
-    pub fn flags(&mut self, of: &[(u32, &'static str)]) -> Vec<&'static str> {
+    pub(crate) fn flags(&mut self, of: &[(u32, &'static str)]) -> Vec<&'static str> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, flag)| *flag).collect()
     }
 
     /// A key.
-    pub fn key(&mut self) -> String {
+    pub(crate) fn key(&mut self) -> String {
         (*self.one(&KEYS)).to_owned()
     }
 
     /// The next revision.
-    pub fn revision(&mut self) -> String {
+    pub(crate) fn revision(&mut self) -> String {
         self.revision += 1;
         self.revision.to_string()
     }
 
     /// An object of a new revision.
-    pub fn thing(&mut self) -> Thing {
+    pub(crate) fn thing(&mut self) -> Thing {
         Thing {
             key: self.key(),
             revision: self.revision(),
@@ -90,7 +90,7 @@ impl Draw {
     }
 
     /// The objects of a list: often few, sometimes none, rarely one of them twice.
-    pub fn things(&mut self) -> Vec<Thing> {
+    pub(crate) fn things(&mut self) -> Vec<Thing> {
         let share = *self.one(&[0, 30, 30, 50, 50, 80]);
         let mut things = Vec::new();
         for key in KEYS {
@@ -110,7 +110,7 @@ impl Draw {
 
 impl Operation {
     /// A verb that needs nothing.
-    pub fn new(verb: &'static str) -> Self {
+    pub(crate) fn new(verb: &'static str) -> Self {
         Self {
             verb,
             ..Self::default()
@@ -118,7 +118,7 @@ impl Operation {
     }
 
     /// With the object that it is about.
-    pub fn about(self, thing: Thing) -> Self {
+    pub(crate) fn about(self, thing: Thing) -> Self {
         Self {
             thing: Some(thing),
             ..self
@@ -126,7 +126,7 @@ impl Operation {
     }
 
     /// With a key, a value or a revision.
-    pub fn text(self, text: impl Into<String>) -> Self {
+    pub(crate) fn text(self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ..self
@@ -134,7 +134,7 @@ impl Operation {
     }
 
     /// With a number.
-    pub fn number(self, number: u64) -> Self {
+    pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }
 }

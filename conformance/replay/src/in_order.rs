@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// See the module.
-pub const COMPONENT: Component = Component {
+pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
     // 0.32 has no such queue.
@@ -180,7 +180,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
 }
 
 /// What is asked of a queue in order, so that a faulty one can answer.
-pub trait Ordered: Queue<K> {
+pub(crate) trait Ordered: Queue<K> {
     /// Whether the first list has been popped.
     fn synced(&self) -> bool;
 }

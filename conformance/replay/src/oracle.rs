@@ -14,7 +14,7 @@ use crate::sequence::{Answer, Sequence};
 
 /// A version of client-go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub(crate) enum Version {
     /// 0.37: queues in order, stores with revisions.
     V37,
     /// 0.32: the last one in which informers had `DeltaFIFO` only, whose units could be put back.
@@ -23,10 +23,10 @@ pub enum Version {
 
 impl Version {
     /// Both, newest first.
-    pub const ALL: [Self; 2] = [Self::V37, Self::V32];
+    pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
 
     /// The folder of its module.
-    pub fn folder(self) -> &'static str {
+    pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::V37 => "v37",
             Self::V32 => "v32",
@@ -44,7 +44,7 @@ impl fmt::Display for Version {
 }
 
 /// A running oracle; it ends when it is dropped.
-pub struct Oracle {
+pub(crate) struct Oracle {
     child: Child,
     input: Option<BufWriter<ChildStdin>>,
     output: BufReader<ChildStdout>,
@@ -55,7 +55,7 @@ impl Oracle {
     ///
     /// # Errors
     /// There is no Go, or it does not compile.
-    pub fn build(root: &Path, version: Version) -> Result<PathBuf> {
+    pub(crate) fn build(root: &Path, version: Version) -> Result<PathBuf> {
         let module = root.join("conformance/oracle").join(version.folder());
         let here = std::env::current_exe().context("a program knows where it is")?;
         let binary = here.with_file_name("oracle").join(version.folder());
@@ -74,7 +74,7 @@ impl Oracle {
     ///
     /// # Errors
     /// It can't be started.
-    pub fn start(binary: &Path) -> Result<Self> {
+    pub(crate) fn start(binary: &Path) -> Result<Self> {
         let mut child = Command::new(binary)
             .args(["-test.run=TestOracle", "-test.timeout=0"])
             .stdin(Stdio::piped())
@@ -94,7 +94,7 @@ impl Oracle {
     ///
     /// # Errors
     /// The oracle has ended; what it said stands on standard error.
-    pub fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
+    pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
         thread::scope(|scope| {

@@ -18,7 +18,7 @@ use crate::{
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
+pub(crate) enum Bug {
     /// A deletion of what is queued, but not in the store yet, is ignored.
     QueuedOnlyDeleteIgnored,
     /// A resync queues what has changes waiting.
@@ -45,7 +45,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::QueuedOnlyDeleteIgnored,
         Self::ResyncOvertakes,
         Self::SyncedBeforeLastPop,
@@ -60,7 +60,7 @@ impl Bug {
     ];
 
     /// The component that has it.
-    pub fn component(self) -> &'static str {
+    pub(crate) fn component(self) -> &'static str {
         self.describe().0
     }
 
@@ -90,7 +90,7 @@ impl fmt::Display for Bug {
 }
 
 /// A queue that can be spoilt.
-pub trait Inner: Queue<K> {
+pub(crate) trait Inner: Queue<K> {
     /// Whether changes of this name wait, as far as it can be asked.
     fn has(&self, name: &ObjectName) -> bool;
 }
@@ -108,7 +108,7 @@ impl Inner for InOrder<K> {
 }
 
 /// A queue with a bug.
-pub struct Faulty<Q> {
+pub(crate) struct Faulty<Q> {
     inner: Q,
     bug: Bug,
     listed: bool,
@@ -116,7 +116,7 @@ pub struct Faulty<Q> {
 
 impl<Q: Inner> Faulty<Q> {
     /// Spoils a queue.
-    pub fn new(inner: Q, bug: Bug) -> Self {
+    pub(crate) fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
             bug,
@@ -220,7 +220,7 @@ impl Ordered for Faulty<InOrder<K>> {
 }
 
 /// A store with a bug.
-pub struct FaultyStore<S> {
+pub(crate) struct FaultyStore<S> {
     inner: S,
     bug: Bug,
     /// As it was before it was written last.
@@ -231,7 +231,7 @@ pub struct FaultyStore<S> {
 
 impl<S: Store> FaultyStore<S> {
     /// Spoils a store.
-    pub fn new(inner: S, bug: Bug) -> Self {
+    pub(crate) fn new(inner: S, bug: Bug) -> Self {
         let before = inner.read().snapshot();
         Self {
             inner,
@@ -283,7 +283,7 @@ impl<S: Store> Store for FaultyStore<S> {
 }
 
 /// A limiter that forgets nothing.
-pub struct FaultyLimiter(pub Dynamic);
+pub(crate) struct FaultyLimiter(pub(crate) Dynamic);
 
 impl RateLimiter<String> for FaultyLimiter {
     fn when(&mut self, item: &String, now: Duration) -> Duration {

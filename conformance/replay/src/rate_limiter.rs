@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// See the module.
-pub const COMPONENT: Component = Component {
+pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
     versions: |_| &Version::ALL,
@@ -96,7 +96,7 @@ fn draw(draw: &mut Draw) -> Sequence {
 }
 
 /// A limiter, made of others to this depth.
-pub fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
+pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let leaves = [
         (4, "exponential"),
         (3, "fast_slow"),
@@ -148,10 +148,10 @@ fn has_bucket(limiter: &Limiter) -> bool {
 }
 
 /// Any limiter.
-pub type Dynamic = Box<dyn RateLimiter<String>>;
+pub(crate) type Dynamic = Box<dyn RateLimiter<String>>;
 
 /// Makes what was drawn.
-pub fn build(limiter: &Limiter) -> Dynamic {
+pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     let (first, second) = (
         Duration::from_nanos(limiter.first),
         Duration::from_nanos(limiter.second),
@@ -172,7 +172,7 @@ pub fn build(limiter: &Limiter) -> Dynamic {
 }
 
 /// A limiter that is chosen while the program runs.
-pub struct Boxed(pub Dynamic);
+pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {
     fn when(&mut self, item: &String, now: Duration) -> Duration {

@@ -1,8 +1,8 @@
 //! The command: which seeds, which components, and what is said of them.
 
-use std::{ops::Range, path::Path, process::ExitCode, time::Duration};
+use std::{ops::Range, path::Path, process::ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use tokio::time::Instant;
 
@@ -13,11 +13,16 @@ use crate::{
     divergences::{self, Divergences},
     oracle::Version,
     planted::Bug,
+    report,
+    seeds::{self, Fixed},
     shrink,
 };
 
 /// So many failing sequences of a component are shortened and shown.
 const SHOWN: usize = 3;
+
+/// A run over so many seeds must have met every divergence.
+const FULL_RUN: usize = 1000;
 
 /// A planted bug must be found among so many seeds.
 const BUG_SEEDS: u64 = 500;
@@ -28,54 +33,52 @@ const BUG_SEEDS: u64 = 500;
     name = "cargo xtask conformance oracle",
     about = "Compare with client-go, by drawn sequences"
 )]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Which sequences: A..B, without B
-    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    #[arg(long, value_name = "A..B", value_parser = seeds::range)]
     seeds: Option<Range<u64>>,
+    /// The seeds of conformance/oracle/seeds.toml, and docs/CONFORMANCE.md must be what they show
+    #[arg(long)]
+    fixed: bool,
+    /// Seeds that follow from this text, for example from the commit's id
+    #[arg(long, value_name = "TEXT")]
+    fresh: Option<String>,
+    /// Write docs/CONFORMANCE.md
+    #[arg(long, requires = "fixed", conflicts_with = "component")]
+    write: bool,
     /// Only this component
     #[arg(long)]
     component: Option<String>,
-    /// Plant bugs instead, and see that each is found within 500 seeds: `all`
+    /// Plant bugs instead, and see that each is found within 500 seeds
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
-}
-
-fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let wanted = || format!("{text:?} is not A..B with A less than B, for example 1..2001");
-    let (from, to) = text.split_once("..").ok_or_else(wanted)?;
-    let number = |text: &str| text.parse::<u64>().map_err(|_| wanted());
-    let seeds = number(from)?..number(to)?;
-    (!seeds.is_empty()).then_some(seeds).ok_or_else(wanted)
+    /// Say how often each behaviour was seen: here, and how often 0.37 and 0.32 were asked
+    #[arg(long)]
+    counts: bool,
 }
 
 /// Does what was typed.
 ///
 /// # Errors
-/// An oracle can't be built, or has ended.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+/// An oracle can't be built, or has ended; a file can't be read or written.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = root
         .ancestors()
         .nth(2)
         .context("the crate stands in a workspace")?;
-    let mut bench = Bench::new(root)?;
     let wanted = |component: &&&Component| {
-        arguments
-            .component
-            .as_ref()
-            .is_none_or(|name| name == component.name)
+        let name = arguments.component.as_ref();
+        name.is_none_or(|name| name == component.name)
     };
     let components: Vec<_> = COMPONENTS.iter().filter(wanted).copied().collect();
-    anyhow::ensure!(!components.is_empty(), "there is no such component");
+    ensure!(!components.is_empty(), "there is no such component");
+    let mut bench = Bench::new(root)?;
     let good = if arguments.planted.is_some() {
         find_bugs(&mut bench, &components)?
     } else {
-        let seeds: Vec<_> = arguments.seeds.clone().unwrap_or(1..2001).collect();
         let divergences = divergences::read(root)?;
-        let mut good = true;
-        for component in &components {
-            good &= judge(&mut bench, component, &divergences, &seeds)?;
-        }
-        good
+        compare_all(&mut bench, root, arguments, (&components, &divergences))?
     };
     Ok(if good {
         ExitCode::SUCCESS
@@ -84,40 +87,100 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// One component: whether all is as it must be.
-fn judge(
+fn compare_all(
     bench: &mut Bench,
-    component: &Component,
-    divergences: &Divergences,
-    seeds: &[u64],
+    root: &Path,
+    arguments: &Arguments,
+    (components, divergences): (&[&'static Component], &Divergences),
 ) -> Result<bool> {
-    let begun = Instant::now();
-    let Tally {
-        coverage,
-        mut findings,
-    } = bench.run(component, None, seeds, false)?;
-    let failed = findings.len();
-    say(&format!(
-        "{}: {} passed, {failed} failed, {}",
-        component.name,
-        seeds.len() - failed,
-        seconds(begun.elapsed())
-    ));
-    tell_coverage(component, &coverage);
-    for finding in findings.iter_mut().take(SHOWN) {
-        shrink::shrink(bench, component, None, finding)?;
-        say(&shrink::show(bench, component, None, finding)?);
+    let fixed = Fixed::read(root)?;
+    let mut good = true;
+    let mut shown = Vec::new();
+    for component in components {
+        let mut judge = Judge {
+            bench,
+            component,
+            divergences,
+            counts: arguments.counts,
+        };
+        if let Some(seeds) = &arguments.seeds {
+            good &= judge.judge(&seeds.clone().collect::<Vec<_>>(), None)?.0;
+        }
+        if arguments.fixed {
+            let (as_it_must, coverage) = judge.judge(&fixed.of(component.name), None)?;
+            good &= as_it_must;
+            shown.push((*component, coverage));
+        }
+        if let Some(text) = &arguments.fresh {
+            good &= judge.judge(&seeds::fresh(text), Some("fresh "))?.0;
+        }
     }
-    let mut complaints = coverage.findings(component);
-    complaints.extend(strays(component, divergences, &coverage));
-    for complaint in &complaints {
-        say(&format!("  {complaint}"));
+    if arguments.fixed && arguments.component.is_none() {
+        good &= report::keep(root, &report::text(&shown, divergences), arguments.write)?;
     }
-    Ok(failed == 0 && complaints.is_empty())
+    Ok(good)
+}
+
+/// Judges one component.
+struct Judge<'a> {
+    bench: &'a mut Bench,
+    component: &'static Component,
+    divergences: &'a Divergences,
+    counts: bool,
+}
+
+impl Judge<'_> {
+    /// Whether all is as it must be, and what was seen. Seeds that are of this run alone are told how
+    /// to stay.
+    fn judge(&mut self, seeds: &[u64], once: Option<&str>) -> Result<(bool, Coverage)> {
+        let component = self.component;
+        let begun = Instant::now();
+        let Tally {
+            coverage,
+            mut findings,
+        } = self.bench.run(component, None, seeds, false)?;
+        let failed = findings.len();
+        say(&format!(
+            "{}: {} {}passed, {failed} failed, median length {}, {:.1} s",
+            component.name,
+            seeds.len() - failed,
+            once.unwrap_or_default(),
+            coverage.median(),
+            begun.elapsed().as_secs_f64(),
+        ));
+        if self.counts {
+            tell_counts(component, &coverage);
+        }
+        for finding in findings.iter_mut().take(SHOWN) {
+            shrink::shrink(self.bench, component, None, finding)?;
+            say(&shrink::show(self.bench, component, None, finding)?);
+        }
+        if let Some(finding) = findings.first().filter(|_| once.is_some()) {
+            say(&format!(
+                "  it joins the fixed set by a line in {}: {} = [{}]",
+                seeds::FILE,
+                component.name,
+                finding.seed
+            ));
+        }
+        let mut complaints = coverage.findings(component);
+        // Few seeds need not meet all.
+        let complete = seeds.len() >= FULL_RUN;
+        complaints.extend(strays(component, self.divergences, &coverage, complete));
+        for complaint in &complaints {
+            say(&format!("  {complaint}"));
+        }
+        Ok((failed == 0 && complaints.is_empty(), coverage))
+    }
 }
 
 /// Divergences that were met and are not described, or are described and were never met.
-fn strays(component: &Component, divergences: &Divergences, coverage: &Coverage) -> Vec<String> {
+fn strays(
+    component: &Component,
+    divergences: &Divergences,
+    coverage: &Coverage,
+    complete: bool,
+) -> Vec<String> {
     let described = |name: &str| {
         divergences
             .get(name)
@@ -130,13 +193,13 @@ fn strays(component: &Component, divergences: &Divergences, coverage: &Coverage)
     let of_it = divergences
         .iter()
         .filter(|(_, divergence)| divergence.component == component.name);
-    let stale = of_it.filter(|(name, _)| !coverage.accepted().contains_key(name.as_str()));
+    let stale =
+        of_it.filter(|(name, _)| complete && !coverage.accepted().contains_key(name.as_str()));
     strays.extend(stale.map(|(name, _)| format!("{name} was never met; is it stale?")));
     strays
 }
 
-fn tell_coverage(component: &Component, coverage: &Coverage) {
-    say(&format!("  median length {}", coverage.median()));
+fn tell_counts(component: &Component, coverage: &Coverage) {
     for behaviour in component.behaviours {
         let asked =
             Version::ALL.map(|version| format!("{:>7}", coverage.asked(version, behaviour)));
@@ -179,27 +242,11 @@ fn find_bugs(bench: &mut Bench, components: &[&Component]) -> Result<bool> {
     Ok(good)
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
-}
-
+/// Writes a line.
 #[expect(
     clippy::print_stdout,
     reason = "a command line's answer goes to standard output"
 )]
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     println!("{line}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seeds;
-
-    #[test]
-    fn seeds_are_a_range_without_its_end() {
-        assert_eq!(seeds("1..51"), Ok(1..51));
-        for wrong in ["", "5", "1..", "..5", "5..5", "6..5", "a..b"] {
-            assert!(seeds(wrong).is_err(), "{wrong}");
-        }
-    }
 }

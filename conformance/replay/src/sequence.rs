@@ -8,66 +8,66 @@ use serde::{Deserialize, Serialize};
 
 /// A sequence of operations for one component.
 #[derive(Clone, Debug, Serialize)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// The component's name.
-    pub component: &'static str,
+    pub(crate) component: &'static str,
     /// Which of its options are on.
-    pub flags: Vec<&'static str>,
+    pub(crate) flags: Vec<&'static str>,
     /// The rate limiter, for those that have one.
-    pub limiter: Option<Limiter>,
+    pub(crate) limiter: Option<Limiter>,
     /// What is done, in order.
-    pub operations: Vec<Operation>,
+    pub(crate) operations: Vec<Operation>,
 }
 
 /// One step. Which fields say something depends on the verb.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Operation {
+pub(crate) struct Operation {
     /// What is done.
-    pub verb: &'static str,
+    pub(crate) verb: &'static str,
     /// The object that it is about.
-    pub thing: Option<Thing>,
+    pub(crate) thing: Option<Thing>,
     /// The objects of a list.
-    pub things: Vec<Thing>,
+    pub(crate) things: Vec<Thing>,
     /// The changes that are made at one go.
-    pub batch: Vec<Operation>,
+    pub(crate) batch: Vec<Operation>,
     /// A key, a value or a revision.
-    pub text: String,
+    pub(crate) text: String,
     /// The name of an index.
-    pub index: &'static str,
+    pub(crate) index: &'static str,
     /// Milliseconds, nanoseconds or a count.
-    pub number: u64,
+    pub(crate) number: u64,
 }
 
 /// An object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Thing {
+pub(crate) struct Thing {
     /// `namespace/name`, or a name alone.
-    pub key: String,
+    pub(crate) key: String,
     /// Its revision, empty for none.
-    pub revision: String,
+    pub(crate) revision: String,
     /// By index what it has there, joined by commas.
-    pub values: BTreeMap<&'static str, String>,
+    pub(crate) values: BTreeMap<&'static str, String>,
 }
 
 /// A rate limiter. Which fields say something depends on the kind.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Limiter {
+pub(crate) struct Limiter {
     /// Which one.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// Nanoseconds: the base, the fast delay, the time that a token takes, or the longest wait.
-    pub first: u64,
+    pub(crate) first: u64,
     /// Nanoseconds: the longest delay, or the slow one.
-    pub second: u64,
+    pub(crate) second: u64,
     /// How many fast attempts or tokens.
-    pub count: u32,
+    pub(crate) count: u32,
     /// What it is made of.
-    pub inner: Vec<Limiter>,
+    pub(crate) inner: Vec<Limiter>,
 }
 
 /// What an operation gave.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Compared as it is.
     Said(String),
     /// Its order is that of a Go map, which is none.
@@ -76,43 +76,43 @@ pub enum Answer {
 
 /// What an operation gave here.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub(crate) struct Step {
     /// To be compared.
-    pub answer: Answer,
+    pub(crate) answer: Answer,
     /// Which behaviours it showed; not compared, but counted.
-    pub seen: Vec<&'static str>,
+    pub(crate) seen: Vec<&'static str>,
 }
 
 impl Sequence {
     /// Whether an option is on.
-    pub fn has(&self, flag: &str) -> bool {
+    pub(crate) fn has(&self, flag: &str) -> bool {
         self.flags.contains(&flag)
     }
 }
 
 impl Answer {
     /// A text.
-    pub fn said(text: impl Into<String>) -> Self {
+    pub(crate) fn said(text: impl Into<String>) -> Self {
         Self::Said(text.into())
     }
 
     /// It was accepted.
-    pub fn ok() -> Self {
+    pub(crate) fn ok() -> Self {
         Self::said("ok")
     }
 
     /// Yes or no.
-    pub fn is(yes: bool) -> Self {
+    pub(crate) fn is(yes: bool) -> Self {
         Self::said(if yes { "yes" } else { "no" })
     }
 
     /// Accepted or not; the words differ from one implementation to the other.
-    pub fn accepted<T, E>(result: &Result<T, E>) -> Self {
+    pub(crate) fn accepted<T, E>(result: &Result<T, E>) -> Self {
         Self::said(if result.is_ok() { "ok" } else { "error" })
     }
 
     /// The text, if it is one.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Said(text) => Some(text),
             Self::Set(_) => None,
@@ -120,7 +120,7 @@ impl Answer {
     }
 
     /// Whether both say the same, sets in any order.
-    pub fn agrees(&self, other: &Self) -> bool {
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Said(one), Self::Said(other)) => one == other,
             (Self::Set(one), Self::Set(other)) => {

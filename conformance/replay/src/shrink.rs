@@ -15,7 +15,7 @@ use crate::{
 ///
 /// # Errors
 /// An oracle has ended.
-pub fn shrink(
+pub(crate) fn shrink(
     bench: &mut Bench,
     component: &Component,
     bug: Option<Bug>,
@@ -105,7 +105,7 @@ fn still_fails(
 ///
 /// # Errors
 /// An oracle has ended.
-pub fn show(
+pub(crate) fn show(
     bench: &mut Bench,
     component: &Component,
     bug: Option<Bug>,

@@ -76,8 +76,8 @@ pub(crate) fn compare(
     (ours, theirs): (&[Step], &[Option<Answer>]),
 ) -> Outcome {
     let mut outcome = Outcome::default();
+    let mut comparable = true;
     for at in 0..sequence.operations.len() {
-        outcome.compared = at + 1;
         let fails = |reason| Failure {
             version,
             at,
@@ -87,6 +87,10 @@ pub(crate) fn compare(
             outcome.failure = Some(fails(Some(reason)));
             return outcome;
         }
+        if !comparable {
+            continue;
+        }
+        outcome.compared = at + 1;
         let Some(their) = &theirs[at] else { continue };
         if ours[at].answer.agrees(their) {
             continue;
@@ -101,7 +105,7 @@ pub(crate) fn compare(
             Some(Accepted::Here(name)) => outcome.accepted.push((at, name)),
             Some(Accepted::FromHere(name)) => {
                 outcome.accepted.push((at, name));
-                return outcome;
+                comparable = false;
             }
             None => {
                 outcome.failure = Some(fails(None));
@@ -111,3 +115,6 @@ pub(crate) fn compare(
     }
     outcome
 }
+
+#[cfg(test)]
+mod tests;

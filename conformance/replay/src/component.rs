@@ -27,7 +27,7 @@ pub(crate) struct Component {
     pub(crate) behaviours: &'static [&'static str],
     /// Which divergence it is that two answers differ, if it is one.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// What is wrong with a step although client-go does the same: the other half of a divergence.
+    /// What is wrong with a step whatever client-go says: what a divergence promises of ours.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 

@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use tokio::time::Instant;
 
 use crate::{
@@ -31,7 +31,9 @@ const BUG_SEEDS: u64 = 500;
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask conformance oracle",
-    about = "Compare with client-go, by drawn sequences"
+    bin_name = "cargo xtask conformance oracle",
+    about = "Compare with client-go, by drawn sequences",
+    group = ArgGroup::new("what").required(true).multiple(true).args(["seeds", "fixed", "fresh", "planted"])
 )]
 pub(crate) struct Arguments {
     /// Which sequences: A..B, without B

@@ -51,7 +51,13 @@ const DRAIN_TWICE: &str = "two drains wait";
 const DRAIN_RELEASED: &str = "ShutDown releases a drain";
 const DRAIN_WAITS: &str = "a drain waits";
 const COMES_BACK: &str = "an item in work comes back while a drain waits";
+
 const RETURNED_EARLY: &str = "a drain returns although something is left";
+const DRAIN_STUCK: &str = "a drain waits although nothing is left";
+const WORKER_STUCK: &str = "a worker waits although something is queued";
+const WORKER_LEFT: &str = "a worker waits after a plain shut-down";
+
+const PROMISED_NOT: [&str; 4] = [RETURNED_EARLY, DRAIN_STUCK, WORKER_STUCK, WORKER_LEFT];
 
 const BEHAVIOURS: &[&str] = &[
     "add",
@@ -197,8 +203,9 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     let here = returned(moment.ours[..=moment.at].iter().map(|step| &step.answer));
     let there = returned(moment.theirs[..=moment.at].iter().flatten());
     let waits = moment.saw(DRAIN_WAITS);
+    let busy = moment.saw(DRAIN_QUEUED) || moment.saw(DRAIN_IN_WORK);
     // A drain that has not been woken there returns later, or never; one that waits here returned before.
-    if waits && returned_there > back_here {
+    if waits && busy && returned_there > back_here {
         Some(Accepted::Here("a_drain_waits_for_what_is_queued"))
     } else if waits {
         None
@@ -234,9 +241,10 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// A drain that returns too early does what client-go's does.
+/// What ours promises where client-go differs: drains end when nothing is left, no sooner and no later,
+/// and nobody waits for what is there.
 fn must_not(step: &Step) -> Option<&'static str> {
-    step.seen
-        .contains(&RETURNED_EARLY)
-        .then_some(RETURNED_EARLY)
+    PROMISED_NOT
+        .into_iter()
+        .find(|broken| step.seen.contains(broken))
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::{Future as _, poll_fn},
+    pin::pin,
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -11,14 +14,15 @@ use parking_lot::Mutex;
 use tokio::{
     runtime,
     task::{JoinSet, yield_now},
-    time::{Instant, advance, sleep_until, timeout},
+    time::{Instant, advance, sleep_until},
 };
 
 use super::{
     ADD_IN_WORK, ADD_NEW, ADD_QUEUED, ADD_SHUT, COMES_BACK, DELAY_EARLIER, DELAY_LATER, DELAY_NEW,
     DONE_AGAIN, DONE_LAST, DRAIN_IDLE, DRAIN_IN_WORK, DRAIN_QUEUED, DRAIN_RELEASED, DRAIN_RETURNS,
-    DRAIN_TWICE, DRAIN_WAITS, GET_AT_ONCE, GET_ENDS, GET_WAITS, HANDED_WHEN_DUE, ITEMS, NOT_HELD,
-    RETURNED_EARLY, SEVERAL_WAIT, SHUT_DELAYED, SHUT_WAITING,
+    DRAIN_STUCK, DRAIN_TWICE, DRAIN_WAITS, GET_AT_ONCE, GET_ENDS, GET_WAITS, HANDED_WHEN_DUE,
+    ITEMS, NOT_HELD, RETURNED_EARLY, SEVERAL_WAIT, SHUT_DELAYED, SHUT_WAITING, WORKER_LEFT,
+    WORKER_STUCK,
 };
 use crate::{
     planted::Bug,
@@ -199,7 +203,8 @@ impl Workers {
         self.waiting.spawn(async move {
             if early {
                 // The shut-down begins, and nobody waits for its end.
-                let _ = timeout(Duration::ZERO, queue.shut_down_with_drain()).await;
+                let mut drain = pin!(queue.shut_down_with_drain());
+                poll_fn(|context| Poll::Ready(drain.as_mut().poll(context).is_ready())).await;
             } else {
                 queue.shut_down_with_drain().await;
             }
@@ -309,7 +314,7 @@ impl Workers {
     /// What has become of drains.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
-        let drained = self.count().drained;
+        let Count { idle, drained, .. } = self.count();
         let waiting = self.drains - drained;
         let returned = drained > drained_before;
         let shown = [
@@ -328,6 +333,9 @@ impl Workers {
                 RETURNED_EARLY,
                 returned && !self.released && queued + in_work > 0,
             ),
+            (DRAIN_STUCK, waiting > 0 && queued + in_work == 0),
+            (WORKER_STUCK, idle > 0 && queued > 0),
+            (WORKER_LEFT, idle > 0 && self.released),
         ];
         let shown = shown.into_iter().filter(|(_, is)| *is);
         self.seen.extend(shown.map(|(shown, _)| shown));

@@ -40,6 +40,8 @@ const DELETE_UNHEARD: &str = "Delete of a key that is neither queued nor known i
 const DELETE_TWICE: &str = "Delete after a deletion: the older one stays";
 const DELETE_AFTER_MISSED: &str = "Delete after a tombstone: the newer one stays";
 const REPLACE_FIRST: &str = "Replace: the first list";
+const REPLACE_FIRST_MISSES: &str = "Replace: the first list, and a known key is missing";
+const REPLACE_LATE: &str = "Replace: a later list, or one after changes";
 const REPLACE_EMPTY: &str = "Replace: an empty list";
 const REPLACE_QUEUED: &str = "Replace: an item whose key is queued";
 const REPLACE_KNOWN: &str = "Replace: an item that only the store has";
@@ -91,6 +93,8 @@ const BEHAVIOURS: &[&str] = &[
     DELETE_TWICE,
     DELETE_AFTER_MISSED,
     REPLACE_FIRST,
+    REPLACE_FIRST_MISSES,
+    REPLACE_LATE,
     REPLACE_EMPTY,
     REPLACE_QUEUED,
     REPLACE_KNOWN,
@@ -140,10 +144,16 @@ fn draw(draw: &mut Draw) -> Sequence {
     if flags.contains(&REQUEUE) {
         verbs.extend([(6, "pop_requeue"), (6, "put_back")]);
     }
-    // Informers begin with a list.
+    // Informers begin with a list, and some stores with what was known before.
+    let known = if draw.chance(40) {
+        draw.number(1..=3)
+    } else {
+        0
+    };
     let first = draw.chance(70).then_some("replace");
-    let verbs = first
-        .into_iter()
+    let verbs = (0..known)
+        .map(|_| "know")
+        .chain(first)
         .map(|verb| vec![(1, verb)])
         .chain(std::iter::repeat(verbs));
     let length = draw.length();
@@ -232,7 +242,8 @@ struct Replay<'a, Q> {
     sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
-    listed: bool,
+    /// Whether there was a list or a change before.
+    populated: bool,
     closed: bool,
     seen: Vec<&'static str>,
 }
@@ -244,7 +255,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
             sequence,
             known: Store::default(),
             last: None,
-            listed: false,
+            populated: false,
             closed: false,
             seen: Vec::new(),
         };
@@ -309,6 +320,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
     }
 
     fn push(&mut self, kind: DeltaKind<K>) -> Answer {
+        self.populated = true;
         let delta = Delta::new(SourceId::default(), kind);
         Answer::accepted(&if self.keeps() {
             self.queue.push(delta, &self.known)
@@ -357,9 +369,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         let keeps = self.keeps();
         let known = |name: &ObjectName| keeps && self.known.0.contains_key(name);
         let seen = &mut self.seen;
-        if !std::mem::replace(&mut self.listed, true) {
-            seen.push(REPLACE_FIRST);
-        }
+        let first = !std::mem::replace(&mut self.populated, true);
+        seen.push(if first { REPLACE_FIRST } else { REPLACE_LATE });
         if names.is_empty() {
             seen.push(REPLACE_EMPTY);
         }
@@ -382,6 +393,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         let gone = |name: &&ObjectName| !names.contains(name) && !queued(name);
         if keeps && self.known.0.keys().any(|name| gone(&name)) {
             seen.push(REPLACE_MISSES_KNOWN);
+            seen.extend(first.then_some(REPLACE_FIRST_MISSES));
         }
     }
 

@@ -10,7 +10,7 @@ use kube_informer::{
 use crate::{
     cached::{self, K},
     compare::Moment,
-    component::{Accepted, Component, nothing_more},
+    component::{Accepted, Component},
     draw::Draw,
     oracle::Version,
     planted::{Bug, Faulty},
@@ -26,13 +26,14 @@ pub(crate) const COMPONENT: Component = Component {
     replay,
     behaviours: BEHAVIOURS,
     recognise,
-    must_not: nothing_more,
+    must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
 /// Lists and resyncs are one message each, as in informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one waits";
+const RESYNC_TWICE: &str = "a second resync is queued while one waits";
 const RESYNC_AGAIN: &str = "Resync while none waits";
 const REPLACE_FIRST: &str = "Replace: the first list";
 const REPLACE_AGAIN: &str = "Replace: a later list";
@@ -308,7 +309,10 @@ impl<Q: Ordered> Replay<Q> {
         if !waits {
             self.waiting.push_back((DeltaType::SyncAll, String::new()));
         }
+        let before = self.queue.len();
         self.queue.resync(&());
+        let twice = waits && self.queue.len() > before;
+        self.seen.extend(twice.then_some(RESYNC_TWICE));
         Answer::ok()
     }
 

@@ -56,8 +56,15 @@ const RETURNED_EARLY: &str = "a drain returns although something is left";
 const DRAIN_STUCK: &str = "a drain waits although nothing is left";
 const WORKER_STUCK: &str = "a worker waits although something is queued";
 const WORKER_LEFT: &str = "a worker waits after a plain shut-down";
+const WORKER_SENT_OFF: &str = "a worker is told the end although an item in work comes back";
 
-const PROMISED_NOT: [&str; 4] = [RETURNED_EARLY, DRAIN_STUCK, WORKER_STUCK, WORKER_LEFT];
+const PROMISED_NOT: [&str; 5] = [
+    RETURNED_EARLY,
+    DRAIN_STUCK,
+    WORKER_STUCK,
+    WORKER_LEFT,
+    WORKER_SENT_OFF,
+];
 
 const BEHAVIOURS: &[&str] = &[
     "add",

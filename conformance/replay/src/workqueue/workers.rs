@@ -22,7 +22,7 @@ use super::{
     DONE_AGAIN, DONE_LAST, DRAIN_IDLE, DRAIN_IN_WORK, DRAIN_QUEUED, DRAIN_RELEASED, DRAIN_RETURNS,
     DRAIN_STUCK, DRAIN_TWICE, DRAIN_WAITS, GET_AT_ONCE, GET_ENDS, GET_WAITS, HANDED_WHEN_DUE,
     ITEMS, NOT_HELD, RETURNED_EARLY, SEVERAL_WAIT, SHUT_DELAYED, SHUT_WAITING, WORKER_LEFT,
-    WORKER_STUCK,
+    WORKER_SENT_OFF, WORKER_STUCK,
 };
 use crate::{
     planted::Bug,
@@ -112,13 +112,16 @@ impl Workers {
     async fn step(&mut self, operation: &Operation) -> Step {
         self.see(operation);
         let before = self.count();
-        let delayed = self.queue.delayed();
+        let delayed = self.delayed_in_work();
         let mut answer = self.carry_out(operation).await;
         settle().await;
         let events = std::mem::take(&mut self.told.lock().events);
         self.see_events(operation.verb, &events, &before);
         self.see_again(operation, &delayed);
         self.see_drains(operation.verb, before.drained);
+        let ended = events.iter().any(|(_, text)| text == "end");
+        self.seen
+            .extend((ended && self.seen.contains(&COMES_BACK)).then_some(WORKER_SENT_OFF));
         answer += &show(events);
         Step {
             answer: Answer::said(answer),
@@ -292,20 +295,30 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// What is added in work, at once or because its delay has ended.
-    fn see_again(&mut self, operation: &Operation, delayed_before: &[(String, Duration)]) {
+    /// Items in work that have a delay too.
+    fn delayed_in_work(&self) -> Vec<String> {
+        let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
-        self.again.retain(|item| held.contains_key(item));
+        delayed.filter(|item| held.contains_key(item)).collect()
+    }
+
+    /// What is added in work, at once or because its delay has ended.
+    fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
+        let held = &self.told.lock().held;
         match operation.verb {
             "add" if self.seen.contains(&ADD_IN_WORK) => {
                 self.again.insert(operation.text.clone());
             }
             "pass" => {
                 let delayed = self.queue.delayed();
-                let due = |item: &&String| !delayed.iter().any(|(other, _)| other == *item);
-                let items = delayed_before.iter().map(|(item, _)| item).filter(due);
+                let due = |item: &&String| {
+                    held.contains_key(*item) && delayed.iter().all(|(other, _)| other != *item)
+                };
                 self.again
-                    .extend(items.filter(|item| held.contains_key(*item)).cloned());
+                    .extend(delayed_before.iter().filter(due).cloned());
+            }
+            "done" | "done_forget" | "retry" | "retry_after" => {
+                self.again.remove(&operation.text);
             }
             _ => {}
         }

@@ -130,6 +130,9 @@ impl<T> ItemExponentialFailure<T> {
 impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemExponentialFailure<T> {
     fn when(&mut self, item: &T, _now: Duration) -> Duration {
         let earlier = count_failure(&mut self.failures, item);
+        if self.base.is_zero() {
+            return Duration::ZERO;
+        }
         1u128
             .checked_shl(earlier)
             .and_then(|factor| self.base.as_nanos().checked_mul(factor))
@@ -205,7 +208,8 @@ impl Bucket {
     /// A full bucket of `burst` tokens, to which one is added in every `interval`.
     ///
     /// Ten a second is an interval of 100 ms.
-    /// An interval of zero limits nothing.
+    /// An interval of zero limits nothing; with a burst of zero nothing is saved up, and there is a
+    /// token in every interval all the same.
     #[doc(alias = "rate.Every")]
     #[doc(alias = "rate.NewLimiter")]
     pub fn every(interval: Duration, burst: u32) -> Self {

@@ -57,6 +57,18 @@ fn an_item_s_delay_never_exceeds_the_maximum_however_often_it_fails() {
 }
 
 #[test]
+fn a_base_of_zero_stays_zero_however_often_an_item_fails() {
+    let mut limiter = ItemExponentialFailure::new(Duration::ZERO, Duration::from_secs(1));
+    assert_eq!(delays(&mut limiter, "one", 300), millis([0; 300]));
+}
+
+#[test]
+fn a_bucket_without_a_burst_has_a_token_in_every_interval() {
+    let mut limiter = Bucket::every(Duration::from_millis(100), 0);
+    assert_eq!(delays(&mut limiter, "one", 3), millis([100, 200, 300]));
+}
+
+#[test]
 fn extreme_settings_of_the_exponential_limiter_do_not_overflow() {
     let mut huge = ItemExponentialFailure::new(Duration::from_secs(86_400), Duration::MAX);
     for _ in 0..200 {

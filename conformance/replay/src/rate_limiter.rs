@@ -113,17 +113,23 @@ pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let kind = draw.weighted(&kinds);
     let time = |draw: &mut Draw, longest: u64| {
         let longest = (*draw.one(&[1000, MILLISECOND, SECOND, 1000 * SECOND])).min(longest);
-        draw.number(1..=longest)
+        // Nothing at all is a time too.
+        if draw.chance(8) {
+            0
+        } else {
+            draw.number(1..=longest)
+        }
     };
     let within = |draw: &mut Draw, many: u64| (0..many).map(|_| limiter(draw, depth - 1)).collect();
     Limiter {
         kind,
         first: match kind {
-            "bucket" => SECOND / *draw.one(&[1, 3, 10, 50, 1000]),
+            "bucket" if draw.chance(95) => SECOND / *draw.one(&[1, 3, 10, 50, 1000]),
+            "bucket" => 0,
             _ => time(draw, 10 * SECOND),
         },
         second: time(draw, u64::MAX),
-        count: u32::try_from(draw.number(1..=20)).expect("it is less than 21"),
+        count: u32::try_from(draw.number(0..=20)).expect("it is less than 21"),
         inner: match kind {
             "max_of" => {
                 let many = draw.number(1..=3);
@@ -139,12 +145,27 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     let nanoseconds = |answer: &Answer| answer.text()?.parse::<u64>().ok();
     let (our, their) = (nanoseconds(moment.our())?, nanoseconds(moment.their()?)?);
     let limiter = moment.sequence.limiter.as_ref()?;
-    let rounded = moment.verb() == "when" && has_bucket(limiter) && our.abs_diff(their) <= ROUNDING;
+    if moment.verb() != "when" {
+        return None;
+    }
+    if has(limiter, is_empty_bucket) && our < their {
+        return Some(Accepted::Here("a_bucket_without_a_burst"));
+    }
+    let rounded = has(limiter, is_bucket) && our.abs_diff(their) <= ROUNDING;
     rounded.then_some(Accepted::Here("a_bucket_does_not_round"))
 }
 
-fn has_bucket(limiter: &Limiter) -> bool {
-    ["bucket", "controller_default"].contains(&limiter.kind) || limiter.inner.iter().any(has_bucket)
+fn is_bucket(limiter: &Limiter) -> bool {
+    ["bucket", "controller_default"].contains(&limiter.kind)
+}
+
+fn is_empty_bucket(limiter: &Limiter) -> bool {
+    limiter.kind == "bucket" && limiter.count == 0 && limiter.first > 0
+}
+
+/// Whether such a limiter is in there.
+fn has(limiter: &Limiter, such: fn(&Limiter) -> bool) -> bool {
+    such(limiter) || limiter.inner.iter().any(|inner| has(inner, such))
 }
 
 /// Any limiter.

@@ -37,6 +37,7 @@ const ADD_NEW: &str = "Add of an item that is neither";
 const ADD_SHUT: &str = "Add after a shut-down";
 const DELAY_EARLIER: &str = "AddAfter: earlier than the item's delay";
 const DELAY_LATER: &str = "AddAfter: not earlier than the item's delay";
+const DELAY_NONE: &str = "AddAfter of no time";
 const DELAY_NEW: &str = "AddAfter of an item without a delay";
 const DONE_AGAIN: &str = "Done of an item that was added in work";
 const DONE_LAST: &str = "Done of an item that was not";
@@ -94,6 +95,7 @@ const BEHAVIOURS: &[&str] = &[
     DELAY_EARLIER,
     DELAY_LATER,
     DELAY_NEW,
+    DELAY_NONE,
     DONE_AGAIN,
     DONE_LAST,
     NOT_HELD,
@@ -182,7 +184,7 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
             let longest = *draw.one(&[3, 10, 40, 3000]);
             operation.number(draw.number(1..=longest))
         }
-        "add_after" | "retry_after" => operation.text(item).number(draw.number(1..=30)),
+        "add_after" | "retry_after" => operation.text(item).number(draw.number(0..=30)),
         _ => operation.text(item),
     }
 }

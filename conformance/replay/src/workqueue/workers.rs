@@ -19,10 +19,10 @@ use tokio::{
 
 use super::{
     ADD_IN_WORK, ADD_NEW, ADD_QUEUED, ADD_SHUT, COMES_BACK, DELAY_EARLIER, DELAY_LATER, DELAY_NEW,
-    DONE_AGAIN, DONE_LAST, DRAIN_IDLE, DRAIN_IN_WORK, DRAIN_QUEUED, DRAIN_RELEASED, DRAIN_RETURNS,
-    DRAIN_STUCK, DRAIN_TWICE, DRAIN_WAITS, GET_AT_ONCE, GET_ENDS, GET_WAITS, HANDED_WHEN_DUE,
-    ITEMS, NOT_HELD, RETURNED_EARLY, SEVERAL_WAIT, SHUT_DELAYED, SHUT_WAITING, WORKER_LEFT,
-    WORKER_SENT_OFF, WORKER_STUCK,
+    DELAY_NONE, DONE_AGAIN, DONE_LAST, DRAIN_IDLE, DRAIN_IN_WORK, DRAIN_QUEUED, DRAIN_RELEASED,
+    DRAIN_RETURNS, DRAIN_STUCK, DRAIN_TWICE, DRAIN_WAITS, GET_AT_ONCE, GET_ENDS, GET_WAITS,
+    HANDED_WHEN_DUE, ITEMS, NOT_HELD, RETURNED_EARLY, SEVERAL_WAIT, SHUT_DELAYED, SHUT_WAITING,
+    WORKER_LEFT, WORKER_SENT_OFF, WORKER_STUCK,
 };
 use crate::{
     planted::Bug,
@@ -242,7 +242,8 @@ impl Workers {
         let shut = self.queue.is_shutting_down();
         let seen = match operation.verb {
             "add" | "add_after" | "add_rate_limited" if shut => Some(ADD_SHUT),
-            "add" if held => Some(ADD_IN_WORK),
+            "add" | "add_after" if held && operation.number == 0 => Some(ADD_IN_WORK),
+            "add_after" if operation.number == 0 => Some(DELAY_NONE),
             "add_after" => {
                 let delay = delayed.iter().find(|(other, _)| other == item);
                 Some(match delay {
@@ -306,7 +307,7 @@ impl Workers {
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
-            "add" if self.seen.contains(&ADD_IN_WORK) => {
+            "add" | "add_after" if operation.number == 0 && self.seen.contains(&ADD_IN_WORK) => {
                 self.again.insert(operation.text.clone());
             }
             "pass" => {

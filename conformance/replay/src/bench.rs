@@ -12,6 +12,7 @@ use crate::{
     oracle::{Oracle, Version},
     planted::Bug,
     sequence::{Answer, Sequence, Step},
+    shrink::shrink,
 };
 
 /// So many sequences are sent at one go: enough that nobody waits for a single one.
@@ -93,6 +94,22 @@ impl Bench {
             }
         }
         Ok(tally)
+    }
+
+    /// Shortens a sequence that differs.
+    ///
+    /// # Errors
+    /// An oracle has ended.
+    pub(crate) fn shrink(
+        &mut self,
+        component: &Component,
+        bug: Option<Bug>,
+        finding: &mut Finding,
+    ) -> Result<()> {
+        shrink(finding, &mut |sequence| {
+            let told = self.tell_one(component, bug, sequence)?;
+            Ok(told.failure(component, sequence))
+        })
     }
 
     /// What one sequence comes to on both sides.

@@ -111,8 +111,11 @@ impl Oracle {
             for sequence in sequences {
                 line.clear();
                 output.read_line(&mut line)?;
-                let steps: Vec<Option<Answer>> = serde_json::from_str(&line)
-                    .with_context(|| format!("the oracle has ended, or said {line:?}"))?;
+                let steps: Vec<Option<Answer>> =
+                    serde_json::from_str(&line).with_context(|| {
+                        let asked = serde_json::to_string(sequence).unwrap_or_default();
+                        format!("an oracle has ended, or said {line:?}, when it was asked {asked}")
+                    })?;
                 ensure!(
                     steps.len() == sequence.operations.len(),
                     "an answer per operation"

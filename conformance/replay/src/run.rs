@@ -154,7 +154,7 @@ impl Judge<'_> {
             tell_counts(component, &coverage);
         }
         for finding in findings.iter_mut().take(SHOWN) {
-            shrink::shrink(self.bench, component, None, finding)?;
+            self.bench.shrink(component, None, finding)?;
             say(&shrink::show(self.bench, component, None, finding)?);
         }
         if let Some(finding) = findings.first().filter(|_| once.is_some()) {
@@ -233,7 +233,7 @@ fn find_bugs(bench: &mut Bench, components: &[&Component]) -> Result<bool> {
                 good = false;
                 continue;
             };
-            shrink::shrink(bench, component, Some(bug), finding)?;
+            bench.shrink(component, Some(bug), finding)?;
             say(&format!(
                 "{}: {bug}: found by seed {}",
                 component.name, finding.seed

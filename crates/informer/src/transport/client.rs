@@ -50,8 +50,10 @@ const NAMESPACE_BYTES: usize = 2 << 20;
 /// Must be called inside a Tokio runtime, as the client runs tasks of its own.
 ///
 /// # Errors
-/// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy.
+/// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy; and an
+/// address without `http` or `https`, at which kube's client would panic.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
+    check_address(&config)?;
     identify(&mut config);
     #[cfg(feature = "http2")]
     if config.proxy_url.is_none() {
@@ -71,8 +73,27 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
 ) -> Result<Client, kube_client::Error> {
+    check_address(&config)?;
     identify(&mut config);
     shared_connection::connect(&config, Protocol::Http2)
+}
+
+/// # Errors
+/// The address is not a whole one: `HOST:PORT`, or nothing but a path.
+fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error> {
+    let mut parts = config.cluster_url.clone().into_parts();
+    // Of the rest of an address no one part may be missing.
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
+    let whole = parts.scheme.is_some() && parts.authority.is_some();
+    match http::Uri::from_parts(parts) {
+        Ok(_) if whole => Ok(()),
+        Ok(_) => {
+            let refused = http::Uri::builder().scheme("https").build();
+            let error = refused.err().expect("a scheme alone is no address");
+            Err(kube_client::Error::HttpError(error))
+        }
+        Err(error) => Err(kube_client::Error::HttpError(error.into())),
+    }
 }
 
 /// What is not left to the configuration.

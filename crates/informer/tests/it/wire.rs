@@ -98,3 +98,17 @@ async fn a_server_that_restarts_on_its_port_is_found_again_and_nothing_is_lost()
     informer.stop().await;
     listening.shutdown().await;
 }
+
+#[tokio::test]
+async fn an_address_that_is_not_whole_is_refused_when_the_client_is_made() {
+    for address in ["localhost:6443", "/api", "--kubeconfig", "10.0.0.1"] {
+        let config = Config::new(address.parse().unwrap());
+        let error = client::connect(config).err().expect(address);
+        assert!(
+            error.to_string().starts_with("HttpError"),
+            "{address}: {error}"
+        );
+    }
+    let whole = Config::new("https://localhost:6443/clusters/a".parse().unwrap());
+    assert!(client::connect(whole).is_ok());
+}

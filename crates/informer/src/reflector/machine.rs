@@ -168,7 +168,7 @@ pub(crate) struct Machine {
     advances: bool,
     /// Whether the server has ever sent a bookmark of its own accord.
     sends_bookmarks: bool,
-    /// Whether a watch has been open since the last list.
+    /// Whether a watch has been open since the last list, be it in an earlier life.
     has_watched: bool,
     short_closes: u32,
 }
@@ -199,6 +199,7 @@ impl Machine {
     /// The store has everything up to here, from before.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
+        self.has_watched = true;
     }
 
     /// The first request of all.

@@ -181,3 +181,16 @@ async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
     machine.watch_ended(WatchEnd::Closed(Duration::from_secs(300)), now);
     assert!(machine.silence_allowed().is_some(), "it is remembered");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    let now = Instant::now();
+    machine.begin_at(10.into());
+    assert_eq!(show(&machine.start(now)), "watch resourceVersion=10");
+    let refused = WatchEnd::Refused(&error("refused"));
+    let pause = machine.watch_ended(refused, now);
+    assert!(matches!(pause, Action::Sleep(_)), "{pause:?}");
+    let probe = "probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1";
+    assert_eq!(show(&machine.slept(now)), probe);
+}

@@ -37,6 +37,10 @@ const REFUSED_MIN: Duration = Duration::from_secs(10);
 /// the handshake, which looks like any other failure of a network.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
+/// A client that is not made within this is not waited for by those who come later: a plugin that hangs
+/// must not stop all informers for ever. As long as a list waits for an answer.
+const MAKING_MAX: Duration = Duration::from_secs(60);
+
 /// Gives the client through which the next list or watch goes.
 ///
 /// A [`Client`] is one itself, and is always the same. [`RotatingClient`] is one that renews itself.
@@ -84,7 +88,8 @@ type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// accept its credentials, when it finds no connection and is older than a minute, and, if asked for,
 /// at an age. Clones are the same.
 ///
-/// It is made by the first request that needs it, once, however many informers wait for it. Watches
+/// It is made by the first request that needs it, once, however many informers wait for it; if that
+/// takes longer than a minute, the next request has it made anew. Watches
 /// that are open stay on the connection that they have, until they end (within ten minutes, unless
 /// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min) says otherwise).
 ///
@@ -119,6 +124,14 @@ struct Current {
     since: Instant,
     /// When it is to be replaced.
     until: Option<Instant>,
+}
+
+impl Current {
+    fn is_good(&self, now: Instant) -> bool {
+        let is_due = self.until.is_some_and(|until| now >= until);
+        let hangs = self.client.peek().is_none() && now >= self.since + MAKING_MAX;
+        !is_due && !hangs
+    }
 }
 
 impl fmt::Debug for RotatingClient {
@@ -222,11 +235,9 @@ impl RotatingClientBuilder {
 impl Rotation {
     /// The client as it is now, or one that is about to be made.
     fn current(&self) -> Current {
-        let mut current = self.current.lock();
         let now = Instant::now();
-        if let Some(current) = &*current
-            && current.until.is_none_or(|until| now < until)
-        {
+        let mut current = self.current.lock();
+        if let Some(current) = current.as_ref().filter(|current| current.is_good(now)) {
             return current.clone();
         }
         let new = Current {
@@ -234,7 +245,11 @@ impl Rotation {
             since: now,
             until: (!self.max_age.is_zero()).then(|| clock::from_now(self.max_age)),
         };
-        current.insert(new).clone()
+        let old = current.replace(new.clone());
+        // What the user's code holds is let go of when nothing is locked.
+        drop(current);
+        drop(old);
+        new
     }
 
     /// Replaces the client of this time at the given moment, unless it is replaced before.

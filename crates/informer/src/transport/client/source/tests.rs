@@ -192,3 +192,24 @@ async fn a_client_that_can_t_be_made_is_an_error_and_is_tried_again_after_ten_se
     assert!(rotating.client().await.is_ok());
     assert_eq!(count.get(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_making_never_ends_is_made_anew_a_minute_later() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let (made, client) = (count.clone(), server.client());
+    let rotating = RotatingClient::new(move || {
+        let (nth, client) = (made.one_more(), client.clone());
+        async move {
+            if nth == 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Error>(client)
+        }
+    });
+    let within = |seconds| tokio::time::timeout(Duration::from_secs(seconds), rotating.client());
+    assert!(within(59).await.is_err());
+    assert!(within(2).await.is_err(), "it may still come");
+    assert_eq!(count.get(), 1);
+    assert!(within(1).await.is_ok());
+    assert_eq!(count.get(), 2);
+}

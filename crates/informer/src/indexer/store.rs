@@ -234,10 +234,13 @@ impl<K> Root<K> {
             gone: Vec::new(),
             listed: Vec::with_capacity(objects.len()),
         };
+        // A server that was put back gives the same revisions to other states.
+        let went_back = revision < self.revision(source);
         for object in objects {
             let name = object.object_name().clone();
             let old = self.entries.get(&name).cloned();
-            let same = old.as_ref().is_some_and(|old| old.is_same(source, &object));
+            let known = old.as_ref().filter(|_| !went_back);
+            let same = known.is_some_and(|old| old.is_same(source, &object));
             if !same {
                 self.write(source, object, old.as_ref(), errors);
             }

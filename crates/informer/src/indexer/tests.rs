@@ -749,3 +749,16 @@ fn a_store_of_its_own_adds_replaces_and_deletes() {
         "a name says no revision"
     );
 }
+
+#[test]
+fn a_list_of_a_server_that_was_put_back_is_believed_whatever_its_revisions() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(0, [list(5, [object("a/x@3 red"), object("a/y@2")])]));
+    for (revision, colour) in [(5, "red"), (6, "red"), (4, "green")] {
+        let objects = [object("a/x@3 green"), object("a/y@2")];
+        writer.apply(batch(0, [list(revision, objects)]));
+        let cached = indexer.get(&name("a/x")).unwrap();
+        let colours = cached.labels().get("colours");
+        assert_eq!(colours, Some(colour), "listed at {revision}");
+    }
+}

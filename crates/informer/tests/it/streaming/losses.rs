@@ -1,6 +1,6 @@
 //! Watches that say nothing any more, servers that come back as others, and stores that take nothing.
 
-use kube_informer::{reflector::Reflector, shared_informer::ListenerBuffer};
+use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
 use tokio::sync::Semaphore;
 
@@ -297,4 +297,34 @@ async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_tol
         Added default/d@6
     "#]]
     .assert_eq(&heard.take());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_put_back_and_gives_a_revision_to_the_same_name_again_is_heard() {
+    for initial_list in [InitialList::Streaming, InitialList::List] {
+        let server = server_with_history();
+        let informer = run(builder(&server).initial_list(initial_list));
+        informer.caught_up(&server).await;
+        let trace = Trace::default();
+        trace.listen(&informer.pods);
+        sleep(SECOND).await;
+        trace.take();
+        server.faults().break_watches();
+        sleep(SECOND / 10).await;
+        server.faults().restart_at(server.revision() - 2).unwrap();
+        server.create(labelled("c", "new")).unwrap();
+        sleep(MINUTE / 4).await;
+        let cached = informer
+            .pods
+            .indexer()
+            .get(&ObjectName::namespaced("default", "c"));
+        assert_eq!(
+            cached.unwrap().labels().get("app"),
+            Some("new"),
+            "{initial_list:?}"
+        );
+        let told = trace.take();
+        assert!(told.contains("update default/c@3 → 3 (relist)"), "{told}");
+        informer.stop().await;
+    }
 }

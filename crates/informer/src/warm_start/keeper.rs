@@ -141,7 +141,7 @@ pub(crate) struct Keeper<K> {
     collections: Option<Vec<String>>,
     /// Which server it is, as soon as that is known.
     server: OnceLock<String>,
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl<K: Resource> Keeper<K> {
@@ -175,7 +175,7 @@ impl<K: Resource> Keeper<K> {
             path,
             collections,
             server: server.map(OnceLock::from).unwrap_or_default(),
-            turn: Mutex::new(()),
+            turn: Arc::default(),
         }
     }
 }
@@ -291,10 +291,14 @@ impl<K: Send + Sync + 'static> Keeper<K> {
     /// # Cancel safety
     /// Dropping the future gives it up: what was saved before stays, unless the new one was complete.
     pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
-        let _turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
-        let saving = spawn_blocking(move || (keeper.storing.save)(&keeper, &snapshot, &wanted));
+        let saving = spawn_blocking(move || {
+            // Whoever comes next waits for a save that was given up to let go of the file.
+            let _turn = turn;
+            (keeper.storing.save)(&keeper, &snapshot, &wanted)
+        });
         saving.await.unwrap_or_else(|error| {
             if error.is_panic() {
                 return Err(SaveError::Panicked);
@@ -380,3 +384,6 @@ fn load<K: Resource + DeserializeOwned>(
         age: age.unwrap_or_default(),
     })
 }
+
+#[cfg(test)]
+mod tests;

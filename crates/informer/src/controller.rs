@@ -22,7 +22,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::served::Following;
+use self::{served::Following, warm_up::Unconfirmed};
 use crate::{
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
@@ -189,9 +189,8 @@ struct Serving<K> {
     /// Whose first list has been told.
     listed: BTreeSet<SourceId>,
     synced: bool,
-    /// After a warm start: the sources of which nothing has been heard since, by which their servers
-    /// would confirm that they go on from there, or say anew what there is.
-    unconfirmed: Option<BTreeSet<SourceId>>,
+    /// After a warm start: what is missing until it counts as confirmed.
+    unconfirmed: Option<Unconfirmed>,
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
     notes: StatusNotes,
@@ -252,9 +251,13 @@ where
         let mut told = 0;
         while told < batch {
             let room = self.parts.processor.room();
+            let waiting = self.parts.queue.len();
             let Some(popped) = self.parts.queue.pop_batch(room) else {
                 break;
             };
+            if let Some(unconfirmed) = &mut self.unconfirmed {
+                unconfirmed.popped(waiting - self.parts.queue.len());
+            }
             told += popped.deltas.len().max(1);
             let meter = &self.parts.report.meter;
             let mut timer = meter.batch(|| (popped.deltas.len(), popped.received()));
@@ -292,9 +295,7 @@ where
     }
 
     fn accept(&mut self, delta: Delta<K>) {
-        if let Some(unconfirmed) = &mut self.unconfirmed {
-            unconfirmed.remove(&delta.source);
-        }
+        let told_by = delta.source;
         let Parts {
             queue,
             indexer,
@@ -324,6 +325,9 @@ where
                 pushed.err().map(|error| vec![error])
             }
         };
+        if let Some(unconfirmed) = &mut self.unconfirmed {
+            unconfirmed.told(told_by, queue.len());
+        }
         for error in errors.into_iter().flatten() {
             report.skipped(&Error::Key {
                 object: error.object.object_name().clone(),

@@ -4,7 +4,7 @@
 //! What was saved goes to the loop as the first list of every source, before any reflector runs, and each
 //! reflector is told from where to go on. Either all of them go on or none.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{Command, InnerReflector, Serving};
 use crate::{
-    object::ResourceVersion,
+    object::{ResourceVersion, SourceId},
     reflector::{Backoff, Delta, DeltaKind, Error, Reporter},
     status::{ColdReason, WarmStart},
     transport::{
@@ -261,6 +261,29 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
     }
 }
 
+/// What is missing until what was saved counts as confirmed.
+pub(super) struct Unconfirmed {
+    /// Of which nothing has been heard since, by which their servers would confirm that they go on from
+    /// there, or say anew what there is.
+    sources: BTreeSet<SourceId>,
+    /// What the queue has to hand out until all that was heard of them first is in the cache. (More may
+    /// have come behind it, and may never end.)
+    ahead: usize,
+}
+
+impl Unconfirmed {
+    /// A source has told something, and now so much waits.
+    pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
+        if self.sources.remove(&source) {
+            self.ahead = waiting;
+        }
+    }
+
+    pub(super) fn popped(&mut self, count: usize) {
+        self.ahead = self.ahead.saturating_sub(count);
+    }
+}
+
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Takes what was saved, as the first lists of the sources.
     pub(super) fn fill(&mut self, lists: Vec<Delta<K>>) {
@@ -268,14 +291,17 @@ impl<K: Send + Sync + 'static> Serving<K> {
         for list in lists {
             self.accept(list);
         }
-        self.unconfirmed = Some(sources);
+        self.unconfirmed = Some(Unconfirmed { sources, ahead: 0 });
     }
 
     /// Whether what was saved, if anything was, has been confirmed, and what came with that is in the
     /// cache.
     pub(super) fn is_confirmed(&self) -> bool {
-        let unconfirmed = self.unconfirmed.as_ref();
-        unconfirmed.is_none_or(|sources| sources.is_empty() && self.parts.queue.is_empty())
+        let queue = &self.parts.queue;
+        let Some(Unconfirmed { sources, ahead }) = &self.unconfirmed else {
+            return true;
+        };
+        sources.is_empty() && (queue.is_empty() || queue.keeps_order() && *ahead == 0)
     }
 
     /// The store as it can be saved: what it has is what its sources had at their revisions.

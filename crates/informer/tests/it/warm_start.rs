@@ -24,7 +24,7 @@ use kube_informer::{
     Event, EventHandler, Object, ObjectName, SharedInformer,
     client::ListWatch,
     queue::DeltaFifo,
-    shared_informer::Builder,
+    shared_informer::{Builder, ListenerBuffer},
     status::{Activity, ColdReason, WarmStart},
     warm_start::{SaveError, SavedStore},
 };
@@ -193,4 +193,24 @@ async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synce
     informer.caught_up(&server).await;
     assert_eq!(trace.take(), "synced\n");
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_start_syncs_though_its_handler_never_catches_up() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("busy");
+    save(&server, warm(&server, &path)).await;
+    for n in 0..10 {
+        server.update(labelled("a", &n.to_string())).unwrap();
+    }
+    let informer = run(warm(&server, &path));
+    let stuck = informer.pods.on_update(|_, _| std::future::pending());
+    stuck
+        .buffer(ListenerBuffer::Block(1.try_into().unwrap()))
+        .register()
+        .unwrap();
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(started(&informer), "warm: 1@1");
+    assert!(informer.pods.status().get().synced);
+    informer.kill().await;
 }

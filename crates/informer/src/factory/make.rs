@@ -1,6 +1,6 @@
 //! From what somebody asks a factory for to the informer that is in the place.
 
-use std::{any::TypeId, borrow::Cow, panic::Location, sync::Arc};
+use std::{any::TypeId, borrow::Cow, convert::Infallible, panic::Location, sync::Arc};
 
 use k8s_openapi::ClusterResourceScope;
 use kube_core::Resource;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     SharedInformerFactory,
-    options::{InformerOptions, OptionsConflict, QueueKind},
+    options::{Comparable, InformerOptions, OptionsConflict, QueueKind},
     places::{Found, Key, Made, Run, Want},
     scope::{Scope, Section},
     term::Term,
@@ -82,16 +82,7 @@ impl SharedInformerFactory {
     {
         let wanted = request.options.comparable();
         let kind = K::kind(&request.dyntype).into_owned();
-        let found = self.get_or_make(request, want, place);
-        match wanted.must_equal(&found.options, &kind) {
-            Ok(()) => Ok(found),
-            Err(conflict) => {
-                if want == Want::Held {
-                    self.inner.places.release(found.id);
-                }
-                Err(conflict)
-            }
-        }
+        self.get_if_or_make(request, want, place, |has| wanted.must_equal(has, &kind))
     }
 
     pub(super) fn get_or_make<K>(
@@ -100,6 +91,21 @@ impl SharedInformerFactory {
         want: Want,
         place: &Location<'_>,
     ) -> Found<K>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: 'static,
+    {
+        let Ok(found) = self.get_if_or_make(request, want, place, |_| Ok::<_, Infallible>(()));
+        found
+    }
+
+    fn get_if_or_make<K, E>(
+        &self,
+        request: Request<K>,
+        want: Want,
+        place: &Location<'_>,
+        accept: impl Fn(&Comparable) -> Result<(), E>,
+    ) -> Result<Found<K>, E>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
@@ -119,7 +125,8 @@ impl SharedInformerFactory {
                 run: Some(run(controller, definitions)),
             }
         };
-        self.inner.places.get_or_make(&key, want, fill)
+        let places = &self.inner.places;
+        places.get_if_or_make(&key, want, accept, fill)
     }
 
     fn make<K>(

@@ -5,6 +5,7 @@
 
 use std::{
     any::{Any, TypeId},
+    convert::Infallible,
     sync::Arc,
     thread::{self, ThreadId},
     time::Duration,
@@ -132,12 +133,25 @@ impl Places {
         want: Want,
         make: impl FnOnce() -> Made<K>,
     ) -> Found<K> {
+        let Ok(found) = self.get_if_or_make(key, want, |_| Ok::<_, Infallible>(()), make);
+        found
+    }
+
+    /// The same, if its options are accepted; else nothing has happened to it.
+    pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
+        self: &Arc<Self>,
+        key: &Key,
+        want: Want,
+        accept: impl Fn(&Comparable) -> Result<(), E>,
+        make: impl FnOnce() -> Made<K>,
+    ) -> Result<Found<K>, E> {
         let mut state = self.settled(key);
         if let Some(found) = state.find(key) {
+            accept(&found.options)?;
             let begun = self.take(&mut state, found.id, want);
             drop(state);
             self.spawn(begun);
-            return found;
+            return Ok(found);
         }
         state.making.push((key.clone(), thread::current().id()));
         drop(state);
@@ -152,13 +166,16 @@ impl Places {
             let (found, ended) = state.fill(key, new);
             (found, run, ended)
         };
-        let begun = self.take(&mut state, found.id, want);
+        let accepted = accept(&found.options);
+        let begun = accepted
+            .is_ok()
+            .then(|| self.take(&mut state, found.id, want));
         drop(state);
-        self.spawn(begun);
+        self.spawn(begun.flatten());
         drop(making);
         // Not under the lock: what is left over holds what is the user's.
         drop((run, ended));
-        found
+        accepted.map(|()| found)
     }
 
     /// Puts an informer into a place that is empty, or has this very informer already; whether it was.

@@ -144,6 +144,25 @@ async fn a_hold_with_other_options_is_refused_and_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_refused_for_other_options_neither_pins_nor_starts_what_is_there() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let other = || InformerOptions::<Pod>::new().resync(MINUTE);
+    let held = factory.hold::<Pod>();
+    factory.informer_with(other()).unwrap_err();
+    let pods = SharedInformer::clone(&held);
+    drop(held);
+    sleep(2 * MINUTE).await;
+    assert!(pods.is_stopped(), "nobody has pinned it");
+
+    let waiting = factory.informer::<Pod>();
+    factory.hold_with(other()).unwrap_err();
+    sleep(MINUTE).await;
+    assert!(!waiting.has_synced(), "nobody has started it");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_grace_of_zero_ends_it_with_the_last_hold() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())

@@ -230,6 +230,8 @@ impl SharedInformerFactory {
     /// left. May be called several times, also at once; each call waits. (Dropping the last clone of a
     /// factory ends its informers too, without waiting: their handlers are cut off at an await.)
     ///
+    /// Waiting for it inside a handler of one of the informers waits for ever.
+    ///
     /// # Cancel safety
     /// All informers are told to end at the first poll; dropping the future only stops waiting.
     pub async fn shutdown(&self) {

@@ -439,7 +439,8 @@ impl<K> SharedInformer<K> {
     }
 
     /// Waits until every handler has handled everything that is in the cache now; subscriptions, which
-    /// nobody may be polling, are not waited for.
+    /// nobody may be polling, are not waited for. A handler that waits for it inside its own callback
+    /// waits for the others only; two that do so at once wait for each other.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.

@@ -37,10 +37,12 @@ impl<K> Roster<K> {
     }
 
     /// Waits until every handler has handled what it has been handed so far; subscriptions, which
-    /// nobody may be polling, are not waited for.
+    /// nobody may be polling, are not waited for, nor is the handler that waits.
     pub(super) async fn until_idle(&self) {
         for buffer in self.buffers(|listening| listening.has_task) {
-            buffer.until_idle().await;
+            if !buffer.is_told_here() {
+                buffer.until_idle().await;
+            }
         }
     }
 

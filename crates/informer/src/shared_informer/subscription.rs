@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_core::Stream;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 
 use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
@@ -90,7 +90,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
             }
         });
         Ok(Self {
-            events: Box::pin(events),
+            events: Box::pin(events.fuse()),
             buffer,
             informer: informer.clone(),
             id,
@@ -104,7 +104,7 @@ impl<K> Subscription<K> {
         self.buffer.status()
     }
 
-    /// The next event; `None` when the informer has ended. (The stream's own `next`, without the
+    /// The next event; `None` when the informer has ended, however often it is asked for. (The stream's own `next`, without the
     /// import that it takes.)
     ///
     /// # Cancel safety

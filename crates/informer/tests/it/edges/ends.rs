@@ -205,3 +205,40 @@ async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
         .await
         .expect("the thread has ended");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_has_ended_says_so_again() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let (mut asked, mut polled) = (
+        informer.pods.subscribe().unwrap(),
+        informer.pods.subscribe().unwrap(),
+    );
+    informer.stop().await;
+    for _ in 0..3 {
+        assert!(asked.next().await.is_none());
+        assert!(StreamExt::next(&mut polled).await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_waits_for_all_to_be_idle_does_not_wait_for_itself() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    let (others, pods) = (Trace::default(), informer.pods.clone());
+    others.listen(&informer.pods);
+    let (tell, told) = oneshot::channel();
+    let mut tell = Some(tell);
+    let waits = informer.pods.on_add(move |_, _| {
+        let (pods, tell) = (pods.clone(), tell.take());
+        async move {
+            pods.handlers_idle().await;
+            tell.unwrap().send(()).unwrap();
+        }
+    });
+    waits.register().unwrap();
+    timeout(LONG, told).await.expect("it goes on").unwrap();
+    assert_eq!(others.take(), "add default/a@1 (initial)\nsynced\n");
+    informer.stop().await;
+}

@@ -4,7 +4,7 @@ use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
@@ -127,7 +127,7 @@ where
     ///
     /// Changes wait for long only behind a full [`ListenerBuffer::Block`](super::ListenerBuffer).
     pub fn queue_capacity(mut self, changes: usize) -> Self {
-        self.bounds.waiting = changes.max(1);
+        self.bounds.waiting = changes.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 

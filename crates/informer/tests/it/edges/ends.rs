@@ -3,6 +3,7 @@
 
 use std::{
     future::pending,
+    num::NonZeroUsize,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +14,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{Event, EventHandler, SharedInformerFactory};
+use kube_informer::{Event, EventHandler, SharedInformerFactory, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Server;
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -91,6 +92,26 @@ async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let (pods, controller) = builder(&server).build();
+    let slow = pods.on_add(|_, _| sleep(Duration::from_secs(60)));
+    slow.register().unwrap();
+    let events = pods.subscribe().unwrap();
+    let synced = pods.wait_for_sync();
+    controller
+        .drain_at_shutdown(Duration::from_secs(1))
+        .run(async {
+            synced.await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+        })
+        .await;
+    let discarded = pods.status().get().discarded;
+    let told = events.count().await as u64;
+    assert_eq!((told, discarded), (3, 2), "b and the marker were not told");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_subscription_that_nobody_polled_ends_with_an_informer_that_never_ran() {
     let server = Server::builder().build();
     let (pods, controller) = builder(&server).build();
@@ -118,6 +139,19 @@ async fn the_longest_durations_are_as_good_as_for_ever() {
         })
         .await;
     assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_largest_numbers_are_as_good_as_no_bound() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let building = builder(&server).batch_size(usize::MAX);
+    let informer = run(building.queue_capacity(usize::MAX));
+    let (buffer, trace) = (ListenerBuffer::Block(NonZeroUsize::MAX), Trace::default());
+    let handler = informer.pods.handler(trace.clone()).buffer(buffer);
+    handler.register().unwrap();
+    informer.caught_up(&server).await;
+    assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
+    informer.stop().await;
 }
 
 /// A handler that takes its time to be dropped.

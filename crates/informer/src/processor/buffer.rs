@@ -393,4 +393,9 @@ impl<K> Buffer<K> {
         // The permit may have been meant for `next`, which looks for itself.
         self.ready.notify_one();
     }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.state.lock().waiting.capacity()
+    }
 }

@@ -53,6 +53,21 @@ fn dropping_a_woken_next_takes_nothing_out_and_loses_no_wake_up() {
 }
 
 #[test]
+fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_took() {
+    for policy in [ListenerBuffer::Grow, ListenerBuffer::Coalesce, BLOCK_2] {
+        let (buffer, _) = buffer(policy);
+        assert_eq!(buffer.capacity(), 0);
+        for n in 0..10_000 {
+            buffer.push(added(&n.to_string(), 1));
+        }
+        assert_eq!(buffer.depth(), 10_000);
+        assert!(buffer.capacity() >= 10_000);
+        told(&buffer);
+        assert!(buffer.capacity() < 2500, "{}", buffer.capacity());
+    }
+}
+
+#[test]
 fn a_drain_hands_out_the_rest_and_takes_nothing_new() {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     buffer.push(added("a", 1));

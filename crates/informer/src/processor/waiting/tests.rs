@@ -1,4 +1,4 @@
-//! What a buffer takes of memory: nothing before it is needed, and little after a burst.
+//! What a buffer takes of memory.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -7,7 +7,7 @@ use super::*;
 use crate::object::Object;
 
 impl<K> Waiting<K> {
-    fn capacity(&self) -> usize {
+    pub(in crate::processor) fn capacity(&self) -> usize {
         match &self.slots {
             Slots::Each { slots, .. } => slots.capacity(),
             Slots::Merged(slots) => slots.places.capacity(),
@@ -28,21 +28,6 @@ fn added(name: &str) -> Notification<Pod> {
         object: Object::new(pod).unwrap(),
         in_initial_list: false,
     })
-}
-
-#[test]
-fn a_buffer_takes_no_memory_before_something_waits_and_gives_back_what_a_burst_took() {
-    for mut waiting in [Waiting::each(), Waiting::merged()] {
-        assert_eq!(waiting.capacity(), 0);
-        for n in 0..10_000 {
-            waiting.push(added(&n.to_string()), Instant::now());
-        }
-        assert_eq!(waiting.len(), 10_000);
-        assert!(waiting.capacity() >= 10_000);
-        while waiting.pop().is_some() {}
-        waiting.shrink_to(1000);
-        assert!(waiting.capacity() < 2000, "{}", waiting.capacity());
-    }
 }
 
 #[test]

@@ -130,6 +130,21 @@ fn the_marker_stays_behind_what_it_came_after_also_when_that_is_unfolded() {
 }
 
 #[test]
+fn what_is_all_that_waits_is_one_message_time_and_again() {
+    let mut world = World::new();
+    world.list(&[("a", 1), ("b", 2), ("c", 3)], true);
+    let (due, buffer) = world.join(ListenerBuffer::Coalesce, true);
+    told(&buffer);
+    world.list(&[("a", 4), ("b", 5), ("c", 6)], false);
+    assert_eq!(buffer.depth(), 1, "as the cache was when it joined");
+    told(&buffer);
+    world.processor.due.insert(due);
+    world.apply(DeltaKind::SyncAll, false);
+    assert_eq!(buffer.depth(), 1);
+    assert_eq!(told(&buffer), "~a@4→4 resync, ~b@5→5 resync, ~c@6→6 resync");
+}
+
+#[test]
 fn what_was_taken_is_told_as_it_was_and_only_what_waits_is_merged() {
     let mut world = World::new();
     world.list(&[("a", 1), ("b", 2)], true);

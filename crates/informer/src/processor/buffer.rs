@@ -49,8 +49,9 @@ pub enum ListenerBuffer {
     /// A list, a late join or a resync counts as one notification while nothing else waits. When
     /// something does, it is unfolded into one notification per object.
     Coalesce,
-    /// At most this many notifications wait; then the informer waits, with all its handlers, and in
-    /// the end the watch. Nothing is dropped.
+    /// At most this many notifications wait, beside `Synced` and what a handler that joins late hears
+    /// first; then the informer waits, with all its handlers, and in the end the watch. Nothing is
+    /// dropped.
     Block(NonZeroUsize),
 }
 

@@ -455,7 +455,8 @@ impl<K> SharedInformer<K> {
     }
 
     /// How every handler and subscription is getting on, in the order in which they came. Those that
-    /// have been removed are not there any more, and none is after the informer has ended.
+    /// have been removed are not there any more. After the informer has ended only subscriptions are
+    /// that have not said so yet.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }

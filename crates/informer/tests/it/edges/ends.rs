@@ -249,11 +249,13 @@ async fn a_subscription_that_has_ended_says_so_again() {
         informer.pods.subscribe().unwrap(),
         informer.pods.subscribe().unwrap(),
     );
-    informer.stop().await;
+    let pods = informer.stop().await;
+    assert_eq!(pods.handlers().len(), 2, "nobody has told them");
     for _ in 0..3 {
         assert!(asked.next().await.is_none());
         assert!(StreamExt::next(&mut polled).await.is_none());
     }
+    assert!(pods.handlers().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

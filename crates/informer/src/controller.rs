@@ -6,6 +6,7 @@
 //! something of it sends a command, which it obeys between two batches.
 
 mod bounds;
+mod consistency;
 mod run;
 mod served;
 mod warm_up;
@@ -22,7 +23,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::{served::Following, warm_up::Unconfirmed};
+use self::{consistency::ConsistencyCheck, served::Following, warm_up::Unconfirmed};
 use crate::{
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
@@ -54,7 +55,7 @@ pub(crate) enum Command<K> {
     Settle(oneshot::Sender<()>),
     /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
     Warm(Vec<Delta<K>>),
-    /// Answered with one moment of the store, if this is one that can be saved.
+    /// Answered with one moment of the store, if this is one that can be saved, or compared.
     Moment(oneshot::Sender<Moment<K>>),
 }
 
@@ -97,6 +98,7 @@ pub struct Controller<K> {
     serving: JoinSet<()>,
     report: Reporter,
     warm_up: Option<WarmUp<K>>,
+    consistency_check: Option<ConsistencyCheck<K>>,
 }
 
 impl<K> fmt::Debug for Controller<K> {
@@ -143,7 +145,24 @@ where
             serving,
             report,
             warm_up,
+            consistency_check: None,
         }
+    }
+
+    /// Compares the store with the server every so often; never, if that is zero.
+    pub(crate) fn checked(
+        mut self,
+        every: Duration,
+        commands: &mpsc::UnboundedSender<Command<K>>,
+        rng: fastrand::Rng,
+    ) -> Self {
+        if !every.is_zero() {
+            let (commands, report) = (commands.clone(), self.report.clone());
+            let reflectors = &mut self.reflectors;
+            let check = ConsistencyCheck::new(every, reflectors, commands, report, rng);
+            self.consistency_check = Some(check);
+        }
+        self
     }
 
     /// Waits until the first list is in the cache. Owns what it needs, so the controller can run

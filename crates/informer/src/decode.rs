@@ -15,7 +15,7 @@ use bytes::Bytes;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use crate::object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion};
+use crate::object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion, UidMark};
 
 /// A change made to every object before anything else sees it.
 ///
@@ -156,6 +156,7 @@ where
         let Some((name, revision)) = object::identity(&object) else {
             return broken(bytes, "metadata.name".to_owned(), "no name".to_owned());
         };
+        let uid = UidMark::of_object(&object);
         if let Some(transform) = &self.transform {
             let transformed = catch_unwind(AssertUnwindSafe(|| transform(&mut object)));
             if let Err(reason) = transformed.unwrap_or_else(|_| Err("it panicked".to_owned())) {
@@ -166,7 +167,7 @@ where
                 );
             }
         }
-        Decoded::Object(Object::identified(name, revision, object, bytes))
+        Decoded::Object(Object::identified(name, revision, uid, object, bytes))
     }
 }
 

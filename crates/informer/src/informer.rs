@@ -245,6 +245,13 @@ where
         self
     }
 
+    /// Compares the store with the server every so often; see
+    /// [`consistency_check`](shared_informer::Builder::consistency_check) of the shared informer.
+    pub fn consistency_check(mut self, period: Duration) -> Self {
+        self.shared = self.shared.consistency_check(period);
+        self
+    }
+
     /// Gives figures of this informer to a collector; without this call nothing is measured.
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.shared = self.shared.metrics(metrics);

@@ -37,6 +37,7 @@ pub mod workqueue;
 pub mod reflector;
 pub mod queue;
 pub mod indexer;
+mod consistency;
 pub mod warm_start;
 pub mod event_handler;
 pub(crate) mod processor;

@@ -26,6 +26,7 @@
 //! | ERROR | `a handler panicked` | `handler`, `object`, `reason` |
 //! | ERROR | `the watch error handler panicked`, `a collector of metrics panicked` | |
 //! | ERROR | `mutated`: an object was changed in the cache | `error` |
+//! | ERROR | `inconsistent`: a check has found that cache and server differ | `difference` |
 //! | ERROR | `no thread for the handler` | `handler`, `error` |
 //! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
@@ -35,6 +36,7 @@
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |
 //! | WARN | `differs from its own copy`, `comparing it panicked`: of the mutation detector | `object`, `revision` |
+//! | WARN | `not checked`: a consistency check has failed; at INFO `not checked: the revision is too old` | `what`, `error` |
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `asking`, `reading`, `handing_on`, `handed_on` |
 //! | INFO | `listing, as the streaming list has failed`, `the store is full; the watch is let go of` | |
 //! | DEBUG | `starting`, `stopped` | |
@@ -42,6 +44,7 @@
 //! | DEBUG | `the watch closed` | `open_for`, `events` |
 //! | DEBUG | `the revision is too old` | as `failed` |
 //! | DEBUG | `forcing a resync` | |
+//! | DEBUG | `a list does not mend it`, `not checked: the queue does not become empty`: of consistency checks | `difference` |
 //!
 //! Nothing is logged per change of an object, unless something is wrong with it. Names of objects, fields
 //! and positions are logged, never their content, and nothing of a request's headers: an object may be a

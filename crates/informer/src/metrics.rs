@@ -147,6 +147,8 @@ pub enum Observed {
     Failed(Class),
     /// Something that the server sent could not be kept as it was; all else goes on.
     Skipped(Skipped),
+    /// The cache was compared with the server, as of one source.
+    Checked(Checked),
     /// A batch was applied to the store and handed to the handlers' buffers.
     Batch {
         /// How many changes the queue handed out; a list counts as one where it is one message.
@@ -182,11 +184,13 @@ pub enum RelistReason {
     StoreRefused,
     /// The server ended the watch with another error.
     WatchFailed,
+    /// A consistency check has found that the cache differs from the server.
+    Inconsistent,
 }
 
 impl RelistReason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ListFailed,
         Self::Expired,
         Self::WentBack,
@@ -195,6 +199,7 @@ impl RelistReason {
         Self::Unreadable,
         Self::StoreRefused,
         Self::WatchFailed,
+        Self::Inconsistent,
     ];
 
     /// For a label: `list_failed`.
@@ -208,6 +213,7 @@ impl RelistReason {
             Self::Unreadable => "unreadable",
             Self::StoreRefused => "store_refused",
             Self::WatchFailed => "watch_failed",
+            Self::Inconsistent => "inconsistent",
         }
     }
 
@@ -307,6 +313,31 @@ impl Skipped {
             Self::UnknownEvent => "unknown_event",
             Self::OtherKind => "other_kind",
             Self::Mutated => "mutated",
+        }
+    }
+}
+
+/// How a consistency check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Checked {
+    /// Cache and server have the same.
+    Same,
+    /// They don't.
+    Different,
+    /// The server did not answer with the state that the cache has.
+    Failed,
+}
+
+impl Checked {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Same, Self::Different, Self::Failed];
+
+    /// For a label: `same`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Different => "different",
+            Self::Failed => "failed",
         }
     }
 }

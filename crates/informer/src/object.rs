@@ -15,7 +15,9 @@
 
 mod name;
 mod revision;
+mod uid;
 
+pub(crate) use self::uid::UidMark;
 pub use self::{
     name::{NameError, ObjectName},
     revision::ResourceVersion,
@@ -57,6 +59,7 @@ struct Inner<K> {
     revision: ResourceVersion,
     /// How many bytes the server sent for it; zero if it did not come from there.
     wire_bytes: u32,
+    uid: UidMark,
     body: Body<K>,
 }
 
@@ -135,9 +138,16 @@ impl<K> Object<K> {
         }
     }
 
-    /// Whether the other is the same state by its revision. Objects without one are never known to be.
+    /// Whether the other is the same state by its revision, of the same object by its uid: a server
+    /// that was put back gives revisions anew. Objects without a revision are never known to be.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
-        !self.revision().is_unset() && self.revision() == other.revision()
+        let has_same_revision = !self.revision().is_unset() && self.revision() == other.revision();
+        has_same_revision && self.uid_mark().may_be(other.uid_mark())
+    }
+
+    /// What is kept of the uid that it had when the server sent it.
+    pub(crate) fn uid_mark(&self) -> UidMark {
+        self.inner.uid
     }
 
     /// Whether two handles point at the very same state, by address.
@@ -155,6 +165,7 @@ impl<K> Object<K> {
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
+        uid: UidMark,
         object: K,
         wire: &[u8],
     ) -> Self {
@@ -163,6 +174,7 @@ impl<K> Object<K> {
                 name,
                 revision,
                 wire_bytes: u32::try_from(wire.len()).unwrap_or(u32::MAX),
+                uid,
                 body: Body::Live(Arc::new(object)),
             }),
         }
@@ -174,6 +186,7 @@ impl<K> Object<K> {
                 name,
                 revision: head.revision(),
                 wire_bytes: 0,
+                uid: UidMark::of(&head.metadata.uid),
                 body: Body::Broken(Box::new(Broken {
                     uid: head.metadata.uid.clone(),
                     labels: head.metadata.labels.clone().unwrap_or_default(),
@@ -194,7 +207,8 @@ impl<K: Resource> Object<K> {
         let Some((name, revision)) = identity(&object) else {
             return Err(Nameless(Box::new(object)));
         };
-        Ok(Self::identified(name, revision, object, &[]))
+        let uid = UidMark::of_object(&object);
+        Ok(Self::identified(name, revision, uid, object, &[]))
     }
 
     /// `metadata.uid`, empty when the server sent none.

@@ -24,6 +24,7 @@
 mod backoff;
 mod builder;
 mod delta;
+mod doubt;
 mod list_steps;
 mod machine;
 mod meter;
@@ -37,7 +38,12 @@ mod streaming;
 mod timeouts;
 
 pub(crate) use self::{
-    backoff::Backoff, machine::MachineConfig, report::Reporter, settings::Settings,
+    backoff::Backoff,
+    doubt::{Doubt, Trust},
+    machine::{MachineConfig, PAGE_SIZE},
+    report::Reporter,
+    run::LIST_STALL,
+    settings::Settings,
 };
 pub use self::{
     backoff::BackoffConfig,
@@ -56,7 +62,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     decode::Decoder,
     object::{DecodeError, ObjectName, ResourceVersion, SourceId},
-    status::{Activity, StatusReader, StatusWriter, WaitForSync},
+    status::{Activity, Difference, StatusReader, StatusWriter, WaitForSync},
     transport::{self, ListerWatcher},
 };
 
@@ -102,6 +108,11 @@ pub enum Error {
         /// The object's name, if it has one.
         object: Option<ObjectName>,
     },
+    /// The cache is not what the server has: a watch has missed something, or the server was put back.
+    /// Everything is listed anew. Only with
+    /// [`consistency_check`](crate::shared_informer::Builder::consistency_check).
+    #[error("{0}")]
+    Inconsistent(Arc<Difference>),
 }
 
 /// A kind, and the name of the object that has it.
@@ -136,6 +147,8 @@ pub struct Reflector<K, S> {
     /// Up to where the store has everything from before, so that a watch comes first; unset when the
     /// server has confirmed that it goes on from there, or everything has been listed.
     pub(crate) from: Option<ResourceVersion>,
+    /// Told when the store was found to differ from the server, so that everything is listed anew.
+    pub(crate) trust: Trust,
     /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
     /// stopped. Last, so that everything else is gone when it speaks.
     pub(crate) alone: Option<Stopped>,
@@ -255,6 +268,7 @@ impl<K, S: Clone> Reflector<K, S> {
             config: self.config,
             rng: self.rng.clone(),
             from: None,
+            trust: self.trust.clone(),
             alone: None,
         }
     }

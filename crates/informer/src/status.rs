@@ -2,10 +2,12 @@
 //!
 //! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
 
+mod consistency;
 mod wait;
 mod warm_start;
 
 pub use self::{
+    consistency::{ConsistencyChecks, Difference},
     wait::{SyncError, SyncFailure, WaitForSync},
     warm_start::{ColdReason, WarmStart},
 };
@@ -45,6 +47,8 @@ pub struct Status {
     /// How many states of objects were found changed in the cache; zero unless
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) was asked for.
     pub mutated: u64,
+    /// What the comparisons with the server have shown, if there are any.
+    pub consistency: ConsistencyChecks,
     /// Events that handlers had not been told when the informer stopped.
     pub discarded: u64,
 }
@@ -254,6 +258,13 @@ impl fmt::Display for Status {
         }
         if self.mutated > 0 {
             write!(f, "; {} mutated objects", self.mutated)?;
+        }
+        if let Some(difference) = &self.consistency.last_difference {
+            let found = self.consistency.different;
+            write!(
+                f,
+                "; {found} differences found by checks, the last: {difference}"
+            )?;
         }
         Ok(())
     }

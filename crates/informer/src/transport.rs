@@ -40,6 +40,19 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Dropping the future or the stream cancels the request. Nothing is kept.
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
 
+    /// Asks for a list of which nobody reads more than the metadata of its objects: names, uids and
+    /// revisions, for a [consistency check](crate::shared_informer::Builder::consistency_check).
+    ///
+    /// By default that is [`ListerWatcher::list`], which is always right. A source that can leave out
+    /// the rest saves sending it; one that passes requests on to a [`ListWatch`](client::ListWatch)
+    /// passes this on too.
+    ///
+    /// # Cancel safety
+    /// As for [`ListerWatcher::list`].
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.list(options)
+    }
+
     /// Opens a watch from `options.resource_version`.
     ///
     /// # Cancel safety

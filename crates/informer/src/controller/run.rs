@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::{
-    Controller, Phase, WarmUp,
+    Controller, Phase, WarmUp, consistency,
     served::{Turn, next_turn},
     warm_up,
 };
@@ -69,6 +69,8 @@ where
         let mut following = self.following.take();
         let mut reflecting = self.reflect(Turn::Reflect);
         let mut saving = pin!(warm_up::save_every_so_often(warm_up));
+        let check = self.consistency_check.take();
+        let mut checking = pin!(consistency::check_every_so_often(check));
         loop {
             tokio::select! {
                 biased;
@@ -87,6 +89,7 @@ where
                     reflecting = self.reflect(turn);
                 }
                 () = &mut saving => {}
+                () = &mut checking => {}
             }
         }
         reflecting

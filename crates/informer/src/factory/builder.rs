@@ -262,6 +262,14 @@ impl FactoryBuilder {
         self
     }
 
+    /// How often the caches are compared with the server; zero, the default, means never. See
+    /// [`consistency_check`](crate::shared_informer::Builder::consistency_check) of the shared informer,
+    /// also for what it costs.
+    pub fn consistency_check(mut self, period: Duration) -> Self {
+        self.defaults.set_consistency_check(period);
+        self
+    }
+
     /// Makes the random parts of all informers the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

@@ -29,6 +29,7 @@ type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Defaults {
     resync: Duration,
+    consistency_check: Duration,
     pub(super) of_all: Level,
     metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
@@ -46,6 +47,7 @@ pub(super) struct Defaults {
 struct OfType {
     level: Level,
     resync: Option<Duration>,
+    consistency_check: Option<Duration>,
     /// A `TypeTransforms<K>`, where `K` is the type.
     transforms: Box<dyn Any + Send + Sync>,
 }
@@ -53,6 +55,10 @@ struct OfType {
 impl Defaults {
     pub(super) fn set_resync(&mut self, period: Duration) {
         self.resync = period;
+    }
+
+    pub(super) fn set_consistency_check(&mut self, period: Duration) {
+        self.consistency_check = period;
     }
 
     pub(super) fn set_metadata_transform(&mut self, transform: MetadataTransform) {
@@ -73,12 +79,14 @@ impl Defaults {
         let of_type = of_type.or_insert_with(|| OfType {
             level: Level::default(),
             resync: None,
+            consistency_check: None,
             transforms: Box::new(TypeTransforms::<K> {
                 everywhere: None,
                 by_namespace: BTreeMap::new(),
             }),
         });
         of_type.resync = options.resync.or(of_type.resync);
+        of_type.consistency_check = options.consistency_check.or(of_type.consistency_check);
         let transforms = of_type.transforms.downcast_mut();
         let transforms = transforms.expect("what is kept of a type has its transforms");
         options.tell(&mut of_type.level, transforms);
@@ -89,6 +97,13 @@ impl Defaults {
         let of_type = self.by_type.get(&TypeId::of::<K>());
         let period = of_type.and_then(|of_type| of_type.resync);
         period.unwrap_or(self.resync)
+    }
+
+    /// How often the cache of a type is compared with the server.
+    pub(super) fn consistency_check<K: 'static>(&self) -> Duration {
+        let of_type = self.by_type.get(&TypeId::of::<K>());
+        let period = of_type.and_then(|of_type| of_type.consistency_check);
+        period.unwrap_or(self.consistency_check)
     }
 
     /// Which objects an informer with these options is over.

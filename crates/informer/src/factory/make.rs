@@ -185,6 +185,9 @@ impl SharedInformerFactory {
         if let Some(storing) = options.storing {
             builder = builder.storing(storing);
         }
+        let period = options.consistency_check;
+        builder =
+            builder.consistency_check(period.unwrap_or(inner.defaults.consistency_check::<K>()));
         if let Some(seed) = inner.seed {
             builder = builder.rng_seed(seed);
         }

@@ -38,6 +38,7 @@ pub struct InformerOptions<K> {
     /// Not every type has one.
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
     pub(super) storing: Option<Storing<K>>,
+    pub(super) consistency_check: Option<Duration>,
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
@@ -62,6 +63,7 @@ impl<K> Clone for InformerOptions<K> {
             transform: self.transform.clone(),
             mutation_detector: self.mutation_detector,
             storing: self.storing.clone(),
+            consistency_check: self.consistency_check,
         }
     }
 }
@@ -85,6 +87,7 @@ impl<K> InformerOptions<K> {
             transform: None,
             mutation_detector: None,
             storing: None,
+            consistency_check: None,
         }
     }
 
@@ -154,6 +157,14 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// How often the cache is compared with the server, whatever the type's and the factory's; zero
+    /// means never. See [`consistency_check`](crate::shared_informer::Builder::consistency_check) of the
+    /// shared informer.
+    pub fn consistency_check(mut self, period: Duration) -> Self {
+        self.consistency_check = Some(period);
+        self
+    }
+
     /// Looks for objects that are changed in the cache; see
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) of the shared informer.
     pub fn detect_mutations(mut self) -> Self
@@ -175,6 +186,7 @@ impl<K> InformerOptions<K> {
                 .map(|transform| Arc::as_ptr(transform).addr()),
             detects_mutations: self.mutation_detector.is_some(),
             saved: self.storing.as_ref().map(Storing::to_string),
+            consistency_check: self.consistency_check,
             constructed: false,
         }
     }
@@ -192,6 +204,7 @@ pub(super) struct Comparable {
     detects_mutations: bool,
     /// Place and version of its saved store.
     saved: Option<String>,
+    consistency_check: Option<Duration>,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
     constructed: bool,
 }
@@ -223,6 +236,8 @@ impl Comparable {
             "transform"
         } else if self.saved != has.saved {
             "saved store"
+        } else if self.consistency_check != has.consistency_check {
+            "consistency check"
         } else {
             "mutation detector"
         };

@@ -33,7 +33,8 @@ pub struct NamespaceOptions<T> {
 ///
 /// Which namespaces there are is said by the first of 1, 3 and 4 that names any. The name `""` stands
 /// for all namespaces that are not named beside it. The resync period is an informer's, so it is not
-/// said by namespace: 1, 3, or [`default_resync`](super::FactoryBuilder::default_resync).
+/// said by namespace: 1, 3, or [`default_resync`](super::FactoryBuilder::default_resync). The same goes
+/// for [`consistency_check`](super::FactoryBuilder::consistency_check).
 ///
 /// A type here is a Rust type, so `PartialObjectMeta<Pod>` is another one than `Pod`, and
 /// `DynamicObject` is one, whatever its kinds. A kind that is in no namespace is concerned by 1, 3
@@ -47,6 +48,7 @@ pub struct TypeOptions<K> {
     selection: Selection,
     namespaces: Option<BTreeMap<String, NamespaceOptions<K>>>,
     pub(super) resync: Option<Duration>,
+    pub(super) consistency_check: Option<Duration>,
     transform: Option<Transform<K>>,
 }
 
@@ -123,6 +125,7 @@ impl<K> TypeOptions<K> {
             selection: Selection::default(),
             namespaces: None,
             resync: None,
+            consistency_check: None,
             transform: None,
         }
     }
@@ -159,6 +162,12 @@ impl<K> TypeOptions<K> {
     /// The resync period; zero means none.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
+        self
+    }
+
+    /// How often the cache is compared with the server; zero means never.
+    pub fn consistency_check(mut self, period: Duration) -> Self {
+        self.consistency_check = Some(period);
         self
     }
 

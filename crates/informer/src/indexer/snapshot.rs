@@ -285,6 +285,12 @@ impl<K> Snapshot<K> {
         }
     }
 
+    /// What is kept under a name, also if it is broken, with the source that brought it.
+    pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
+        let entry = self.root.entries.get(name)?;
+        Some((entry.source(), entry.object()))
+    }
+
     /// Everything that is kept, also what is broken, with the source that brought it.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (SourceId, &Object<K>)> {
         let entries = self.root.entries.values();

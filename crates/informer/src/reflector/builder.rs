@@ -6,7 +6,7 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig,
+    BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig, Trust,
     report::Reporter, settings::Settings,
 };
 use crate::{metrics::Metrics, object::SourceId, status::StatusWriter, transport::ListerWatcher};
@@ -175,6 +175,7 @@ impl<K: Resource> ReflectorBuilder<K> {
             config: self.settings.config,
             rng: self.settings.rng(),
             from: None,
+            trust: Trust::default(),
             alone,
         }
     }

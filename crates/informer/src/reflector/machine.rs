@@ -43,6 +43,7 @@
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
 //! | let go of, because the store took nothing | the same watch, at once |
+//! | doubted, because a consistency check found a difference | a list at `""`, at once if all was well |
 //!
 //! Before a watch goes on whose connection was lost, or to whose server nobody could connect, one
 //! object is asked for, not older than the last revision, at most once a minute:
@@ -131,6 +132,8 @@ pub(crate) enum WatchEnd<'a> {
     LetGo,
     /// The body ended in order, so long after the request.
     Closed(Duration),
+    /// What it told was found not to be what the server has.
+    Doubted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,6 +68,11 @@ impl ReflectorMeter {
         });
     }
 
+    /// What the watch has brought so far is not what the server has.
+    pub(super) fn doubted(&mut self, reason: RelistReason) {
+        self.reason = Some(reason);
+    }
+
     pub(super) fn watch_opened(&self) {
         self.meter.observe(|| Observed::WatchOpened);
     }

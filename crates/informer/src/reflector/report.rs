@@ -7,7 +7,7 @@ use std::{
 
 use super::{Error, WatchErrorHandler};
 use crate::{
-    metrics::{Meter, Observed, Skipped},
+    metrics::{Checked, Meter, Observed, Skipped},
     status::StatusWriter,
 };
 
@@ -48,6 +48,7 @@ impl Reporter {
             Error::UnknownEvent(_) => Observed::Skipped(Skipped::UnknownEvent),
             Error::OtherKind { .. } => Observed::Skipped(Skipped::OtherKind),
             Error::Mutated { .. } => Observed::Skipped(Skipped::Mutated),
+            Error::Inconsistent(_) => Observed::Checked(Checked::Different),
         });
         let Some(handler) = &self.error_handler else {
             return;

@@ -26,7 +26,7 @@ use crate::{
 
 /// A list that brings no byte for this long has stalled and is given up. The API server itself ends
 /// every request but a watch after a minute (`--request-timeout`).
-const LIST_STALL: Duration = Duration::from_secs(60);
+pub(crate) const LIST_STALL: Duration = Duration::from_secs(60);
 
 /// So many objects of one list are logged as broken or left out; the others are told to the error
 /// handler only, and counted in the log.
@@ -203,6 +203,7 @@ where
         self.hand_on(kind).await?;
         self.end_list(count, true);
         self.failures = 0;
+        self.reflector.trust.restore();
         let Reporter {
             name,
             expects,

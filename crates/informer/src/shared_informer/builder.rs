@@ -8,7 +8,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
-    controller::{Bounds, Controller, Parts, WarmUp},
+    controller::{Bounds, Command, Controller, Parts, WarmUp},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
     logs,
     metrics::Metrics,
@@ -16,7 +16,7 @@ use crate::{
     object::{Object, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
-    reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig},
+    reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig, Trust},
     status::StatusWriter,
     transport::ListerWatcher,
     warm_start::{Keeper, SavedStore, Storing},
@@ -35,6 +35,7 @@ pub struct Builder<K: Resource> {
     known: Vec<Object<K>>,
     mutation_detector: Option<MutationDetector<K>>,
     storing: Option<Storing<K>>,
+    consistency_check: Duration,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
@@ -65,6 +66,7 @@ where
             known: Vec::new(),
             mutation_detector: None,
             storing: None,
+            consistency_check: Duration::ZERO,
         }
     }
 
@@ -261,6 +263,35 @@ where
         self
     }
 
+    /// Compares the cache with the server every so often, after half this period to a whole one (a
+    /// second at least); zero, the default, means never.
+    ///
+    /// A watch tells what changes, so what it fails to tell stays wrong: an event that a proxy or a
+    /// server has lost, a server that was restored from a backup. A check asks for the metadata of what
+    /// the server had at the very revision that the cache is of, and compares names, uids and revisions;
+    /// so what changes meanwhile is no difference. If there is one, it is reported (to the log, to
+    /// [`Builder::on_error`] as [`Error::Inconsistent`], and in
+    /// [`Status::consistency`](crate::status::Status::consistency)), and everything is listed anew, of
+    /// which handlers hear what had been missed. One that a list does not mend, such as an object that
+    /// can't be kept, is counted from then on and not listed for again.
+    ///
+    /// # Cost
+    /// A list of metadata per period and source, in pages of 500. A server with snapshots in its watch
+    /// cache (Kubernetes 1.34) answers it from there, an older one from etcd, so think of hours rather
+    /// than minutes. Here it costs a pointer for each object while the check lasts, and nothing else: a
+    /// check holds nobody up. It takes place only while the cache is synced and its source watches, and
+    /// one that fails is not repeated before its next turn. A revision that the server has compacted
+    /// can't be checked; bookmarks, which come each minute, keep the cache's revision young.
+    ///
+    /// A source of one's own is compared too: see
+    /// [`ListerWatcher::list_metadata`].
+    #[doc(alias = "DetectCacheInconsistency")]
+    #[doc(alias = "CheckDataConsistency")]
+    pub fn consistency_check(mut self, period: Duration) -> Self {
+        self.consistency_check = period;
+        self
+    }
+
     /// Makes the random parts (pauses, time-outs) the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.reflectors.seed = Some(seed);
@@ -275,11 +306,7 @@ where
         K: DeserializeOwned,
         K::DynamicType: 'static,
     {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "commands come from the user's own code, one per call, and adding a handler must neither wait nor fail"
-        )]
-        let (commands, to_obey) = mpsc::unbounded_channel();
+        let (commands, to_obey) = command_channel();
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
         let queue = self.queue.unwrap_or_else(|| in_order(self.bounds.batch));
@@ -316,6 +343,7 @@ where
             config: self.reflectors.config,
             rng: rng.fork(),
             from: None,
+            trust: Trust::default(),
         };
         let parts = Parts {
             queue,
@@ -344,8 +372,20 @@ where
         };
         let shared = Arc::new(shared);
         let controller = Controller::new(parts, sources.map(reflector).collect(), warm_up);
+        let controller = controller.checked(self.consistency_check, &shared.commands, rng);
         (SharedInformer { shared }, controller)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "commands come from the user's own code, one per call, and adding a handler must neither wait nor fail"
+)]
+fn command_channel<K>() -> (
+    mpsc::UnboundedSender<Command<K>>,
+    mpsc::UnboundedReceiver<Command<K>>,
+) {
+    mpsc::unbounded_channel()
 }
 
 fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {

@@ -37,6 +37,13 @@ const ERROR_BODY_BYTES: usize = 64 << 10;
 /// Asks for an object's metadata instead of the object.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// The same of a list.
+const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// The same, or whole objects of a server that can't leave anything out.
+const METADATA_IF_IT_CAN: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
 /// A namespace longer than this is none; etcd takes 1.5 MiB.
 const NAMESPACE_BYTES: usize = 2 << 20;
 
@@ -223,8 +230,17 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    List,
+    ListOfMetadata,
+    Watch,
+}
+
 impl<K> ListWatch<K> {
-    fn request(&self, options: &ListOptions, watch: bool) -> Result<http::Request<Body>, Error> {
+    fn request(&self, options: &ListOptions, wanted: Wanted) -> Result<http::Request<Body>, Error> {
+        let watch = wanted == Wanted::Watch;
         let KubeResource {
             base,
             plural,
@@ -255,12 +271,11 @@ impl<K> ListWatch<K> {
             None => String::new(),
         };
         let uri = format!("{base}/{namespace}{plural}?{}", query.finish());
-        let list_kind = if watch { "" } else { "List" };
-        let accept = match metadata_only {
-            true => {
-                format!("application/json;as=PartialObjectMetadata{list_kind};g=meta.k8s.io;v=v1")
-            }
-            false => "application/json".to_owned(),
+        let accept = match (metadata_only, wanted) {
+            (true, Wanted::Watch) => METADATA_ALONE,
+            (true, Wanted::List | Wanted::ListOfMetadata) => METADATA_OF_LIST,
+            (false, Wanted::ListOfMetadata) => METADATA_IF_IT_CAN,
+            (false, Wanted::List | Wanted::Watch) => "application/json",
         };
         let mut request = http::Request::get(uri).header(http::header::ACCEPT, accept);
         if watch {
@@ -315,11 +330,15 @@ impl<K> ListWatch<K> {
 
 impl<K: 'static> ListerWatcher for ListWatch<K> {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        Box::pin(self.send(self.request(options, false)))
+        Box::pin(self.send(self.request(options, Wanted::List)))
+    }
+
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        Box::pin(self.send(self.request(options, Wanted::ListOfMetadata)))
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        Box::pin(self.send(self.request(options, true)))
+        Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
     /// Servers that don't are noticed.
@@ -329,7 +348,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
 
     /// The request without a revision: path, selectors and whatever was tweaked.
     fn collection(&self) -> Option<String> {
-        let request = self.request(&ListOptions::default(), false).ok()?;
+        let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.resource.metadata_only {
             " (metadata)"
         } else {

@@ -15,10 +15,13 @@ use std::{
     io::{self, BufRead, BufWriter, Read, Write},
 };
 
+use kube_core::Resource;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    object::{DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId},
+    object::{
+        DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId, UidMark,
+    },
     status::ColdReason,
 };
 
@@ -255,7 +258,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads everything else: the objects of each source. Asks between them whether to go on.
-    pub(super) fn objects<K: DeserializeOwned>(
+    pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
         wanted: &dyn Fn() -> bool,
@@ -282,7 +285,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn record<K: DeserializeOwned>(&self) -> Result<(u32, Object<K>), ColdReason> {
+    fn record<K: Resource + DeserializeOwned>(&self) -> Result<(u32, Object<K>), ColdReason> {
         let record: Record<K> = self.parse()?;
         if record.name.is_empty() {
             return Err(self.unfit());
@@ -291,7 +294,10 @@ impl<R: BufRead> Reader<R> {
         let name = ObjectName::new(namespace, &record.name);
         let revision = ResourceVersion::from(&*record.revision);
         let object = match (record.object, record.broken) {
-            (Some(object), None) => Object::identified(name, revision, object, &self.line),
+            (Some(object), None) => {
+                let uid = UidMark::of_object(&object);
+                Object::identified(name, revision, uid, object, &self.line)
+            }
             (None, Some(broken)) => {
                 let error = DecodeError::new(Some(name.clone()), broken.field, broken.reason);
                 let metadata = HeadMetadata {

@@ -8,6 +8,7 @@
 mod broken;
 mod buffers;
 mod callbacks;
+mod consistency;
 mod credentials;
 mod edges;
 mod factory;

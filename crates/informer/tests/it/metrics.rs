@@ -258,6 +258,39 @@ async fn a_relist_has_the_reason_for_which_it_was_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn checks_are_counted_by_their_outcome_and_are_the_reason_of_the_list_that_follows() {
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1)])),
+        hangs(String::new()),
+        body(list(5, "", &[pod("a", 1)])),
+        Answer::Refuse(Class::Server),
+        body(list(5, "", &[pod("a", 2)])),
+        body(list(5, "", &[pod("a", 2)])),
+        hangs(String::new()),
+        body(list(5, "", &[pod("a", 2)])),
+        Answer::Refuse(Class::TooLargeResourceVersion),
+        body(list(4, "", &[pod("a", 2)])),
+        hangs(String::new()),
+    ]);
+    let recorder = Recorder::default();
+    let checked = builder(&script, &recorder).consistency_check(Duration::from_secs(60));
+    let informer = run(checked);
+    sleep(Duration::from_secs(300)).await;
+    expect![[r#"
+        Checked(Same)
+        Checked(Failed)
+        Checked(Different)
+        Relist(Inconsistent)
+        Checked(Same)
+        Checked(Different)
+        Relist(WentBack)
+    "#]]
+    .assert_eq(&recorder.only(|line| line.starts_with("Checked") || line.starts_with("Relist")));
+    assert_eq!(script.unasked(), 0);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_not_kept_as_it_was_sent_is_counted_by_reason() {
     let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}"#;
     let script = Script::new([

@@ -353,6 +353,11 @@ impl Page<'_> {
             "Failed requests, broken streams, refusals of the store",
             all.iter().map(|at| (at, &at.series.errors)),
         )?;
+        self.tallies(
+            ("reflector_consistency_checks", "result"),
+            "Comparisons of the cache with the server",
+            all.iter().map(|at| (at, &at.series.checks)),
+        )?;
         self.gauges(
             "reflector_last_event_seconds",
             "How long ago the last event or list came",

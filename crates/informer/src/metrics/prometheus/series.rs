@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
 
 use super::super::{
-    InformerSampler, Observed, RelistReason, Skipped, WatchEvent, WorkQueueObserved,
+    Checked, InformerSampler, Observed, RelistReason, Skipped, WatchEvent, WorkQueueObserved,
     WorkQueueSampler,
 };
 
@@ -43,6 +43,7 @@ pub(super) struct InformerSeries {
     pub(super) watch_events: Tally,
     pub(super) relists: Tally,
     pub(super) errors: Tally,
+    pub(super) checks: Tally,
 }
 
 impl Default for InformerSeries {
@@ -64,6 +65,7 @@ impl Default for InformerSeries {
             watch_events: Tally::of(WatchEvent::ALL.map(WatchEvent::as_str)),
             relists: Tally::of(RelistReason::ALL.map(RelistReason::as_str)),
             errors: Tally::of([]),
+            checks: Tally::of(Checked::ALL.map(Checked::as_str)),
         }
     }
 }
@@ -92,6 +94,7 @@ impl InformerSeries {
             Observed::Event(event) => self.watch_events.add(event.as_str(), 1),
             Observed::Failed(class) => self.errors.add(class.as_str(), 1),
             Observed::Skipped(reason) => self.skipped.add(reason.as_str(), 1),
+            Observed::Checked(outcome) => self.checks.add(outcome.as_str(), 1),
             Observed::Batch { changes, took, lag } => {
                 self.batch_changes.observe(float(*changes as u64));
                 self.processing.observe(took.as_secs_f64());

@@ -54,6 +54,10 @@ impl Machine {
                 self.after_sleep = Next::Watch;
                 Action::Sleep(self.backoff.failed(now, &mut self.rng))
             }
+            WatchEnd::Doubted => {
+                self.last_unavailable = true;
+                self.at_once_after_health(now, Next::List)
+            }
             WatchEnd::Closed(_) | WatchEnd::LetGo => self.resume(now),
         }
     }

@@ -95,7 +95,10 @@ impl Machine {
             WatchEnd::Closed(open_for) if open_for < WATCH_TIMEOUT_MIN => {
                 self.stream_again(None, now)
             }
-            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo => self.list_instead(now),
+            // A stream that has not told its end is not doubted: it is what a doubt leads to.
+            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo | WatchEnd::Doubted => {
+                self.list_instead(now)
+            }
         }
     }
 

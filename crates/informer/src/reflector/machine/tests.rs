@@ -102,6 +102,7 @@ fn play(
             let open_for = Duration::from_millis(millis.parse().unwrap());
             machine.watch_ended(WatchEnd::Closed(open_for), now)
         }
+        ["doubted"] => machine.watch_ended(WatchEnd::Doubted, now),
         ["slept"] => machine.slept(now),
         other => panic!("unknown line {other:?}"),
     })
@@ -240,6 +241,26 @@ async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset()
         page 30: replace at 30
         replaced: watch resourceVersion=30
     "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubted_watch_is_listed_after_at_unset_and_again_after_a_pause() {
+    after_start(
+        "event modified 12\ndoubted\npage 30\nreplaced\ndoubted\nslept\npage 31\nreplaced\nerror expired",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            doubted: list limit=500
+            page 30: replace at 30
+            replaced: watch resourceVersion=30
+            doubted: sleep from 0.8 s
+            slept: list limit=500
+            page 31: replace at 31
+            replaced: watch resourceVersion=31
+            error expired: sleep from 1.6 s
+        "#]],
     );
 }
 

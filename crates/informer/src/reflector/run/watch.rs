@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     clock, decode,
+    metrics::RelistReason,
     object::{Deleted, ResourceVersion},
     status::Activity,
     transport::{self, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
@@ -36,12 +37,14 @@ enum Ended {
     Overdue(transport::Error),
     /// The store was full for too long.
     LetGo,
+    /// The store was found to differ from the server.
+    Doubted(RelistReason),
 }
 
 impl Ended {
     fn class(&self) -> Option<Class> {
         match self {
-            Self::Closed | Self::LetGo => None,
+            Self::Closed | Self::LetGo | Self::Doubted(_) => None,
             Self::Error(error) | Self::Broken(error) | Self::Overdue(error) => Some(error.class()),
         }
     }
@@ -187,6 +190,10 @@ where
                 self.machine.watch_ended(WatchEnd::Overdue(&error), now)
             }
             Ended::LetGo => self.machine.watch_ended(WatchEnd::LetGo, now),
+            Ended::Doubted(reason) => {
+                self.meter.doubted(reason);
+                self.machine.watch_ended(WatchEnd::Doubted, now)
+            }
         }
     }
 
@@ -200,7 +207,15 @@ where
             if is_unconfirmed {
                 patience = patience.min(opened.answered + VERY_SHORT);
             }
-            let chunk = match timeout_at(patience, body.next()).await {
+            let is_streaming = self.machine.is_streaming();
+            let next = tokio::select! {
+                biased;
+                reason = self.reflector.trust.lost(), if !is_streaming => {
+                    return Ok(Ended::Doubted(reason));
+                }
+                next = timeout_at(patience, body.next()) => next,
+            };
+            let chunk = match next {
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
                     return Ok(Ended::Broken(error));

@@ -59,6 +59,10 @@ impl World {
         if rng.bool() {
             informer = informer.initial_list(InitialList::List);
         }
+        if rng.bool() {
+            let period = Duration::from_secs(rng.u64(5..60));
+            informer = informer.consistency_check(period);
+        }
         Self {
             rng,
             informer: run(informer),
@@ -254,6 +258,8 @@ impl World {
             .map(|object| (object.object_name().clone(), object.revision().to_string()))
             .collect();
         assert_eq!(cached, server, "the cache is the server's state");
+        let different = pods.status().get().consistency.different;
+        assert_eq!(different, 0, "nothing here loses an event");
         for (history, registration) in &self.handlers {
             history.check();
             assert!(registration.has_synced());

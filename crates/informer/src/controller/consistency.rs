@@ -1,0 +1,278 @@
+//! Compares the store with the server every so often, and has listed anew what differs.
+//!
+//! It runs beside the reflectors and never holds one up: it looks at snapshots, and its requests are its
+//! own. One that fails is not repeated before the next round.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{sleep, sleep_until, timeout},
+};
+
+use super::{Command, InnerReflector};
+use crate::{
+    clock,
+    consistency::{Comparison, Found},
+    indexer::Snapshot,
+    metrics::{Checked, Observed, RelistReason},
+    object::SourceId,
+    reflector::{Doubt, Error, LIST_STALL, PAGE_SIZE, Reporter},
+    status::{Activity, Difference},
+    transport::{
+        self, AfterPage, Class, Frame, ListEnd, ListOptions, ListSplitter, ListerWatcher, Pager,
+        ResourceVersionMatch,
+    },
+    warm_start::SaveError,
+};
+
+/// What is asked for more often than this is asked for this often: a check costs the server a list.
+const PERIOD_MIN: Duration = Duration::from_secs(1);
+
+/// A queue by keys is empty between two changes, so one moment or the next will do.
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// If none of so many did, the next round may find one.
+const SETTLE_TRIES: u32 = 20;
+
+/// The checks of one informer.
+pub(super) struct ConsistencyCheck<K> {
+    every: Duration,
+    sources: Vec<Source>,
+    commands: mpsc::UnboundedSender<Command<K>>,
+    report: Reporter,
+    rng: fastrand::Rng,
+}
+
+struct Source {
+    id: SourceId,
+    lister_watcher: Arc<dyn ListerWatcher>,
+    doubt: Doubt,
+    /// What differed when everything was listed for it last. If it still does, a list does not mend it:
+    /// an object that the informer has left out, for example.
+    listed_for: Option<u64>,
+}
+
+/// Never ends.
+pub(super) async fn check_every_so_often<K>(check: Option<ConsistencyCheck<K>>)
+where
+    K: Send + Sync + 'static,
+{
+    match check {
+        Some(check) => check.run().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
+    /// Has these reflectors listen to it.
+    pub(super) fn new(
+        every: Duration,
+        reflectors: &mut [InnerReflector<K>],
+        commands: mpsc::UnboundedSender<Command<K>>,
+        report: Reporter,
+        rng: fastrand::Rng,
+    ) -> Self {
+        let sources = reflectors.iter_mut().map(|reflector| {
+            let (doubt, trust) = Doubt::new();
+            reflector.trust = trust;
+            Source {
+                id: reflector.source,
+                lister_watcher: Arc::clone(&reflector.lister_watcher),
+                doubt,
+                listed_for: None,
+            }
+        });
+        Self {
+            every: every.max(PERIOD_MIN),
+            sources: sources.collect(),
+            commands,
+            report,
+            rng,
+        }
+    }
+
+    async fn run(mut self) {
+        loop {
+            sleep_until(clock::from_now(self.pause())).await;
+            for at in 0..self.sources.len() {
+                self.check(at).await;
+            }
+        }
+    }
+
+    /// Half a period to a whole one, so that informers that started together don't ask together.
+    fn pause(&mut self) -> Duration {
+        let half = self.every / 2;
+        half + half.mul_f64(self.rng.f64())
+    }
+
+    async fn check(&mut self, at: usize) {
+        let source = &self.sources[at];
+        if !self.is_watching(source.id) {
+            return;
+        }
+        let Some(snapshot) = self.settled().await else {
+            return;
+        };
+        let description = source.lister_watcher.description();
+        let mut comparison = Comparison::new(&snapshot, source.id, description);
+        // Revisions without an order name no state.
+        if !comparison.revision().is_comparable() {
+            return;
+        }
+        match compare(&*source.lister_watcher, &mut comparison).await {
+            Ok(()) => match comparison.finish() {
+                None => self.same(at),
+                Some(found) => self.differs(at, found),
+            },
+            Err(error) if error.class() == Class::TooLargeResourceVersion => {
+                self.went_back(at, &comparison);
+            }
+            Err(error) => self.failed(at, error),
+        }
+    }
+
+    /// Whether the source has brought everything, and nothing is the matter with it now.
+    fn is_watching(&self, source: SourceId) -> bool {
+        let status = self.report.status.reader().get();
+        let source = status.sources.get(source.number() as usize);
+        status.synced && source.is_some_and(|source| source.activity == Activity::Watching)
+    }
+
+    /// A moment in which the store has what its sources had at their revisions.
+    async fn settled(&self) -> Option<Snapshot<K>> {
+        for _ in 0..SETTLE_TRIES {
+            let (reply, moment) = oneshot::channel();
+            self.commands.send(Command::Moment(reply)).ok()?;
+            match moment.await.ok()? {
+                Ok(snapshot) => return Some(snapshot),
+                Err(SaveError::Unsettled) => sleep(SETTLE_PAUSE).await,
+                Err(_) => return None,
+            }
+        }
+        let informer = &self.report.name;
+        tracing::debug!(%informer, "not checked: the queue does not become empty");
+        None
+    }
+
+    fn same(&mut self, at: usize) {
+        self.sources[at].listed_for = None;
+        let Reporter { meter, status, .. } = &self.report;
+        meter.observe(|| Observed::Checked(Checked::Same));
+        status.update(|status| status.consistency.same += 1);
+    }
+
+    fn differs(&mut self, at: usize, found: Found) {
+        let source = &mut self.sources[at];
+        let before = source.listed_for.replace(found.fingerprint);
+        let difference = self.note(found.difference);
+        if before == Some(found.fingerprint) {
+            let informer = &self.report.name;
+            tracing::debug!(%informer, %difference, "a list does not mend it");
+            let meter = &self.report.meter;
+            meter.observe(|| Observed::Checked(Checked::Different));
+            return;
+        }
+        self.doubt(at, difference, RelistReason::Inconsistent);
+    }
+
+    fn went_back(&mut self, at: usize, comparison: &Comparison<'_, K>) {
+        let difference = self.note(Difference {
+            description: Arc::from(self.sources[at].lister_watcher.description()),
+            revision: comparison.revision().clone(),
+            went_back: true,
+            ..Difference::default()
+        });
+        self.doubt(at, difference, RelistReason::WentBack);
+    }
+
+    fn note(&self, difference: Difference) -> Arc<Difference> {
+        let difference = Arc::new(difference);
+        self.report.status.update(|status| {
+            status.consistency.different += 1;
+            status.consistency.last_difference = Some(Arc::clone(&difference));
+        });
+        difference
+    }
+
+    fn doubt(&self, at: usize, difference: Arc<Difference>, reason: RelistReason) {
+        let informer = &self.report.name;
+        tracing::error!(%informer, %difference, "inconsistent");
+        self.report.tell_handler(&Error::Inconsistent(difference));
+        self.sources[at].doubt.raise(reason);
+    }
+
+    fn failed(&self, at: usize, error: transport::Error) {
+        let Reporter {
+            name,
+            meter,
+            status,
+            ..
+        } = &self.report;
+        let what = self.sources[at].lister_watcher.description();
+        if error.class() == Class::Expired {
+            tracing::info!(informer = %name, %what, %error, "not checked: the revision is too old");
+        } else {
+            tracing::warn!(informer = %name, %what, %error, "not checked");
+        }
+        meter.observe(|| Observed::Checked(Checked::Failed));
+        status.update(|status| {
+            status.consistency.failed += 1;
+            status.consistency.last_failure = Some(Arc::new(error));
+        });
+    }
+}
+
+/// Has the server tell what it had at the revision of the store.
+async fn compare<K>(
+    source: &dyn ListerWatcher,
+    comparison: &mut Comparison<'_, K>,
+) -> Result<(), transport::Error> {
+    let revision = comparison.revision().clone();
+    // In pages whatever is set for lists: an exact state costs the server the same so.
+    let mut pager = Pager::new(ListOptions {
+        resource_version: revision.clone(),
+        resource_version_match: Some(ResourceVersionMatch::Exact),
+        limit: Some(PAGE_SIZE),
+        ..ListOptions::default()
+    });
+    loop {
+        let end = read_page(source, pager.request(), comparison).await?;
+        if end.resource_version != revision {
+            let what = format!(
+                "the server was asked for revision {revision}, and answered with {}",
+                end.resource_version
+            );
+            return Err(transport::Error::new(Class::Protocol, what));
+        }
+        match pager.page(&end) {
+            AfterPage::More => {}
+            AfterPage::Done(_) => return Ok(()),
+            AfterPage::Endless => {
+                let what = "the server sends the same continue token again and again";
+                return Err(transport::Error::new(Class::Protocol, what));
+            }
+        }
+    }
+}
+
+async fn read_page<K>(
+    source: &dyn ListerWatcher,
+    options: &ListOptions,
+    comparison: &mut Comparison<'_, K>,
+) -> Result<ListEnd, transport::Error> {
+    let stalled = |_| transport::Error::new(Class::Timeout, "the list stalled");
+    let answer = timeout(LIST_STALL, source.list_metadata(options)).await;
+    let mut body = answer.map_err(stalled)??;
+    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
+    while let Some(chunk) = timeout(LIST_STALL, body.next()).await.map_err(stalled)? {
+        splitter.feed(chunk?, &mut items)?;
+        for Frame { bytes, .. } in items.drain(..) {
+            comparison.see(&bytes)?;
+        }
+        tokio::task::coop::consume_budget().await;
+    }
+    splitter.finish()
+}

@@ -1,0 +1,302 @@
+//! Caches that are compared with the server every so often: what is found, what is mended, what is no
+//! difference, and what it costs.
+
+mod cost;
+mod rounds;
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer,
+    client::ListWatch,
+    queue::DeltaFifo,
+    reflector::Error,
+    shared_informer::Builder,
+    status::{ConsistencyChecks, Difference},
+    transport::Class,
+};
+use kube_informer_apiserver::{LoggedRequest, RequestLog, Server};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
+
+/// Shorter than any watch, which are asked to end after five minutes at least.
+const PERIOD: Duration = Duration::from_secs(240);
+
+/// With lists that are lists, so that requests are easily told apart.
+fn checked(server: &Server) -> Builder<Pod> {
+    listing(server).consistency_check(PERIOD)
+}
+
+fn is_check(request: &LoggedRequest) -> bool {
+    request.options.resource_version_match.as_deref() == Some("Exact")
+        || request.options.continue_token.is_some()
+}
+
+fn checks(server: &Server) -> RequestLog {
+    server.requests().filter(is_check)
+}
+
+/// The lists that are none of a check.
+fn lists(server: &Server) -> usize {
+    server
+        .requests()
+        .lists("pods")
+        .filter(|request| !is_check(request))
+        .len()
+}
+
+fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
+    pods.status().get().consistency
+}
+
+/// How many checks have come out how: the same, different, failed.
+fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
+    let outcome = outcome(pods);
+    [outcome.same, outcome.different, outcome.failed]
+}
+
+/// Name, uid and revision of everything.
+fn on_server(server: &Server) -> Vec<[String; 3]> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let identity = |pod: &Value| {
+        let metadata = &pod["metadata"];
+        let fields = ["name", "uid", "resourceVersion"];
+        fields.map(|field| text(&metadata[field]))
+    };
+    server.list("v1", "pods").iter().map(identity).collect()
+}
+
+fn in_cache(pods: &SharedInformer<Pod>) -> Vec<[String; 3]> {
+    let snapshot = pods.indexer().list();
+    let identity = |pod: &kube_informer::Object<Pod>| {
+        [pod.name(), pod.uid(), &pod.revision().to_string()].map(str::to_owned)
+    };
+    snapshot.iter().map(identity).collect()
+}
+
+fn last_difference(pods: &SharedInformer<Pod>) -> Arc<Difference> {
+    outcome(pods)
+        .last_difference
+        .expect("a difference was found")
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_were_lost_are_found_within_a_period_and_handlers_hear_only_of_them() {
+    for by_key in [false, true] {
+        let server = Server::builder()
+            .seed(["a", "b", "c"].map(pod))
+            .faults("watch pods: drop event 1 x1; watch pods: drop event 2 x1; watch pods: drop event 3 x1")
+            .unwrap()
+            .build();
+        let mut building = checked(&server);
+        if by_key {
+            building = building.queue(DeltaFifo::new());
+        }
+        let heard = Trace::default();
+        let errors = heard.clone();
+        let building = building.on_error(move |error| {
+            assert!(matches!(error, Error::Inconsistent(_)));
+            errors.note(error.to_string());
+        });
+        let informer = run(building);
+        heard.listen(&informer.pods);
+        informer.caught_up(&server).await;
+        heard.take();
+        server.create(pod("d")).unwrap();
+        server.update(labelled("a", "new")).unwrap();
+        server.delete("v1", "pods", "default/b").unwrap();
+        server.update(labelled("c", "told")).unwrap();
+        informer.caught_up(&server).await;
+        assert_eq!(heard.take(), "update default/c@3 → 7\n");
+        assert_ne!(in_cache(&informer.pods), on_server(&server));
+
+        sleep(PERIOD).await;
+        assert_eq!(in_cache(&informer.pods), on_server(&server));
+        let told = heard.take();
+        let mut told: Vec<_> = told.lines().collect();
+        assert_eq!(
+            told.remove(0),
+            "pods: the cache differs from the server at revision 7: 1 missing, 1 outdated, 0 replaced, 1 surplus (default/a, default/d, default/b)"
+        );
+        told.sort_unstable();
+        assert_eq!(
+            told,
+            [
+                "add default/d@4",
+                "delete default/b@2 (final state unknown)",
+                "update default/a@1 → 5 (relist)",
+            ]
+        );
+        sleep(PERIOD).await;
+        let [same, different, failed] = counts(&informer.pods);
+        assert!(same >= 1 && (different, failed) == (1, 0));
+        assert_eq!(heard.take(), "", "mended means mended");
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_lost_is_mended_by_a_streaming_list_too() {
+    let server = Server::builder()
+        .faults("watch pods: drop event 2 x1")
+        .unwrap()
+        .build();
+    let informer = run(builder(&server).consistency_check(PERIOD));
+    informer.caught_up(&server).await;
+    server.create(pod("a")).unwrap();
+    sleep(PERIOD).await;
+    assert_eq!(outcome(&informer.pods).different, 1);
+    assert_eq!(in_cache(&informer.pods), on_server(&server));
+    let streams = server.requests().watches("pods");
+    let streams = streams.filter(|watch| watch.options.send_initial_events == Some(true));
+    let revisions: Vec<_> = streams
+        .iter()
+        .map(|watch| watch.options.resource_version.as_deref())
+        .collect();
+    assert_eq!(revisions, [None, None], "the newest state is asked for");
+    assert_eq!(lists(&server), 0);
+    informer.stop().await;
+}
+
+/// kubernetes#107457: what was made since has the revisions of what was there before.
+#[tokio::test(start_paused = true)]
+async fn a_put_back_server_that_gave_out_the_same_revisions_again_is_found_by_its_uids() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(checked(&server));
+    let heard = Trace::default();
+    heard.listen(&informer.pods);
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+    heard.take();
+    // A watch that ends within its first second is listed after, whatever the reason.
+    sleep(Duration::from_secs(2)).await;
+    server.faults().restart_at(1).unwrap();
+    server.create(pod("b")).unwrap();
+    assert_eq!(server.revision(), 2);
+    sleep(Duration::from_secs(120)).await;
+    assert_ne!(in_cache(&informer.pods), on_server(&server));
+    assert_eq!((heard.take(), lists(&server)), (String::new(), 1));
+
+    sleep(PERIOD).await;
+    let difference = last_difference(&informer.pods);
+    assert_eq!((difference.replaced, difference.objects()), (1, 1));
+    assert_eq!(in_cache(&informer.pods), on_server(&server));
+    assert_eq!(heard.take(), "update default/b@2 → 2 (relist)\n");
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_put_back_behind_the_cache_is_found_and_everything_listed() {
+    let server = Server::builder().seed([pod("a")]).build();
+    // Sooner than the silence of its watch would tell.
+    let informer = run(listing(&server).consistency_check(Duration::from_secs(60)));
+    let heard = Trace::default();
+    heard.listen(&informer.pods);
+    server.create(pod("b")).unwrap();
+    informer.caught_up(&server).await;
+    heard.take();
+    // A watch that ends within its first second is listed after, whatever the reason.
+    sleep(Duration::from_secs(2)).await;
+    server.faults().restart_at(1).unwrap();
+    sleep(Duration::from_secs(70)).await;
+    let difference = last_difference(&informer.pods);
+    assert!(difference.went_back);
+    assert_eq!(
+        difference.to_string(),
+        "pods: the server has not reached revision 2 of the cache: it was put back, or is another one"
+    );
+    assert_eq!(heard.take(), "delete default/b@2 (final state unknown)\n");
+    assert_eq!(in_cache(&informer.pods), on_server(&server));
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
+    let in_namespace = |name: &str, namespace: &str| {
+        let mut pod = pod(name);
+        pod["metadata"]["namespace"] = namespace.into();
+        pod
+    };
+    let seed = ["one", "two"].map(|namespace| in_namespace("a", namespace));
+    let server = Server::builder()
+        .seed(seed)
+        .faults("watch pods in two: drop event 1 x1")
+        .unwrap()
+        .build();
+    let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
+    let informer = run(SharedInformer::builder(source("one"))
+        .source(source("two"))
+        .initial_list(kube_informer::InitialList::List)
+        .rng_seed(3)
+        .consistency_check(PERIOD));
+    informer.pods.wait_for_sync().await.unwrap();
+    for namespace in ["one", "two"] {
+        server.create(in_namespace("b", namespace)).unwrap();
+    }
+    sleep(PERIOD).await;
+    assert_eq!(in_cache(&informer.pods), on_server(&server));
+    let difference = last_difference(&informer.pods);
+    assert_eq!(&*difference.description, "pods in namespace two");
+    let listed = |namespace: &str| {
+        let lists = server.requests().lists("pods");
+        let of = |request: &LoggedRequest| {
+            request.namespace.as_deref() == Some(namespace) && !is_check(request)
+        };
+        lists.filter(of).len()
+    };
+    assert_eq!((listed("one"), listed("two")), (1, 2));
+    assert_eq!(counts(&informer.pods)[1], 1);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_selects_what_its_source_selects() {
+    let server = Server::builder()
+        .seed([labelled("a", "web"), labelled("b", "db")])
+        .build();
+    let source = ListWatch::<Pod>::new(server.client())
+        .labels(&"app=web".parse().unwrap())
+        .fields("metadata.name!=c");
+    let informer = run(SharedInformer::builder(source)
+        .rng_seed(1)
+        .consistency_check(PERIOD));
+    informer.pods.wait_for_sync().await.unwrap();
+    // Moves out of the selection, and into it.
+    server.update(labelled("a", "db")).unwrap();
+    server.update(labelled("b", "web")).unwrap();
+    server.create(labelled("c", "web")).unwrap();
+    sleep(3 * PERIOD).await;
+    let [same, different, failed] = counts(&informer.pods);
+    assert!(same >= 3 && (different, failed) == (0, 0));
+    let options = &checks(&server).iter().next().unwrap().options.clone();
+    assert_eq!(options.label_selector.as_deref(), Some("app=web"));
+    assert_eq!(options.field_selector.as_deref(), Some("metadata.name!=c"));
+    informer.stop().await;
+}
+
+/// The transform drops what a comparison would go by, if it looked at the objects.
+#[tokio::test(start_paused = true)]
+async fn transformed_and_broken_objects_are_compared_by_what_the_server_sent() {
+    let mut odd = pod("b");
+    odd["metadata"]["labels"] = serde_json::json!({"app": "odd"});
+    let server = Server::builder().seed([pod("a"), odd]).build();
+    let informer = run(checked(&server).try_transform(|pod| {
+        let is_odd = pod.metadata.labels.is_some();
+        pod.metadata = kube_core::ObjectMeta::default();
+        if is_odd {
+            Err("odd".to_owned())
+        } else {
+            Ok(())
+        }
+    }));
+    informer.caught_up(&server).await;
+    assert_eq!(informer.pods.status().get().broken_count, 1);
+    sleep(2 * PERIOD).await;
+    let [same, different, failed] = counts(&informer.pods);
+    assert!(same >= 2 && (different, failed) == (0, 0));
+    informer.stop().await;
+}

@@ -95,9 +95,9 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     match http::Uri::from_parts(parts) {
         Ok(_) if whole => Ok(()),
         Ok(_) => {
-            let refused = http::Uri::builder().scheme("https").build();
-            let error = refused.err().expect("a scheme alone is no address");
-            Err(kube_client::Error::HttpError(error))
+            let half = http::Uri::builder().scheme("https").build();
+            let refused = half.expect_err("a scheme alone is no address");
+            Err(kube_client::Error::HttpError(refused))
         }
         Err(error) => Err(kube_client::Error::HttpError(error.into())),
     }

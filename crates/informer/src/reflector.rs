@@ -144,6 +144,8 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) config: MachineConfig,
     pub(crate) rng: fastrand::Rng,
+    /// What the first list must not be older than; unset if nothing is known.
+    pub(crate) not_before: ResourceVersion,
     /// Up to where the store has everything from before, so that a watch comes first; unset when the
     /// server has confirmed that it goes on from there, or everything has been listed.
     pub(crate) from: Option<ResourceVersion>,
@@ -239,12 +241,11 @@ where
     /// Stands in for a reflector whose kind is gone: says that nothing is there any more, if anything
     /// ever was, and asks nobody.
     pub(crate) async fn rest(mut self) {
-        let status = &self.report.status;
-        status.activity(self.source, Activity::NotServed);
-        let sources = status.reader().get().sources;
-        let source = sources.get(self.source.number() as usize);
-        let revision = source.map(|source| source.revision.clone());
-        if let Some(revision) = revision.filter(|revision| !revision.is_unset()) {
+        self.report
+            .status
+            .activity(self.source, Activity::NotServed);
+        let revision = self.reached();
+        if !revision.is_unset() {
             let objects = Vec::new();
             let kind = DeltaKind::ReplacedAll { objects, revision };
             let told = self.store.accept(Delta::new(self.source, kind)).await;
@@ -256,8 +257,20 @@ where
     }
 }
 
+impl<K, S> Reflector<K, S> {
+    /// Up to where the store has what this reflector, or one before it, was told.
+    fn reached(&self) -> ResourceVersion {
+        let sources = self.report.status.reader().get().sources;
+        let source = sources.get(self.source.number() as usize);
+        source
+            .map(|source| source.revision.clone())
+            .unwrap_or_default()
+    }
+}
+
 impl<K, S: Clone> Reflector<K, S> {
-    /// Another one of the same source for the same store, which begins anew.
+    /// Another one of the same source for the same store, which begins anew, and not before what the
+    /// store has.
     pub(crate) fn again(&self) -> Self {
         Self {
             source: self.source,
@@ -267,6 +280,7 @@ impl<K, S: Clone> Reflector<K, S> {
             report: self.report.clone(),
             config: self.config,
             rng: self.rng.clone(),
+            not_before: self.reached(),
             from: None,
             trust: self.trust.clone(),
             alone: None,

@@ -9,7 +9,12 @@ use super::{
     BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig, Trust,
     report::Reporter, settings::Settings,
 };
-use crate::{metrics::Metrics, object::SourceId, status::StatusWriter, transport::ListerWatcher};
+use crate::{
+    metrics::Metrics,
+    object::{ResourceVersion, SourceId},
+    status::StatusWriter,
+    transport::ListerWatcher,
+};
 
 /// Settles the parts of a reflector; [`ReflectorBuilder::into_indexer`] or
 /// [`ReflectorBuilder::into_store`] makes it.
@@ -174,6 +179,7 @@ impl<K: Resource> ReflectorBuilder<K> {
             report,
             config: self.settings.config,
             rng: self.settings.rng(),
+            not_before: ResourceVersion::UNSET,
             from: None,
             trust: Trust::default(),
             alone,

@@ -7,6 +7,7 @@
 //! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: whatever the server's cache has |
 //! | first of all after a warm start | a watch at the saved revision |
+//! | first of all when the kind is served again | the last revision seen |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
 //! | a watch expired at the revision at which one expired before | `""` |
@@ -199,6 +200,11 @@ impl Machine {
         }
     }
 
+    /// What the store has is of this revision, and everything is to be asked for nevertheless.
+    pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
+        self.last = revision;
+    }
+
     /// The store has everything up to here, from before.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
@@ -207,10 +213,10 @@ impl Machine {
 
     /// The first request of all.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
-        if self.last.is_unset() {
-            return self.everything(now);
+        if self.has_watched {
+            return self.watch();
         }
-        self.watch()
+        self.everything(now)
     }
 
     /// The newest revision seen.

@@ -84,6 +84,7 @@ where
             config.skips_probe = true;
         }
         let mut machine = Machine::new(config, reflector.rng.clone());
+        machine.not_before(reflector.not_before.clone());
         if let Some(revision) = &reflector.from {
             machine.begin_at(revision.clone());
         }

@@ -13,7 +13,7 @@ use crate::{
     logs,
     metrics::Metrics,
     mutation_detector::MutationDetector,
-    object::{Object, SourceId},
+    object::{Object, ResourceVersion, SourceId},
     processor::Processor,
     queue::{InOrder, Queue},
     reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig, Trust},
@@ -342,6 +342,7 @@ where
             report: report.clone(),
             config: self.reflectors.config,
             rng: rng.fork(),
+            not_before: ResourceVersion::UNSET,
             from: None,
             trust: Trust::default(),
         };

@@ -255,6 +255,30 @@ async fn a_kind_that_is_defined_later_or_served_again_is_listed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_served_again_is_not_listed_as_it_was_before_what_is_known() {
+    let server = server();
+    server.create(widget("a")).unwrap();
+    let known = server.revision();
+    let factory = following(&server);
+    let widgets = factory.for_resource(&kind()).unwrap();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    cease_to_serve(&server);
+    sleep(10 * MINUTE).await;
+    server.faults().clear_answers();
+    server.requests().clear();
+    let mut established = definition();
+    established["metadata"]["labels"] = json!({"x": "y"});
+    server.update(established).unwrap();
+    watches(&widgets).await;
+    let log = server.requests();
+    let lists = log.lists("widgets");
+    let first = &lists.iter().next().unwrap().options;
+    assert_eq!(first.resource_version, Some(known.to_string()));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn several_namespaces_typed_and_held_informers_rest_and_go_on_alike() {
     let server = server();
     server.create(widget("a")).unwrap();

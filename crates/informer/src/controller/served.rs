@@ -111,3 +111,33 @@ fn is_refused(status: &Status) -> bool {
     };
     status.sources.iter().any(refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use super::*;
+    use crate::transport::Error;
+
+    #[test]
+    fn a_kind_is_refused_while_it_is_backed_off_from_for_a_404_and_no_longer() {
+        let back_off = |attempt| Activity::BackingOff {
+            pause: Duration::from_secs(1),
+            attempt,
+        };
+        for (class, activity, expected) in [
+            (Class::NotFound, back_off(1), true),
+            (Class::NotFound, back_off(0), false),
+            (Class::NotFound, Activity::Watching, false),
+            (Class::NotFound, Activity::Opening, false),
+            (Class::Forbidden, back_off(1), false),
+        ] {
+            let mut source = SourceStatus::default();
+            source.activity = activity;
+            source.last_error = Some(Arc::new(Error::new(class, "no")));
+            let mut status = Status::default();
+            status.sources = vec![SourceStatus::default(), source];
+            assert_eq!(is_refused(&status), expected, "{class:?}, {activity:?}");
+        }
+    }
+}

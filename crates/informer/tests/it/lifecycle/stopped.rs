@@ -1,5 +1,7 @@
 //! One informer is stopped, and asked for again.
 
+use kube_informer_apiserver::Match;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -173,4 +175,33 @@ async fn one_informer_of_several_of_a_type_is_stopped_by_its_handle() {
         .unwrap();
     assert!(!factory.informer_with(options()).unwrap().is_same(&web));
     factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_sync_of_one_that_is_about_to_end() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let refused = Match::list("configmaps");
+    server.faults().answer(refused, 403).times(1000);
+    let factory = factory(&server);
+    let (pods, maps) = (factory.informer::<Pod>(), factory.informer::<ConfigMap>());
+    factory.start();
+    sleep(MINUTE).await;
+    let mut stop = pin!(factory.stop_informer(&maps));
+    assert!(stop.as_mut().now_or_never().is_none());
+    factory.wait_for_cache_sync().await.unwrap();
+    assert!(stop.await && pods.has_synced());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_shutdown_nothing_leaves_its_place() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let factory = factory(&server);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    caught_up(&pods, &server).await;
+    factory.shutdown().await;
+    assert!(!factory.stop_informer(&pods).await && !factory.stop::<Pod>().await);
+    assert!(factory.informer::<Pod>().is_same(&pods));
+    assert_eq!(factory.informer::<Pod>().indexer().len(), 1);
 }

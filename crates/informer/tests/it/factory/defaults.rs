@@ -151,6 +151,7 @@ async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
         .internal_error_retry(secs(60))
         .backoff(BackoffConfig {
             initial: secs(100),
+            cap: secs(100),
             ..BackoffConfig::default()
         })
         .build();
@@ -162,6 +163,7 @@ async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
         server.faults().send_raw_to_watches(internal);
         sleep(secs(1)).await;
     }
+    sleep(secs(95)).await;
     let log = server.requests();
     assert_eq!(log.lists("pods").len(), 1, "a budget for internal errors");
     let watches = log.watches("pods");
@@ -175,5 +177,7 @@ async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
         heard[0].contains("defaults.rs:") && heard[0].ends_with(": planted"),
         "{heard:?}"
     );
+    sleep(secs(110)).await;
+    assert_eq!(server.requests().watches("pods").len(), 3);
     factory.shutdown().await;
 }

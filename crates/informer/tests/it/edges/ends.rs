@@ -259,6 +259,21 @@ async fn a_subscription_that_has_ended_says_so_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_dropped_keeps_no_object_alive() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = run(builder(&server));
+    informer.caught_up(&server).await;
+    let never_polled = informer.pods.subscribe().unwrap();
+    informer.pods.handlers_idle().await;
+    let object = Arc::downgrade(&informer.pods.indexer().list()[0].get().unwrap());
+    drop(never_polled);
+    server.delete("v1", "pods", "default/a").unwrap();
+    informer.caught_up(&server).await;
+    assert!(object.upgrade().is_none());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_for_all_to_be_idle_does_not_wait_for_itself() {
     let server = Server::builder().seed([pod("a")]).build();
     let informer = run(builder(&server));

@@ -370,3 +370,27 @@ async fn a_stop_at_any_moment_of_coming_and_going_leaves_no_task() {
         assert!(widgets.is_stopped());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn definitions_are_heard_of_whatever_the_factory_selects_by_default() {
+    let server = server();
+    let mut ours = widget("a");
+    ours["metadata"]["labels"] = json!({"app": "web"});
+    server.create(ours).unwrap();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .default_labels("app=web".parse().unwrap())
+        .default_fields("metadata.name=a")
+        .follow_definitions()
+        .build();
+    let widgets = factory.for_resource(&kind()).unwrap();
+    factory.start();
+    watches(&widgets).await;
+    sleep(MINUTE).await;
+    assert_eq!(widgets.indexer().len(), 1);
+    cease_to_serve(&server);
+    delete_definition(&server);
+    rests(&widgets).await;
+    assert!(widgets.indexer().is_empty());
+    factory.shutdown().await;
+}

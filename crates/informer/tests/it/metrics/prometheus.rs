@@ -57,6 +57,30 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
     informer.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
+    let server = Server::builder().seed([setting::pod("a")]).build();
+    let metrics = Arc::new(Prometheus::new());
+    let (pods, controller) = setting::builder(&server).metrics(metrics.clone()).build();
+    let slow = pods.on_add(|_, _| sleep(Duration::from_secs(60)));
+    slow.name("same").register().unwrap();
+    pods.on_add(|_, _| {}).name("same").register().unwrap();
+    let values = |beginning| {
+        let page = lines(&metrics.text(), &[beginning]);
+        let values = page.lines().filter_map(|line| line.rsplit(' ').next());
+        values.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(values("informer_synced{"), ["0"]);
+    let steps = async {
+        pods.wait_for_sync().await.unwrap();
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(values("informer_synced{"), ["1"]);
+        let lag: f64 = values("informer_handler_lag_seconds{")[0].parse().unwrap();
+        assert!((30.0..31.0).contains(&lag), "{lag}");
+    };
+    controller.run(steps).await;
+}
+
 /// kubernetes#73587.
 #[tokio::test(start_paused = true)]
 async fn a_page_has_no_series_of_what_has_ended() {

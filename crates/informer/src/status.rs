@@ -416,23 +416,24 @@ mod tests {
 
     #[test]
     fn the_last_error_is_that_of_the_source_that_is_furthest_from_watching() {
-        let source = |name: &str, activity| {
-            let mut source = SourceStatus::default();
-            source.description = Arc::from(name);
-            source.activity = activity;
-            source.last_error = Some(Arc::new(Error::new(Class::Forbidden, name)));
-            source
+        let source = |name: &str, activity| SourceStatus {
+            description: Arc::from(name),
+            activity,
+            last_error: Some(Arc::new(Error::new(Class::Forbidden, name))),
+            ..SourceStatus::default()
         };
         let waits = Activity::BackingOff {
             pause: Duration::from_secs(1),
             attempt: 2,
         };
-        let mut status = Status::default();
-        status.sources = vec![
-            source("recovered", Activity::Watching),
-            source("refused", waits),
-            source("asked again", Activity::Opening),
-        ];
+        let status = Status {
+            sources: vec![
+                source("recovered", Activity::Watching),
+                source("refused", waits),
+                source("asked again", Activity::Opening),
+            ],
+            ..Status::default()
+        };
         assert_eq!(status.activity(), waits);
         assert!(status.last_error().unwrap().to_string().contains("refused"));
         assert!(status.to_string().contains("; last error: refused: "));

@@ -132,11 +132,13 @@ mod tests {
             (Class::NotFound, Activity::Opening, false),
             (Class::Forbidden, back_off(1), false),
         ] {
-            let mut source = SourceStatus::default();
-            source.activity = activity;
-            source.last_error = Some(Arc::new(Error::new(class, "no")));
-            let mut status = Status::default();
-            status.sources = vec![SourceStatus::default(), source];
+            let mut sources = vec![SourceStatus::default(); 2];
+            sources[1].activity = activity;
+            sources[1].last_error = Some(Arc::new(Error::new(class, "no")));
+            let status = Status {
+                sources,
+                ..Status::default()
+            };
             assert_eq!(is_refused(&status), expected, "{class:?}, {activity:?}");
         }
     }

@@ -6,6 +6,7 @@ func Components() map[string]Component {
 		"delta_fifo":   Each(DeltaFIFO),
 		"indexer":      Each(Indexer),
 		"workqueue":    Workqueue,
+		"informer":     Informer,
 		"rate_limiter": Each(RateLimiter),
 	}
 }

@@ -62,6 +62,8 @@ func ShowObject(value any) string {
 		return "nothing"
 	case *Object:
 		return fmt.Sprintf("%s@%s", cache.MetaObjectToName(value), value.ResourceVersion)
+	case *metav1.PartialObjectMetadata:
+		return fmt.Sprintf("%s@%s", cache.MetaObjectToName(value), value.ResourceVersion)
 	case cache.DeletedFinalStateUnknown:
 		return fmt.Sprintf("?%s(%s)", value.Key, ShowObject(value.Obj))
 	default:

@@ -5,7 +5,7 @@ use crate::{
     compare::Moment,
     delta_fifo,
     draw::Draw,
-    in_order, indexer,
+    in_order, indexer, informer,
     oracle::Version,
     planted::Bug,
     rate_limiter,
@@ -41,10 +41,11 @@ pub(crate) enum Accepted {
 }
 
 /// All of them, in the order in which they run.
-pub(crate) const COMPONENTS: [&Component; 5] = [
+pub(crate) const COMPONENTS: [&Component; 6] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,
     &indexer::COMPONENT,
+    &informer::COMPONENT,
     &workqueue::COMPONENT,
     &rate_limiter::COMPONENT,
 ];

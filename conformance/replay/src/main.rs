@@ -13,6 +13,7 @@ mod divergences;
 mod draw;
 mod in_order;
 mod indexer;
+mod informer;
 mod oracle;
 mod planted;
 mod rate_limiter;

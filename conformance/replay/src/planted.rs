@@ -35,6 +35,12 @@ pub(crate) enum Bug {
     RevisionBeforeReplace,
     /// An index keeps an object where it was.
     StaleIndexValue,
+    /// A list tells everyone of everything that it brings.
+    UnchangedToldToAll,
+    /// What happens while a handler joins passes it by.
+    LateWithoutBarrier,
+    /// A registration has synced with the informer, not with its handler.
+    SyncedBeforeLastItem,
     /// A drain does not wait.
     DrainReturnsEarly,
     /// What is added while it is in work is not handed out again.
@@ -45,7 +51,7 @@ pub(crate) enum Bug {
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::QueuedOnlyDeleteIgnored,
         Self::ResyncOvertakes,
         Self::SyncedBeforeLastPop,
@@ -54,6 +60,9 @@ impl Bug {
         Self::NameTwiceInBatch,
         Self::RevisionBeforeReplace,
         Self::StaleIndexValue,
+        Self::UnchangedToldToAll,
+        Self::LateWithoutBarrier,
+        Self::SyncedBeforeLastItem,
         Self::DrainReturnsEarly,
         Self::AddedInWorkLost,
         Self::ForgetIgnored,
@@ -76,6 +85,9 @@ impl Bug {
             Self::NameTwiceInBatch => ("in_order", "a batch that has a name twice"),
             Self::RevisionBeforeReplace => ("indexer", "revision taken before Replace"),
             Self::StaleIndexValue => ("indexer", "a stale index value"),
+            Self::UnchangedToldToAll => ("informer", "unchanged Replaced told to everyone"),
+            Self::LateWithoutBarrier => ("informer", "a late handler without the barrier"),
+            Self::SyncedBeforeLastItem => ("informer", "has-synced before the last initial item"),
             Self::DrainReturnsEarly => ("workqueue", "a drain that returns early"),
             Self::AddedInWorkLost => ("workqueue", "an add of an item in work that is lost"),
             Self::ForgetIgnored => ("rate_limiter", "failures that are not forgotten"),
@@ -216,6 +228,59 @@ impl Fifo for Faulty<DeltaFifo<K>> {
 impl Ordered for Faulty<InOrder<K>> {
     fn synced(&self) -> bool {
         (self.bug == Bug::SyncedBeforeList && self.listed) || self.inner.has_synced()
+    }
+}
+
+/// A queue that makes news of whatever a later list brings.
+pub(crate) struct Restless<Q> {
+    inner: Q,
+    listed: bool,
+}
+
+impl<Q> Restless<Q> {
+    /// Spoils a queue.
+    pub(crate) fn new(inner: Q) -> Self {
+        Self {
+            inner,
+            listed: false,
+        }
+    }
+}
+
+impl<Q: Queue<K>> Queue<K> for Restless<Q> {
+    fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        self.inner.push(delta, known)
+    }
+
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
+        if std::mem::replace(&mut self.listed, true) {
+            for object in &list.objects {
+                let delta = Delta::new(list.source, DeltaKind::Updated(object.clone()));
+                // Every object that is drawn has a key.
+                let _ = self.inner.push(delta, known);
+            }
+        }
+        self.inner.replace(list, known)
+    }
+
+    fn resync(&mut self, known: &dyn Known<K>) {
+        self.inner.resync(known);
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
+        self.inner.pop_batch(room)
+    }
+
+    fn keeps_order(&self) -> bool {
+        self.inner.keeps_order()
+    }
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inner.is_empty()
     }
 }
 

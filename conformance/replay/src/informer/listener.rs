@@ -1,0 +1,161 @@
+//! A handler here: what it has been told, how it can be held up, and what is wrong with what it hears.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube_informer::{
+    event_handler::{Event, EventHandler},
+    object::{Deleted, Object},
+    shared_informer::Registration,
+};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{
+    ADD_INITIAL, ADD_LATER, DELETE, FILTER_BEGINS, FILTER_CEASES, OTHER_OLD, RECREATED, REPEATED,
+    TOLD_TWICE, TOMBSTONE, UNKNOWN_DELETED, UPDATE,
+};
+use crate::cached::{K, show};
+
+/// A handler that is registered, as the other side knows it.
+pub(super) struct Listener {
+    pub(super) name: String,
+    pub(super) filtered: bool,
+    pub(super) told: Arc<Mutex<Told>>,
+    pub(super) held: watch::Sender<bool>,
+    pub(super) registration: Registration<K>,
+}
+
+/// What a handler has been told.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Since the last answer: which object, and the text.
+    pub(super) events: Vec<(String, String)>,
+    /// What it must think that there is.
+    pub(super) view: BTreeMap<String, String>,
+    /// Whether only the view is to be answered with: the order of events is not defined.
+    pub(super) amid: bool,
+    /// Which behaviours that showed.
+    pub(super) seen: Vec<&'static str>,
+}
+
+impl Told {
+    /// Takes an event.
+    pub(super) fn note(&mut self, event: &Event<K>) {
+        let Some(name) = event.object_name() else {
+            return;
+        };
+        let key = name.to_string();
+        let text = match event {
+            Event::Added {
+                object,
+                in_initial_list,
+            } => self.added(&key, object, *in_initial_list),
+            Event::Updated { old, new, .. } => self.updated(&key, old, new),
+            Event::Deleted(deleted) => self.deleted(&key, deleted),
+            Event::Synced => return,
+        };
+        self.events.push((key, text));
+    }
+
+    fn added(&mut self, key: &str, object: &Object<K>, initial: bool) -> String {
+        self.seen
+            .push(if initial { ADD_INITIAL } else { ADD_LATER });
+        if self.view.insert(key.to_owned(), show(object)).is_some() {
+            self.seen.push(TOLD_TWICE);
+        }
+        let born = format!("born at {}", object.revision());
+        if !initial && object.uid() != born {
+            self.seen.push(FILTER_BEGINS);
+        }
+        let initial = if initial { " initial" } else { "" };
+        format!("+{}{initial}", show(object))
+    }
+
+    fn updated(&mut self, key: &str, old: &Object<K>, new: &Object<K>) -> String {
+        self.seen.push(if old.revision() == new.revision() {
+            REPEATED
+        } else if old.uid() == new.uid() {
+            UPDATE
+        } else {
+            RECREATED
+        });
+        if self.view.insert(key.to_owned(), show(new)) != Some(show(old)) {
+            self.seen.push(OTHER_OLD);
+        }
+        format!("~{} {}", show(old), show(new))
+    }
+
+    fn deleted(&mut self, key: &str, deleted: &Deleted<K>) -> String {
+        let known = self.view.remove(key);
+        let last = deleted.object().map_or_else(|| "nothing".into(), show);
+        let is_tombstone = matches!(deleted, Deleted::FinalStateUnknown { .. });
+        self.seen.push(match &known {
+            None => UNKNOWN_DELETED,
+            _ if is_tombstone => TOMBSTONE,
+            // A deletion has a revision of its own.
+            Some(known) if *known == last => FILTER_CEASES,
+            Some(_) => DELETE,
+        });
+        if is_tombstone {
+            format!("-?{key}({last})")
+        } else {
+            format!("-{last}")
+        }
+    }
+}
+
+impl Listener {
+    /// Writes what has been told since the last answer. Where the order of objects is not defined, that
+    /// of each is.
+    pub(super) fn take(&self, ordered: bool) -> String {
+        let mut told = self.told.lock();
+        let mut events = std::mem::take(&mut told.events);
+        if std::mem::take(&mut told.amid) {
+            let now: Vec<_> = told.view.values().map(String::as_str).collect();
+            return format!("joined [{}]", now.join(" "));
+        }
+        if !ordered {
+            events.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
+        let repeats = events.chunk_by(|one, other| one == other).map(|same| {
+            let text = &same[0].1;
+            match same.len() {
+                1 => text.clone(),
+                times => format!("{text} ×{times}"),
+            }
+        });
+        repeats.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it waits in its callback, or would.
+    pub(super) fn is_held(&self) -> bool {
+        *self.held.borrow()
+    }
+}
+
+/// What the informer calls.
+pub(super) struct Handler {
+    pub(super) told: Arc<Mutex<Told>>,
+    pub(super) held: watch::Receiver<bool>,
+    /// Whether what is there at the beginning was told by somebody else, as a bug has it.
+    pub(super) skips_initial: bool,
+}
+
+impl EventHandler<K> for Handler {
+    async fn handle(&mut self, event: Event<K>) {
+        let initial = matches!(
+            event,
+            Event::Added {
+                in_initial_list: true,
+                ..
+            }
+        );
+        if event.object_name().is_none() || (initial && self.skips_initial) {
+            return;
+        }
+        // Its end is that of the handler. What is told is noted when the callback ends: with which event a
+        // handler is held up depends on what it was told before that need not have been.
+        drop(self.held.wait_for(|held| !held).await);
+        self.told.lock().note(&event);
+    }
+}

@@ -35,7 +35,9 @@
 //!
 //! What belongs to objects of *another* kind is asked of both caches: the values come from the one, and
 //! [`Query::and_any`] takes them to the other. Nothing has to be kept up to date for that. The answer
-//! is true of the two moments of the two snapshots, which are as far apart as their informers are.
+//! is true of the two moments of the two snapshots, which are as far apart as their informers are. For
+//! what is asked more often than it changes there is
+//! [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{Node, Pod};
@@ -76,6 +78,7 @@ mod change;
 mod feed;
 mod field;
 mod index;
+mod placement;
 mod query;
 mod snapshot;
 mod store;
@@ -93,7 +96,13 @@ pub use self::{
     writer::{Applied, IndexerWriter},
 };
 
-pub(crate) use self::{build::IndexBuild, feed::StatusNotes, index::Index, query::Plan};
+pub(crate) use self::{
+    build::IndexBuild,
+    feed::StatusNotes,
+    index::{Index, ask},
+    placement::{Placement, Values, sorted},
+    query::Plan,
+};
 
 use std::{fmt, sync::Arc};
 

@@ -46,6 +46,7 @@ pub mod controller;
 pub mod shared_informer;
 pub mod informer;
 pub mod lister;
+pub mod derived_index;
 pub mod mutation_cache;
 #[cfg(feature = "client")]
 pub mod factory;
@@ -56,6 +57,7 @@ pub mod kube_rs;
 pub use self::factory::{InformerOptions, SharedInformerFactory};
 pub use self::{
     controller::Controller,
+    derived_index::DerivedIndex,
     event_handler::{Event, EventHandler, enqueue},
     indexer::{Cause, Indexer, Indexers, Snapshot},
     lister::Lister,

@@ -31,7 +31,7 @@
 //! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
 //! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these` | `error`; `skipped` |
-//! | WARN | `not indexed`: an index function failed | `error` |
+//! | WARN | `not indexed`: an index function, or one of a derived index, failed | `error` |
 //! | WARN | `slow handler`: a callback took more than 100 ms while others waited | `handler`, `object`, `took`, `depth` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |

@@ -445,13 +445,18 @@ impl<K> SharedInformer<K> {
     /// # Cancel safety
     /// Dropping the future only stops waiting.
     pub async fn handlers_idle(&self) {
+        self.handed_on().await;
+        self.shared.roster.until_idle().await;
+    }
+
+    /// Waits until everything that is in the cache now has been handed to the handlers' buffers.
+    async fn handed_on(&self) {
         // A cache that has changed is ahead of its handlers until the batch has been handed to them.
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {
             // An error says that the informer is ending, so nothing more will be handed to anyone.
             let _ = settled.await;
         }
-        self.shared.roster.until_idle().await;
     }
 
     /// How every handler and subscription is getting on, in the order in which they came. Those that

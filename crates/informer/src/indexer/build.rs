@@ -97,7 +97,7 @@ impl<K> IndexBuild<K> {
         let mut errors = Vec::new();
         for index in &mut self.indices {
             let values = entry.map(|entry| super::store::place(index, entry.object(), &mut errors));
-            index.place(name, &values.unwrap_or_default());
+            index.placed.place(name, &values.unwrap_or_default());
         }
         if errors.is_empty() {
             self.errors.remove(name);

@@ -2,14 +2,13 @@
 
 use std::{
     fmt,
-    ops::Bound,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-use imbl::{OrdMap, OrdSet};
 use kube_core::Resource;
 
+use super::placement::{Placement, Values, sorted};
 use crate::{
     metrics::IndexSample,
     object::{Object, ObjectName},
@@ -298,19 +297,13 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// The values of one object in one index: sorted, each once.
-pub(super) type Values = Arc<[Arc<str>]>;
-
 /// One index of one moment. It is a value of its own, so one can come and go while the entries stay.
 pub(crate) struct Index<K> {
     /// Its allocation is the index's identity, which tokens share.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// Value and object, in order. A value without objects is not in it.
-    pairs: OrdSet<Pair>,
-    /// The values under which each object stands, if there are any; so a removal needs no body and
-    /// asks no function again.
-    values: OrdMap<ObjectName, Values>,
+    /// Which objects stand under which of its values.
+    pub(super) placed: Placement,
 }
 
 impl<K> Clone for Index<K> {
@@ -318,16 +311,9 @@ impl<K> Clone for Index<K> {
         Self {
             name: Arc::clone(&self.name),
             function: Arc::clone(&self.function),
-            pairs: self.pairs.clone(),
-            values: self.values.clone(),
+            placed: self.placed.clone(),
         }
     }
-}
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair {
-    value: Arc<str>,
-    object: ObjectName,
 }
 
 impl<K> Index<K> {
@@ -336,8 +322,7 @@ impl<K> Index<K> {
             // The functions may be of several stores; an index is of one.
             name: Arc::from(&*name),
             function,
-            pairs: OrdSet::new(),
-            values: OrdMap::new(),
+            placed: Placement::default(),
         }
     }
 
@@ -350,95 +335,23 @@ impl<K> Index<K> {
     /// # Errors
     /// What the function said, or that it panicked.
     pub(super) fn ask(&self, object: &Object<K>) -> Result<Values, IndexError> {
-        let values = catch_unwind(AssertUnwindSafe(|| (self.function)(object)));
-        let values = values.unwrap_or_else(|_| Err("the index function panicked".to_owned()));
-        let mut values = values.map_err(|reason| IndexError {
+        let values = ask(|| (self.function)(object)).map_err(|reason| IndexError {
             index: Arc::clone(&self.name),
             object: object.object_name().clone(),
             reason,
         })?;
-        values.sort_unstable();
-        values.dedup();
-        Ok(values.into())
-    }
-
-    /// The values under which an object stands.
-    pub(super) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
-        self.values.get(object).map_or(&[], |values| values)
-    }
-
-    /// Makes an object stand under these values and no others.
-    pub(super) fn place(&mut self, object: &ObjectName, values: &Values) {
-        let old = if values.is_empty() {
-            self.values.remove(object)
-        } else {
-            self.values.insert(object.clone(), Arc::clone(values))
-        };
-        let pair = |value: &Arc<str>| Pair {
-            value: Arc::clone(value),
-            object: object.clone(),
-        };
-        let old = old.as_deref().unwrap_or_default();
-        for value in old.iter().filter(|value| !values.contains(value)) {
-            self.pairs.remove(&pair(value));
-        }
-        for value in values.iter().filter(|value| !old.contains(value)) {
-            self.pairs.insert(pair(value));
-        }
-    }
-
-    /// The names under a value, in order.
-    pub(super) fn names<'a>(
-        &'a self,
-        value: &str,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
-        self.names_from(&Arc::from(value), Bound::Unbounded)
-    }
-
-    /// The names under a value from one name on, in order.
-    pub(super) fn names_from<'a>(
-        &'a self,
-        value: &Arc<str>,
-        from: Bound<&ObjectName>,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
-        let pair = |object: &ObjectName| Pair {
-            value: Arc::clone(value),
-            object: object.clone(),
-        };
-        let first = match from {
-            // Cluster scope and no text: before every name.
-            Bound::Unbounded => Bound::Included(pair(&ObjectName::cluster(""))),
-            from => from.map(pair),
-        };
-        let value = Arc::clone(value);
-        let pairs = self.pairs.range((first, Bound::Unbounded));
-        pairs
-            .take_while(move |pair| pair.value == value)
-            .map(|pair| &pair.object)
+        Ok(sorted(values))
     }
 
     /// How many values there are, and how many pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
-        let mut values = 0;
-        let mut last: Option<&Arc<str>> = None;
-        for Pair { value, .. } in &self.pairs {
-            // Most neighbours share their value, and then often its very text.
-            if last.is_none_or(|last| !Arc::ptr_eq(last, value) && last != value) {
-                values += 1;
-            }
-            last = Some(value);
-        }
-        IndexSample::new(Arc::clone(&self.name), values, self.pairs.len())
+        let (values, pairs) = self.placed.size();
+        IndexSample::new(Arc::clone(&self.name), values, pairs)
     }
+}
 
-    /// The values, in order, each once.
-    pub(super) fn all_values(&self) -> Vec<Arc<str>> {
-        let mut values: Vec<Arc<str>> = Vec::new();
-        for pair in &self.pairs {
-            if values.last() != Some(&pair.value) {
-                values.push(Arc::clone(&pair.value));
-            }
-        }
-        values
-    }
+/// What an index function says, or that it panicked.
+pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
+    catch_unwind(AssertUnwindSafe(function))
+        .unwrap_or_else(|_| Err("the index function panicked".to_owned()))
 }

@@ -133,7 +133,7 @@ impl<K> Snapshot<K> {
     ) -> Result<Box<dyn Iterator<Item = &'a Object<K>> + 'a>, NoSuchIndex> {
         Ok(match self.find(index)? {
             None => Box::new(self.in_namespace(value)),
-            Some(index) => Box::new(index.names(value).filter_map(|name| self.get(name))),
+            Some(index) => Box::new(index.placed.names(value).filter_map(|name| self.get(name))),
         })
     }
 
@@ -152,7 +152,7 @@ impl<K> Snapshot<K> {
                 .in_namespace(value)
                 .map(|object| object.object_name().clone())
                 .collect(),
-            Some(index) => index.names(value).cloned().collect(),
+            Some(index) => index.placed.names(value).cloned().collect(),
         })
     }
 
@@ -174,8 +174,10 @@ impl<K> Snapshot<K> {
         };
         // An object that the function can't place shares no value with any other.
         let values = index.ask(object).unwrap_or_default();
-        let mut names: Vec<&ObjectName> =
-            values.iter().flat_map(|value| index.names(value)).collect();
+        let mut names: Vec<&ObjectName> = values
+            .iter()
+            .flat_map(|value| index.placed.names(value))
+            .collect();
         if values.len() > 1 {
             names.sort_unstable();
             names.dedup();
@@ -209,7 +211,7 @@ impl<K> Snapshot<K> {
         index: &(impl IndexRef + ?Sized),
     ) -> Result<Vec<Arc<str>>, NoSuchIndex> {
         if let Some(index) = self.find(index)? {
-            return Ok(index.all_values());
+            return Ok(index.placed.all_values());
         }
         let mut values: Vec<Arc<str>> = Vec::new();
         for object in self.iter() {

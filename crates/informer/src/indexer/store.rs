@@ -9,9 +9,8 @@ use imbl::{OrdMap, OrdSet};
 
 use super::{
     Cause, Change, Changed,
-    index::{
-        DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable, Values,
-    },
+    index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable},
+    placement::Values,
 };
 use crate::{
     object::{Deleted, Object, ObjectName, ResourceVersion, SourceId},
@@ -357,8 +356,10 @@ impl<K> Root<K> {
         for slot in 0..self.indices.len() {
             let index = &self.indices[slot];
             let values = state.map_or_else(Values::default, |state| place(index, state, errors));
-            if index.values(name) != &*values {
-                Arc::make_mut(&mut self.indices)[slot].place(name, &values);
+            if index.placed.values(name) != &*values {
+                Arc::make_mut(&mut self.indices)[slot]
+                    .placed
+                    .place(name, &values);
             }
         }
     }

@@ -60,6 +60,11 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
+    /// The text of [`ObjectName::as_str`], shared.
+    pub(crate) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
     /// `namespace/name`, or `name` for cluster scope.
     #[doc(alias = "AsNamespacedName")]
     pub fn as_str(&self) -> &str {

@@ -313,12 +313,24 @@ impl<K> Registration<K> {
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {
+        self.close();
+        if !self.buffer.is_told_here() {
+            self.buffer.until_ended().await;
+        }
+    }
+
+    /// Begins to remove the handler, and waits for nothing: it hears of no event that it is not hearing
+    /// already.
+    pub(crate) fn close(&self) {
         // At once, for the informer obeys only when it comes to it.
         self.buffer.close(Closing::Discard);
         // A refusal means that the informer has stopped, and the handler with it.
         let _ = self.informer.command(Command::RemoveListener(self.id));
-        if !self.buffer.is_told_here() {
-            self.buffer.until_ended().await;
-        }
+    }
+
+    /// Waits until this handler has handled everything that is in the cache now, or has ended.
+    pub(crate) async fn idle(&self) {
+        self.informer.handed_on().await;
+        self.buffer.until_idle().await;
     }
 }

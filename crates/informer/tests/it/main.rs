@@ -10,6 +10,7 @@ mod buffers;
 mod callbacks;
 mod consistency;
 mod credentials;
+mod derived_index;
 mod edges;
 mod factory;
 mod handlers;

@@ -1,0 +1,384 @@
+//! Two caches that change whenever they like, also in the middle of a question, against a recomputation
+//! of the end; and how much is asked.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{
+        Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Waker},
+};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_core::{ObjectMeta, ResourceExt};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::*;
+use crate::indexer::{self, IndexerWriter, Indexers};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const ZONES: [&str; 4] = ["east", "west", "north", "nowhere"];
+
+fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some([(label.to_owned(), text.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// A pod on several nodes, as no real one is.
+fn pod(name: &str, nodes: &str) -> Pod {
+    Pod {
+        metadata: meta(name, "nodes", nodes),
+        ..Pod::default()
+    }
+}
+
+fn node(name: &str, zone: &str) -> Node {
+    Node {
+        metadata: meta(name, "zone", zone),
+        ..Node::default()
+    }
+}
+
+fn nodes_of(pod: &Pod) -> Result<Vec<ObjectName>, String> {
+    match &*pod.labels()["nodes"] {
+        "abc" => Err("too many".to_owned()),
+        nodes => Ok(nodes
+            .chars()
+            .map(|node| ObjectName::cluster(&node.to_string()))
+            .collect()),
+    }
+}
+
+fn zones_of(_: &Pod, nodes: &[Arc<Node>]) -> Result<Vec<Arc<str>>, String> {
+    let zones = nodes.iter().map(|node| &*node.labels()["zone"]);
+    let zone = |zone| match zone {
+        "nowhere" => Err("no such zone".to_owned()),
+        zone => Ok(Arc::from(zone)),
+    };
+    zones.map(zone).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    PutPod(usize, String),
+    DeletePod(usize),
+    PutNode(usize, usize),
+    DeleteNode(usize),
+    /// One of the handlers goes on: to its end, or to where the other one is in its way.
+    Go(usize),
+}
+
+fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
+    let name = || 0..NAMES.len();
+    let nodes = prop::sample::select(vec!["", "a", "b", "c", "ab", "bc", "ca", "abc"]);
+    let operation = prop_oneof![
+        3 => (name(), nodes).prop_map(|(name, nodes)| Operation::PutPod(name, nodes.to_owned())),
+        1 => name().prop_map(Operation::DeletePod),
+        3 => (name(), 0..ZONES.len()).prop_map(|(name, zone)| Operation::PutNode(name, zone)),
+        1 => name().prop_map(Operation::DeleteNode),
+        6 => (0..2usize).prop_map(Operation::Go),
+    ];
+    prop::collection::vec(operation, 0..60).prop_map(VecDeque::from)
+}
+
+/// What one of the two handlers is doing.
+#[derive(Default)]
+struct Handling {
+    heard: VecDeque<ObjectName>,
+    /// What it is in the middle of, when it is not being polled.
+    waiting: Option<BoxFuture<'static, ()>>,
+    polled: bool,
+}
+
+impl Handling {
+    fn is_idle(&self) -> bool {
+        self.heard.is_empty() && self.waiting.is_none() && !self.polled
+    }
+}
+
+/// Two stores, two handlers, and what is going to happen.
+struct World {
+    script: VecDeque<Operation>,
+    pods: IndexerWriter<Pod>,
+    nodes: IndexerWriter<Node>,
+    handlers: [Handling; 2],
+}
+
+type Shared = Arc<Mutex<World>>;
+type Kept = Upkeep<Pod, Node>;
+
+/// Does the next thing of the script. A question does so too, so anything may happen during one.
+fn go_on(world: &Shared, upkeep: &Weak<Kept>) {
+    let mut guard = world.lock();
+    let World {
+        script,
+        pods,
+        nodes,
+        handlers: [of_pods, of_nodes],
+    } = &mut *guard;
+    let name = |number: usize| ObjectName::cluster(NAMES[number]);
+    match script.pop_front() {
+        None => {}
+        Some(Operation::PutPod(number, on)) => {
+            pods.add(pod(NAMES[number], &on)).unwrap();
+            of_pods.heard.push_back(name(number));
+        }
+        Some(Operation::DeletePod(number)) => {
+            let told = pods.delete(&name(number)).map(|_| name(number));
+            of_pods.heard.extend(told);
+        }
+        Some(Operation::PutNode(number, zone)) => {
+            nodes.add(node(NAMES[number], ZONES[zone])).unwrap();
+            of_nodes.heard.push_back(name(number));
+        }
+        Some(Operation::DeleteNode(number)) => {
+            let told = nodes.delete(&name(number)).map(|_| name(number));
+            of_nodes.heard.extend(told);
+        }
+        Some(Operation::Go(handler)) => {
+            drop(guard);
+            poll(world, upkeep, handler);
+        }
+    }
+}
+
+/// Polls what a handler is in the middle of, or its next event.
+fn poll(world: &Shared, upkeep: &Weak<Kept>, handler: usize) {
+    let mut waiting = {
+        let mut world = world.lock();
+        let handling = &mut world.handlers[handler];
+        if handling.polled {
+            return; // from inside its own question
+        }
+        let upkeep = upkeep.upgrade().unwrap();
+        let next = handling.waiting.take().or_else(|| {
+            let name = handling.heard.pop_front()?;
+            Some(Box::pin(async move {
+                match handler {
+                    0 => upkeep.place(&name).await,
+                    _ => upkeep.place_dependants(&name).await,
+                }
+            }))
+        });
+        let Some(next) = next else {
+            return;
+        };
+        handling.polled = true;
+        next
+    };
+    let ended = waiting
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_ready();
+    let mut world = world.lock();
+    let handling = &mut world.handlers[handler];
+    handling.polled = false;
+    handling.waiting = (!ended).then_some(waiting);
+}
+
+/// A world in which the index is kept by `script`, and the index.
+fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
+    let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
+    let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();
+    let world = Arc::new(Mutex::new(World {
+        script,
+        pods: pod_writer,
+        nodes: node_writer,
+        handlers: Default::default(),
+    }));
+    let board = Arc::default();
+    let upkeep = Arc::new_cyclic(|upkeep: &Weak<Kept>| {
+        let during = (Arc::clone(&world), upkeep.clone());
+        let depends_on: DependsOn<Pod> = Box::new(move |pod| {
+            go_on(&during.0, &during.1);
+            nodes_of(pod)
+        });
+        let during = (Arc::clone(&world), upkeep.clone());
+        let values: ValuesOf<Pod, Node> = Box::new(move |pod, nodes| {
+            go_on(&during.0, &during.1);
+            zones_of(pod, nodes)
+        });
+        Upkeep::new(
+            Arc::from("zone"),
+            (pods, nodes),
+            (depends_on, values),
+            &board,
+        )
+    });
+    (world, upkeep, board)
+}
+
+/// Every value with its names, and the objects that are left out, as both stores have it.
+fn recomputed(world: &Shared) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
+    let world = world.lock();
+    let (pods, nodes) = (world.pods.snapshot(), world.nodes.snapshot());
+    let mut placed: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut left_out = Vec::new();
+    for object in pods.iter() {
+        let name = object.object_name().clone();
+        let pod = object.get().unwrap();
+        let zones = nodes_of(&pod).and_then(|names| {
+            let found = names.iter().filter_map(|name| nodes.get(name));
+            let found: Vec<_> = found.map(|node| node.get().unwrap()).collect();
+            zones_of(&pod, &found)
+        });
+        match zones {
+            Err(_) => left_out.push(name),
+            Ok(zones) => {
+                for zone in BTreeSet::from_iter(zones) {
+                    placed.entry(zone).or_default().push(name.clone());
+                }
+            }
+        }
+    }
+    (placed, left_out)
+}
+
+fn kept(board: &Board) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
+    let values = board.values();
+    let placed = values.all_values().into_iter().map(|value| {
+        let names = values.names(&value).cloned().collect();
+        (value, names)
+    });
+    let errors = board.errors().into_iter().map(|error| error.object);
+    (placed.collect(), errors.collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn in_whatever_order_the_two_caches_change_and_are_heard_of_the_end_is_the_same(
+        script in operations(),
+    ) {
+        let (world, upkeep, board) = begin(script);
+        let weak = Arc::downgrade(&upkeep);
+        while !world.lock().script.is_empty() {
+            go_on(&world, &weak);
+        }
+        let mut turns = 0;
+        while !world.lock().handlers.iter().all(Handling::is_idle) {
+            poll(&world, &weak, turns % 2);
+            turns += 1;
+            prop_assert!(turns < 1_000, "the two handlers wait for each other");
+        }
+        prop_assert_eq!(kept(&board), recomputed(&world));
+    }
+}
+
+/// Many pods on two nodes, a few of them on the second, and how often each function was called.
+struct Crowd {
+    upkeep: Upkeep<Pod, Node>,
+    board: Arc<Board>,
+    nodes: IndexerWriter<Node>,
+    asked: Arc<[AtomicUsize; 2]>,
+}
+
+impl Crowd {
+    async fn new(all: usize, on_b: usize) -> Self {
+        let (pods, mut pod_writer) = indexer::new(Indexers::new()).unwrap();
+        let (nodes, mut node_writer) = indexer::new(Indexers::new()).unwrap();
+        node_writer.add(node("a", "east")).unwrap();
+        node_writer.add(node("b", "west")).unwrap();
+        let names: Vec<_> = (0..all).map(|number| format!("p{number}")).collect();
+        for (number, name) in names.iter().enumerate() {
+            let on = if number < on_b { "b" } else { "a" };
+            pod_writer.add(pod(name, on)).unwrap();
+        }
+        let asked = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let (first, second) = (Arc::clone(&asked), Arc::clone(&asked));
+        let depends_on: DependsOn<Pod> = Box::new(move |pod| {
+            first[0].fetch_add(1, Ordering::Relaxed);
+            nodes_of(pod)
+        });
+        let values: ValuesOf<Pod, Node> = Box::new(move |pod, nodes| {
+            second[1].fetch_add(1, Ordering::Relaxed);
+            zones_of(pod, nodes)
+        });
+        let board = Arc::default();
+        let caches = (pods, nodes);
+        let upkeep = Upkeep::new(Arc::from("zone"), caches, (depends_on, values), &board);
+        for name in &names {
+            upkeep.place(&ObjectName::cluster(name)).await;
+        }
+        let crowd = Self {
+            upkeep,
+            board,
+            nodes: node_writer,
+            asked,
+        };
+        assert_eq!(crowd.asked(), [all, all], "once each");
+        crowd
+    }
+
+    /// How often each function was called since the last time.
+    fn asked(&self) -> [usize; 2] {
+        [0, 1].map(|function| self.asked[function].swap(0, Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn of_a_hundred_thousand_objects_a_change_asks_only_those_that_depend_on_it() {
+    const ALL: usize = 100_000;
+    const ON_B: usize = 30;
+    let mut crowd = Crowd::new(ALL, ON_B).await;
+    crowd.nodes.add(node("b", "north")).unwrap();
+    crowd
+        .upkeep
+        .place_dependants(&ObjectName::cluster("b"))
+        .await;
+    assert_eq!(crowd.asked(), [ON_B, ON_B]);
+    let values = crowd.board.values();
+    assert_eq!(values.names("north").count(), ON_B);
+    assert_eq!(values.names("east").count(), ALL - ON_B);
+    assert_eq!(values.names("west").count(), 0);
+
+    let unrelated = ObjectName::cluster("c");
+    crowd.upkeep.place_dependants(&unrelated).await;
+    assert_eq!(crowd.asked(), [0, 0]);
+}
+
+#[tokio::test]
+async fn objects_share_the_text_of_their_value() {
+    let crowd = Crowd::new(3, 0).await;
+    let values = crowd.board.values();
+    let [first, rest @ ..] = &[0, 1, 2].map(|number| {
+        let name = ObjectName::cluster(&format!("p{number}"));
+        Arc::clone(&values.values(&name)[0])
+    });
+    assert_eq!(&**first, "east");
+    assert!(rest.iter().all(|value| Arc::ptr_eq(first, value)));
+}
+
+#[tokio::test]
+async fn an_index_that_is_dropped_in_the_middle_of_a_change_asks_nothing_more() {
+    const ALL: usize = 1_000;
+    let crowd = Crowd::new(ALL, 0).await;
+    let Crowd {
+        upkeep,
+        board,
+        asked,
+        ..
+    } = crowd;
+    asked[0].store(0, Ordering::Relaxed);
+    let node = ObjectName::cluster("a");
+    let mut placing = tokio_test::task::spawn(upkeep.place_dependants(&node));
+    assert!(placing.poll().is_pending(), "it lets others run");
+    let so_far = asked[0].load(Ordering::Relaxed);
+    assert!(0 < so_far && so_far < ALL, "{so_far} of {ALL}");
+
+    let nobody_has_it = Arc::downgrade(&board);
+    drop(board);
+    assert_eq!(nobody_has_it.strong_count(), 0, "nothing is kept for it");
+    while placing.poll().is_pending() {
+        tokio::task::yield_now().await;
+    }
+    drop(placing);
+    upkeep.place(&ObjectName::cluster("p0")).await;
+    assert_eq!(asked[0].load(Ordering::Relaxed), so_far);
+}

@@ -1,6 +1,12 @@
 //! An index of pods by the zone of their node, over two informers of the embedded server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use expect_test::expect;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -16,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 
 use crate::{
-    setting::{LONG, Running, builder, pod, run},
+    setting::{LONG, Running, Trace, builder, pod, run},
     stops::{alive, until_gone},
 };
 
@@ -382,7 +388,7 @@ async fn an_index_refused_by_the_second_informer_leaves_nothing_with_the_first()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_the_index_ends_when_an_informer_stops_before() {
+async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_before() {
     let server = Server::builder().seed([on("web", "n1")]).build();
     let of_pods = run(builder(&server));
     let (nodes, node_controller) = node_builder(&server).build();
@@ -390,10 +396,42 @@ async fn a_wait_for_the_index_ends_when_an_informer_stops_before() {
     of_pods.caught_up(&server).await;
     index.settled().await;
     assert!(!index.has_synced(), "nobody has listed the nodes");
+    let in_vain = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
+    assert!(in_vain.await.is_err(), "that one was dropped at once");
     let waiting = index.wait_for_sync();
     node_controller.run(async {}).await;
     let error = waiting.await.unwrap_err();
     assert!(error.to_string().contains("derived index zone"), "{error}");
+    of_pods.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_asks_nothing_of_the_index() {
+    let server = Server::builder()
+        .seed([node("n1", "east"), on("web", "n1")])
+        .build();
+    let of_pods = run(builder(&server).resync(Duration::from_secs(30)));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let index = of_pods
+        .pods
+        .derived_index(
+            "zone",
+            &of_pods.pods,
+            move |pod| {
+                count.fetch_add(1, Ordering::Relaxed);
+                node_of(pod)
+            },
+            |_, _| [""; 0],
+        )
+        .unwrap();
+    let trace = Trace::default();
+    trace.listen(&of_pods.pods);
+    index.wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(100)).await;
+    index.settled().await;
+    assert!(trace.take().contains("(resync)"), "others hear of it");
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
     of_pods.stop().await;
 }
 

@@ -12,7 +12,7 @@ use expect_test::expect;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube_core::ResourceExt;
 use kube_informer::{
-    DerivedIndex, InitialList, ObjectName, SharedInformer,
+    DerivedIndex, InitialList, Object, ObjectName, SharedInformer,
     client::ListWatch,
     indexer::IndexError,
     shared_informer::{Builder, Stopped},
@@ -148,10 +148,10 @@ async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
     assert_eq!(show(&index), "east: web", "all of the beginning, at once");
 
     let server = &both.server;
-    let mut steps = String::new();
-    let mut step = async |what: &str| {
+    let steps = Trace::default();
+    let step = async |what: &str| {
         both.settled(&index).await;
-        steps += &format!("{what} → {}\n", show(&index));
+        steps.note(format!("{what} → {}", show(&index)));
     };
     server.create(node("n2", "west")).unwrap();
     step("a node comes after its pod").await;
@@ -177,7 +177,7 @@ async fn an_index_follows_the_objects_and_what_they_depend_on_in_any_order() {
         a pod has no node → south: early web
         a pod goes → south: web
     "]]
-    .assert_eq(&steps);
+    .assert_eq(&steps.take());
 
     assert_eq!((index.len(), index.is_empty()), (1, false));
     let web = ObjectName::namespaced("default", "web");
@@ -290,7 +290,7 @@ async fn what_can_not_be_decoded_counts_with_its_last_good_state() {
     assert_eq!(both.nodes.indexer().snapshot().broken_count(), 1);
     assert_eq!(show(&index), "east: db new web");
     let readable = index.objects("east");
-    let readable: Vec<_> = readable.iter().map(|pod| pod.name()).collect();
+    let readable: Vec<_> = readable.iter().map(Object::name).collect();
     assert_eq!(readable, ["new", "web"]);
 
     both.server.update(node("n1", "north")).unwrap();

@@ -46,8 +46,10 @@
 //! #     .seed([node("n1", "east"), node("n2", "west"), pod("db", "n2"), pod("web", "n1")])
 //! #     .build();
 //! # let client = server.client();
-//! let (nodes, node_controller) = SharedInformer::builder(ListWatch::<Node>::new(client.clone())).build();
-//! let (pods, pod_controller) = SharedInformer::builder(ListWatch::<Pod>::new(client)).build();
+//! let source = ListWatch::<Node>::new(client.clone());
+//! let (nodes, node_controller) = SharedInformer::<Node>::builder(source).build();
+//! let source = ListWatch::<Pod>::new(client);
+//! let (pods, pod_controller) = SharedInformer::<Pod>::builder(source).build();
 //!
 //! let by_zone = pods.derived_index(
 //!     "zone",
@@ -66,8 +68,7 @@
 //! # nodes.wait_for_revision(server.revision(), Duration::from_secs(3600)).await?;
 //! # by_zone.settled().await;
 //! // The node of the other pod is given another label:
-//! let in_east = by_zone.objects("east").len();
-//! assert_eq!(in_east, 2);
+//! assert_eq!(by_zone.objects("east").len(), 2);
 //! # Ok(()) }
 //! ```
 

@@ -5,12 +5,14 @@
 //! with retries of its own, for minutes and unseen; [`connect`] switches them off, so that every
 //! refusal reaches the reflector and is backed off from once.
 
+mod classify;
 #[cfg(feature = "http2")]
 mod shared_connection;
 #[cfg(feature = "http2")]
 mod single_flight;
 mod source;
 
+pub(crate) use self::classify::classify;
 pub use self::source::{ClientSource, RotatingClient, RotatingClientBuilder};
 
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
@@ -398,40 +400,4 @@ impl<K: 'static> fmt::Debug for ListWatch<K> {
             .field(&self.description())
             .finish()
     }
-}
-
-/// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
-/// the cause is looked for down the chain.
-pub(crate) fn classify(error: kube_client::Error) -> Error {
-    if let kube_client::Error::Api(status) = &error {
-        let body = serde_json::to_vec(status).unwrap_or_default();
-        return Error::from_status_body(status.code, &body);
-    }
-    if let kube_client::Error::Auth(_) = &error {
-        return Error::new(Class::Unauthorized, "the credentials can't be used").with_source(error);
-    }
-    let mut class = Class::Connection;
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-    while let Some(cause) = next {
-        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
-            match io.kind() {
-                std::io::ErrorKind::ConnectionRefused => class = Class::ConnectionRefused,
-                std::io::ErrorKind::TimedOut => class = Class::Timeout,
-                _ => {}
-            }
-            // An io::Error that wraps another error shows that one's cause, not the error itself.
-            next = match io.get_ref() {
-                Some(inner) => Some(inner),
-                None => std::error::Error::source(io),
-            };
-            continue;
-        }
-        next = cause.source();
-    }
-    let what = match class {
-        Class::ConnectionRefused => "nobody listens at the server's address (connection refused)",
-        Class::Timeout => "the server did not answer in time",
-        _ => "the connection to the server failed",
-    };
-    Error::new(class, what).with_source(error)
 }

@@ -1,0 +1,111 @@
+//! What a client's error means: its class, and the one cause that says something to people.
+//!
+//! Guarantees: nothing of what a credential plugin printed, and nothing of a credential, is in an error
+//! or its causes.
+
+use std::error::Error as StdError;
+
+use kube_client::client::AuthError;
+
+use crate::transport::{Class, Error};
+
+/// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
+/// the cause is looked for down the chain.
+pub(crate) fn classify(error: kube_client::Error) -> Error {
+    if let kube_client::Error::Api(status) = &error {
+        let body = serde_json::to_vec(status).unwrap_or_default();
+        return Error::from_status_body(status.code, &body);
+    }
+    let mut class = Class::Connection;
+    let mut root: &(dyn StdError + 'static) = &error;
+    let mut next = Some(root);
+    while let Some(cause) = next {
+        if let Some(refused) = cause.downcast_ref::<AuthError>() {
+            return without_credentials(refused);
+        }
+        root = cause;
+        next = match cause.downcast_ref::<std::io::Error>() {
+            Some(io) => {
+                match io.kind() {
+                    std::io::ErrorKind::ConnectionRefused => class = Class::ConnectionRefused,
+                    std::io::ErrorKind::TimedOut => class = Class::Timeout,
+                    _ => {}
+                }
+                // An io::Error that wraps another error shows that one's cause, not the error itself.
+                io.get_ref()
+                    .map(|inner| inner as &(dyn StdError + 'static))
+                    .or_else(|| io.source())
+            }
+            None => cause.source(),
+        };
+    }
+    let what = match class {
+        Class::ConnectionRefused => {
+            "nobody listens at the server's address (connection refused)".to_owned()
+        }
+        Class::Timeout => "the server did not answer in time".to_owned(),
+        // Without it nobody knows whether it is the name, the certificate or the network.
+        _ => format!("the connection to the server failed: {}", one_line(root)),
+    };
+    Error::new(class, what).with_source(error)
+}
+
+/// Says what of the credentials is missing, without the cause: kube's errors show what a plugin
+/// printed, which may be a credential.
+fn without_credentials(error: &AuthError) -> Error {
+    let what = match error {
+        AuthError::AuthExecStart(_) => "the credentials' plugin can't be started",
+        AuthError::AuthExecRun { .. } => "the credentials' plugin failed",
+        AuthError::AuthExecParse(_) => "the credentials' plugin gave nothing that can be read",
+        AuthError::ReadTokenFile(..) => "the file with the token can't be read",
+        _ => "the credentials can't be used",
+    };
+    Error::new(Class::Unauthorized, what)
+}
+
+/// A cause for logs and terminals, where a peer must not begin a line of its own.
+fn one_line(cause: &dyn StdError) -> String {
+    let text = cause.to_string();
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(200)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_connection_says_why_in_one_line() {
+        let inner = std::io::Error::other("invalid peer certificate:\nUnknownIssuer");
+        let error = kube_client::Error::Service(Box::new(std::io::Error::other(inner)));
+        let error = classify(error);
+        assert_eq!(error.class(), Class::Connection);
+        assert_eq!(
+            error.to_string(),
+            "the connection to the server failed: invalid peer certificate: UnknownIssuer"
+        );
+    }
+
+    #[test]
+    fn what_a_plugin_printed_is_in_no_error_wherever_kube_wraps_it() {
+        let output = std::process::Output {
+            status: std::process::ExitStatus::default(),
+            stdout: b"{\"token\": \"s3cret\"}".to_vec(),
+            stderr: Vec::new(),
+        };
+        let failed = || AuthError::AuthExecRun {
+            cmd: "plugin".to_owned(),
+            out: Box::new(output.clone()),
+        };
+        let direct = kube_client::Error::Auth(failed());
+        let wrapped = kube_client::Error::Service(Box::new(std::io::Error::other(failed())));
+        for error in [direct, wrapped] {
+            let error = classify(error);
+            assert_eq!(error.class(), Class::Unauthorized);
+            assert_eq!(error.to_string(), "the credentials' plugin failed");
+            assert!(error.source().is_none(), "{error:?}");
+        }
+    }
+}

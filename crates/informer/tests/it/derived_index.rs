@@ -19,7 +19,11 @@ use kube_informer::{
 };
 use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use crate::{
     setting::{LONG, Running, Trace, builder, pod, run},
@@ -397,10 +401,11 @@ async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_befor
     index.settled().await;
     assert!(!index.has_synced(), "nobody has listed the nodes");
     let in_vain = by_zone(&of_pods.pods, &nodes).unwrap().wait_for_sync();
-    assert!(in_vain.await.is_err(), "that one was dropped at once");
+    let in_vain = timeout(LONG, in_vain).await.unwrap();
+    assert!(in_vain.is_err(), "that one was dropped at once");
     let waiting = index.wait_for_sync();
     node_controller.run(async {}).await;
-    let error = waiting.await.unwrap_err();
+    let error = timeout(LONG, waiting).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("derived index zone"), "{error}");
     of_pods.stop().await;
 }

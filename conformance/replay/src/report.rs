@@ -77,6 +77,19 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
+/// What every run over the same seeds writes alike. The pauses of client-go's reflector are random, so
+/// what follows from them, which divergences an operation meets and how often, is not part of it.
+fn repeatable(text: &str) -> Vec<&str> {
+    let rows = text.lines().map(|line| {
+        let row = line.strip_suffix(" |").unwrap_or(line);
+        match row.rsplit_once(" | ") {
+            Some((rest, last)) if last.starts_with("same") || last.parse::<u64>().is_ok() => rest,
+            _ => line,
+        }
+    });
+    rows.collect()
+}
+
 /// Writes the file, or compares it; whether it is now what it must be.
 ///
 /// # Errors
@@ -87,11 +100,31 @@ pub(crate) fn keep(root: &Path, text: &str, write: bool) -> Result<bool> {
         std::fs::write(path, text).context(FILE)?;
         return Ok(true);
     }
-    let same = std::fs::read_to_string(path).is_ok_and(|kept| kept == text);
+    let same =
+        std::fs::read_to_string(path).is_ok_and(|kept| repeatable(&kept) == repeatable(text));
     if !same {
         crate::run::say(&format!(
             "{FILE} is out of date; write it with `cargo xtask conformance oracle --fixed --write`"
         ));
     }
     Ok(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_out_of_date_by_all_but_what_is_random() {
+        let kept = "| `close` | 3 | 2 | same |\n| `a_name` | what | yes | 907 |\n";
+        let again = "| `close` | 3 | 2 | same but for `x` |\n| `a_name` | what | yes | 912 |\n";
+        assert_eq!(repeatable(kept), repeatable(again));
+        for other in [
+            "| `close` | 4 | 2 | same |\n| `a_name` | what | yes | 907 |\n",
+            "| `close` | 3 | 2 | same |\n| `a_name` | what | no | 907 |\n",
+            "| `close` | 3 | 2 | same |\n",
+        ] {
+            assert_ne!(repeatable(kept), repeatable(other), "{other}");
+        }
+    }
 }

@@ -41,6 +41,7 @@ pub(crate) use self::{
     backoff::Backoff,
     doubt::{Doubt, Trust},
     machine::{MachineConfig, PAGE_SIZE},
+    probe::{probe_options, read_probe},
     report::Reporter,
     run::LIST_STALL,
     settings::Settings,

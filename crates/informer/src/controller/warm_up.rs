@@ -7,7 +7,6 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use futures_util::StreamExt;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep, timeout},
@@ -16,11 +15,9 @@ use tokio::{
 use super::{Command, InnerReflector, Serving};
 use crate::{
     object::{ResourceVersion, SourceId},
-    reflector::{Backoff, Delta, DeltaKind, Error, Reporter},
+    reflector::{Backoff, Delta, DeltaKind, Error, Reporter, probe_options, read_probe},
     status::{ColdReason, WarmStart},
-    transport::{
-        self, Class, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch, Retry,
-    },
+    transport::{self, Class, ListerWatcher, Retry},
     warm_start::{Keeper, Moment, SaveError},
 };
 
@@ -200,14 +197,10 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         reflector: &mut InnerReflector<K>,
         saved: &ResourceVersion,
     ) -> Result<(), ColdReason> {
-        let options = ListOptions {
-            resource_version: saved.clone(),
-            resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
-            limit: Some(1),
-            ..ListOptions::default()
-        };
+        let options = &probe_options(saved.clone());
         let asked = self.ask(reflector, |source| {
-            Box::pin(revision(source, options.clone()))
+            let options = options.clone();
+            Box::pin(async move { read_probe(source, &options).await })
         });
         match asked.await {
             Ok(reached) if reached < *saved => Err(ColdReason::WentBack(saved.clone())),
@@ -319,18 +312,4 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
 fn refused(error: &transport::Error) -> ColdReason {
     ColdReason::Refused(error.to_string())
-}
-
-/// The revision of a list.
-async fn revision(
-    source: &dyn ListerWatcher,
-    options: ListOptions,
-) -> Result<ResourceVersion, transport::Error> {
-    let mut body = source.list(&options).await?;
-    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
-    while let Some(chunk) = body.next().await {
-        splitter.feed(chunk?, &mut items)?;
-        items.clear();
-    }
-    Ok(splitter.finish()?.resource_version)
 }

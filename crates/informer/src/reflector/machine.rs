@@ -64,15 +64,13 @@ use tokio::time::Instant;
 use super::{
     TimeoutConfig,
     backoff::{Backoff, BackoffConfig},
-    probe::Probe,
+    probe::{Probe, probe_options},
     retry_budget::RetryBudget,
     streaming::{InitialList, Streaming},
 };
 use crate::{
     object::ResourceVersion,
-    transport::{
-        AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager, ResourceVersionMatch,
-    },
+    transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
 
 /// `defaultPageSize` of client-go's pager.
@@ -430,12 +428,7 @@ impl Machine {
         if self.config.skips_probe || !self.is_ordered() || !self.probe.is_due(now) {
             return self.watch();
         }
-        Action::Probe(ListOptions {
-            resource_version: self.last.clone(),
-            resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
-            limit: Some(1),
-            ..ListOptions::default()
-        })
+        Action::Probe(probe_options(self.last.clone()))
     }
 
     /// Whether `last` is a place in the server's history.

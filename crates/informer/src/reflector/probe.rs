@@ -1,8 +1,14 @@
-//! When it is worth asking whether the server has gone back; pure, told the time.
+//! When it is worth asking whether the server has gone back (pure, told the time), and how.
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use tokio::time::Instant;
+
+use crate::{
+    object::ResourceVersion,
+    transport::{Error, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch},
+};
 
 /// A reflector asks at most this often: a connection that flaps must not become a load.
 const EVERY: Duration = Duration::from_secs(60);
@@ -40,4 +46,28 @@ impl Probe {
     pub(super) fn listed(&mut self) {
         self.is_owed = false;
     }
+}
+
+/// Asks for one object, not older than a revision that the server must have come to.
+pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
+    ListOptions {
+        resource_version: revision,
+        resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
+        limit: Some(1),
+        ..ListOptions::default()
+    }
+}
+
+/// The revision that the answer is of; its object is of no interest.
+pub(crate) async fn read_probe(
+    lister_watcher: &dyn ListerWatcher,
+    options: &ListOptions,
+) -> Result<ResourceVersion, Error> {
+    let mut body = lister_watcher.list(options).await?;
+    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
+    while let Some(chunk) = body.next().await {
+        splitter.feed(chunk?, &mut items)?;
+        items.clear();
+    }
+    Ok(splitter.finish()?.resource_version)
 }

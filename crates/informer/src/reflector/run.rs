@@ -15,13 +15,14 @@ use super::{
     list_steps::ListSteps,
     machine::{Action, Machine},
     meter::ReflectorMeter,
+    probe::read_probe,
 };
 use crate::{
     clock,
     decode::{Decoded, OtherKind},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, ListEnd, ListOptions, ListSplitter, ListerWatcher},
+    transport::{self, Class, Frame, ListEnd, ListOptions, ListSplitter},
 };
 
 /// A list that brings no byte for this long has stalled and is given up. The API server itself ends
@@ -359,20 +360,6 @@ where
         self.reflector.report.tell_handler(&error_handled);
         error
     }
-}
-
-/// The revision that a list is of; its objects are of no interest.
-async fn read_probe(
-    lister_watcher: &dyn ListerWatcher,
-    options: &ListOptions,
-) -> Result<ResourceVersion, transport::Error> {
-    let mut body = lister_watcher.list(options).await?;
-    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
-    while let Some(chunk) = body.next().await {
-        splitter.feed(chunk?, &mut items)?;
-        items.clear();
-    }
-    Ok(splitter.finish()?.resource_version)
 }
 
 fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {

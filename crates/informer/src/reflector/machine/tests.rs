@@ -1,12 +1,14 @@
 //! Scripts of answers, and the exact requests that follow.
 
 mod edges;
+mod pages;
 mod probe;
 mod streaming;
 
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::transport::ResourceVersionMatch;
 
 /// Everything by LIST, which is what most of these tests are about.
 fn listing() -> MachineConfig {
@@ -265,29 +267,6 @@ async fn a_doubted_watch_is_listed_after_at_unset_and_again_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_at_unset_is_retried_at_once_only_once() {
-    after_start(
-        "error expired\nlist-failed too-large\nlist-failed too-large\nslept\nlist-failed expired\nlist-failed 500\nslept\npage 9\nreplaced\nerror 500\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error expired: list resourceVersion=10
-        list-failed too-large: list limit=500
-        list-failed too-large: sleep from 0.8 s
-        slept: list limit=500
-        list-failed expired: list limit=500
-        list-failed 500: sleep from 1.6 s
-        slept: list limit=500
-        page 9: replace at 9
-        replaced: watch resourceVersion=9
-        error 500: sleep from 3.2 s
-        slept: list resourceVersion=9
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn repeated_expiry_without_health_backs_off() {
     after_start(
         "error expired\npage 11\nreplaced\nopened\nerror expired\nslept\npage 12\nreplaced\nopened\nwait 120\nerror expired",
@@ -416,123 +395,6 @@ async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
         slept: watch resourceVersion=13
         refused internal: sleep from 6.4 s
         slept: list resourceVersion=13
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_first_list_that_fails_is_repeated_at_zero() {
-    check(
-        listing(),
-        "list-failed 500\nslept\nlist-failed refused\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        list-failed 500: sleep from 0.8 s
-        slept: list resourceVersion=0 limit=500
-        list-failed refused: sleep from 1.6 s
-        slept: list resourceVersion=0 limit=500
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn pages_at_zero_are_remembered_for_relists() {
-    check(
-        listing(),
-        "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10 t1: next limit=500 continue=t1
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error 500: sleep from 0.8 s
-        slept: list resourceVersion=10 limit=500
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn pages_of_a_list_at_unset_are_not_remembered() {
-    check(
-        listing(),
-        "list-failed expired\npage 10 t1\npage 10\nreplaced\nerror 500\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        list-failed expired: list limit=500
-        page 10 t1: next limit=500 continue=t1
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error 500: sleep from 0.8 s
-        slept: list resourceVersion=10
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_own_page_size_is_used_with_any_revision() {
-    let config = MachineConfig {
-        page_size: Some(4),
-        ..listing()
-    };
-    check(
-        config,
-        "page 10 t1\npage 10\nreplaced\nerror 500\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=4
-        page 10 t1: next limit=4 continue=t1
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error 500: sleep from 0.8 s
-        slept: list resourceVersion=10 limit=4
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_page_size_of_zero_is_as_none() {
-    let config = MachineConfig {
-        page_size: Some(0),
-        ..listing()
-    };
-    let first = Machine::new(config, fastrand::Rng::with_seed(7)).start(Instant::now());
-    assert_eq!(show(&first), "list resourceVersion=0 limit=500");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision() {
-    let config = MachineConfig {
-        page_size: Some(4),
-        ..listing()
-    };
-    let script =
-        "page 10\nreplaced\nerror 500\nslept\npage 20 t1\nlist-failed expired\npage 21\nreplaced";
-    check(
-        config,
-        script,
-        &expect![[r#"
-        list resourceVersion=0 limit=4
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        error 500: sleep from 0.8 s
-        slept: list resourceVersion=10 limit=4
-        page 20 t1: next limit=4 continue=t1
-        list-failed expired: list resourceVersion=10
-        page 21: replace at 21
-        replaced: watch resourceVersion=21
-    "#]],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_endless_chain_of_pages_fails_and_backs_off() {
-    check(
-        listing(),
-        "page 10 t1\npage 10 t1\nslept",
-        &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10 t1: next limit=500 continue=t1
-        page 10 t1: sleep from 0.8 s
-        slept: list resourceVersion=0 limit=500
     "#]],
     );
 }

@@ -15,13 +15,14 @@
 
 mod name;
 mod revision;
+mod timeline;
 mod uid;
 
-pub(crate) use self::uid::UidMark;
 pub use self::{
     name::{NameError, ObjectName},
     revision::ResourceVersion,
 };
+pub(crate) use self::{timeline::Timeline, uid::UidMark};
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -70,10 +71,26 @@ enum Body<K> {
     Broken(Box<Broken>),
 }
 
+#[derive(Clone)]
 struct Broken {
     uid: String,
     labels: BTreeMap<String, String>,
     error: DecodeError,
+}
+
+impl<K> Clone for Inner<K> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            revision: self.revision.clone(),
+            wire_bytes: self.wire_bytes,
+            uid: self.uid,
+            body: match &self.body {
+                Body::Live(object) => Body::Live(Arc::clone(object)),
+                Body::Broken(broken) => Body::Broken(broken.clone()),
+            },
+        }
+    }
 }
 
 impl<K> Clone for Object<K> {
@@ -138,11 +155,24 @@ impl<K> Object<K> {
         }
     }
 
-    /// Whether the other is the same state by its revision, of the same object by its uid: a server
-    /// that was put back gives revisions anew. Objects without a revision are never known to be.
+    /// Whether the other is the same state by its revision, of the same object by its uid, and heard on
+    /// the same timeline: a server that was put back gives revisions anew. Objects without a revision are
+    /// never known to be.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
-        let has_same_revision = !self.revision().is_unset() && self.revision() == other.revision();
-        has_same_revision && self.uid_mark().may_be(other.uid_mark())
+        let (revision, others) = (self.revision(), other.revision());
+        let has_same_revision = !revision.is_unset() && revision == others;
+        has_same_revision
+            && revision.timeline() == others.timeline()
+            && self.uid_mark().may_be(other.uid_mark())
+    }
+
+    /// The same state, heard on this timeline.
+    pub(crate) fn on(mut self, timeline: Timeline) -> Self {
+        if self.revision().timeline() != timeline {
+            let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
+            *revision = std::mem::take(revision).on(timeline);
+        }
+        self
     }
 
     /// What is kept of the uid that it had when the server sent it.

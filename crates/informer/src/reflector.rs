@@ -297,3 +297,6 @@ impl Drop for Stopped {
         self.0.activity(self.1, Activity::Stopped);
     }
 }
+
+#[cfg(test)]
+mod tests;

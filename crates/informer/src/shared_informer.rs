@@ -397,7 +397,8 @@ impl<K> SharedInformer<K> {
     /// # Errors
     /// [`RevisionError`]: the deadline has passed (counted from the first poll), the informer has
     /// stopped, the revisions have no order, or the server went back behind what it had told. A server
-    /// that went back and has not told the informer yet can't be told from one that did not.
+    /// that went back and has not told the informer yet can't be told from one that did not; if it has
+    /// come past the revision again by then, the wait ends as if nothing had been.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.

@@ -13,7 +13,8 @@ use crate::{
 pub enum Cause {
     /// The watch told of it.
     Watch,
-    /// A list brought it. Its state may have changed several times meanwhile, or not at all.
+    /// A list brought it. Its state may have changed several times meanwhile, or not at all; if the server
+    /// was restored from a backup, or may have been, also at the same revision.
     Relist,
     /// Nothing happened; the handler asked to be told again every so often.
     Resync,
@@ -103,6 +104,7 @@ impl<K> Change<K> {
 pub struct Changed {
     /// What was not in the list and is gone now, in the order of names.
     pub gone: Vec<ObjectName>,
-    /// What was in the list, in its order, and whether it has another revision than before.
+    /// What was in the list, in its order, and whether it is another state than before, or may be: one
+    /// of another revision or uid, or any, if the server may have given out revisions again.
     pub listed: Vec<(ObjectName, bool)>,
 }

@@ -116,7 +116,8 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// How often the revision of a source has gone backwards, as after the restore of a backup.
+    /// How often the revision of a source has gone backwards, or was seen to have before it came on as
+    /// far again, as after the restore of a backup.
     pub(crate) fn setbacks(&self) -> u64 {
         self.root.setbacks()
     }

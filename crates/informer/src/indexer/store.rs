@@ -22,7 +22,7 @@ pub(super) struct Root<K> {
     pub(super) entries: OrdMap<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Counts how often one of them went backwards.
+    /// Counts how often one of them went backwards, or on to another timeline.
     setbacks: u64,
     /// Entries without a usable state.
     broken: OrdSet<ObjectName>,
@@ -142,7 +142,8 @@ impl<K> Root<K> {
         }
         let reached = Arc::make_mut(&mut self.revisions).entry(source);
         let reached = reached.or_default();
-        self.setbacks += u64::from(revision < *reached);
+        let went_back = revision.timeline().went_back_since(reached.timeline());
+        self.setbacks += u64::from(went_back || revision < *reached);
         *reached = revision;
     }
 
@@ -217,8 +218,14 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Makes the objects of one source be exactly those of its list.
-    pub(super) fn replace(&mut self, list: Replaced<K>, errors: &mut Vec<IndexError>) -> Changed {
+    /// Makes the objects of one source be exactly those of its list. With `keeps`, one that is there as
+    /// it was by its revision stays the one that it is.
+    pub(super) fn replace(
+        &mut self,
+        list: Replaced<K>,
+        keeps: bool,
+        errors: &mut Vec<IndexError>,
+    ) -> Changed {
         let Replaced {
             source,
             objects,
@@ -233,13 +240,11 @@ impl<K> Root<K> {
             gone: Vec::new(),
             listed: Vec::with_capacity(objects.len()),
         };
-        // A server that was put back gives the same revisions to other states.
-        let went_back = revision < self.revision(source);
         for object in objects {
             let name = object.object_name().clone();
             let old = self.entries.get(&name).cloned();
-            let known = old.as_ref().filter(|_| !went_back);
-            let same = known.is_some_and(|old| old.is_same(source, &object));
+            let kept = old.as_ref().filter(|_| keeps);
+            let same = kept.is_some_and(|old| old.is_same(source, &object));
             if !same {
                 self.write(source, object, old.as_ref(), errors);
             }

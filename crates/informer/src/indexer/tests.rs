@@ -5,6 +5,7 @@ mod index;
 mod index_model;
 mod index_reference;
 mod model;
+mod put_back;
 mod query;
 
 use std::sync::{
@@ -751,14 +752,17 @@ fn a_store_of_its_own_adds_replaces_and_deletes() {
 }
 
 #[test]
-fn a_list_of_a_server_that_was_put_back_is_believed_whatever_its_revisions() {
+fn what_a_store_of_its_own_is_given_is_kept_also_at_a_revision_that_it_has() {
     let (indexer, mut writer) = by_colour();
-    writer.apply(batch(0, [list(5, [object("a/x@3 red"), object("a/y@2")])]));
-    for (revision, colour) in [(5, "red"), (6, "red"), (4, "green")] {
-        let objects = [object("a/x@3 green"), object("a/y@2")];
-        writer.apply(batch(0, [list(revision, objects)]));
-        let cached = indexer.get(&name("a/x")).unwrap();
-        let colours = cached.labels().get("colours");
-        assert_eq!(colours, Some(colour), "listed at {revision}");
+    writer.replace([map("a/x@3 red")], 5).unwrap();
+    for (revision, colour) in [(5, "green"), (6, "blue"), (4, "red")] {
+        let given = map(&format!("a/x@3 {colour}"));
+        writer.replace([given.clone()], revision).unwrap();
+        let kept = indexer.get(&name("a/x")).unwrap();
+        assert_eq!(kept.live(), Some(&given), "at {revision}");
+        assert_eq!(
+            index(&indexer.snapshot(), "colour"),
+            format!("{colour}: [a/x]")
+        );
     }
 }

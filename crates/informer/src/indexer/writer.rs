@@ -12,7 +12,7 @@ use super::{
     store::Root,
 };
 use crate::{
-    object::{Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId},
+    object::{Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId, Timeline},
     queue::{Batch, Replaced},
     reflector::DeltaKind,
 };
@@ -156,8 +156,8 @@ impl<K> IndexerWriter<K> {
         change
     }
 
-    /// Makes the store hold exactly these objects, and sets its revision. Of a name that comes twice
-    /// the last one stays.
+    /// Makes the store hold exactly these objects, and sets its revision. Each is taken as it is given,
+    /// also at a revision that the store has; of a name that comes twice the last one stays.
     ///
     /// # Errors
     /// One of them has no name. Nothing has changed then.
@@ -176,7 +176,7 @@ impl<K> IndexerWriter<K> {
             objects: objects?,
             revision: revision.into(),
         };
-        self.replace_all(list, false, &mut Vec::new());
+        self.root.replace(list, false, &mut Vec::new());
         self.publish_list();
         Ok(())
     }
@@ -226,9 +226,10 @@ impl<K> IndexerWriter<K> {
     }
 
     /// Takes what was known before anything has been heard: nobody is told, and no revision is
-    /// reached by it.
+    /// reached by it. The first list is believed whatever its revisions, for who knew these is not known.
     pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
         for object in known {
+            let object = object.on(Timeline::UNHEARD);
             self.root
                 .put(SourceId::default(), object, Cause::Relist, &mut Vec::new());
         }
@@ -242,7 +243,7 @@ impl<K> IndexerWriter<K> {
         errors: &mut Vec<IndexError>,
     ) -> Change<K> {
         let old = Snapshot::new(Arc::new(self.root.clone()));
-        let changed = self.root.replace(list, errors);
+        let changed = self.root.replace(list, true, errors);
         Change::Replaced {
             old,
             new: Snapshot::new(Arc::new(self.root.clone())),

@@ -1,42 +1,62 @@
 //! [`ResourceVersion`]: the revision of one object, or of a whole list.
 
-use std::{cmp::Ordering, fmt, sync::Arc};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use super::Timeline;
 
 /// A Kubernetes resource version.
 ///
 /// Two of them may be compared within one kind and one server: decimal numbers of any length, by
 /// size ([KEP-5504](https://kep.k8s.io/5504)). Whatever else a server sends is kept and sent back
 /// as it is, but compares with nothing except itself.
+///
+/// After the restore of a backup a server gives out the same revisions again, to other states. So one
+/// that a reflector has handed on also says, to this crate alone, whether it was heard before or after
+/// such a thing. For everybody else it is its text: two of the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+/// The timeline stands inside, where it takes no room.
+#[derive(Clone, Default)]
 enum Repr {
     #[default]
     Unset,
+    Number(Timeline, u64),
+    Text(Timeline, Arc<str>),
+}
+
+/// What shows of a revision.
+#[derive(PartialEq, Eq, Hash)]
+enum Shown<'a> {
+    Unset,
     Number(u64),
-    Text(Arc<str>),
+    Text(&'a str),
 }
 
 impl ResourceVersion {
     /// No revision. In a request: the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
     /// Revision `"0"`. In a request: whatever the server's cache has, however old.
-    pub const ZERO: Self = Self(Repr::Number(0));
+    pub const ZERO: Self = Self(Repr::Number(Timeline::FIRST, 0));
 
     /// The revision as a number, if it is one of at most 64 bits, as etcd's are.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
-            Repr::Number(number) => Some(number),
-            Repr::Unset | Repr::Text(_) => None,
+            Repr::Number(_, number) => Some(number),
+            Repr::Unset | Repr::Text(..) => None,
         }
     }
 
     /// Whether there is no revision.
     pub fn is_unset(&self) -> bool {
-        self.0 == Repr::Unset
+        matches!(self.0, Repr::Unset)
     }
 
     /// Whether this is a positive decimal number, as every object's of a server is whose revisions have
@@ -47,7 +67,45 @@ impl ResourceVersion {
 
     /// Whether this is `"0"`, which no live object has.
     pub fn is_zero(&self) -> bool {
-        self.0 == Repr::Number(0)
+        matches!(self.0, Repr::Number(_, 0))
+    }
+
+    /// The same revision, heard on this timeline. No revision is on none.
+    pub(crate) fn on(mut self, heard_on: Timeline) -> Self {
+        if let Repr::Number(timeline, _) | Repr::Text(timeline, _) = &mut self.0 {
+            *timeline = heard_on;
+        }
+        self
+    }
+
+    /// The timeline that it was heard on.
+    pub(crate) fn timeline(&self) -> Timeline {
+        match self.0 {
+            Repr::Unset => Timeline::FIRST,
+            Repr::Number(timeline, _) | Repr::Text(timeline, _) => timeline,
+        }
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        match &self.0 {
+            Repr::Unset => Shown::Unset,
+            Repr::Number(_, number) => Shown::Number(*number),
+            Repr::Text(_, text) => Shown::Text(text),
+        }
+    }
+}
+
+impl PartialEq for ResourceVersion {
+    fn eq(&self, other: &Self) -> bool {
+        self.shown() == other.shown()
+    }
+}
+
+impl Eq for ResourceVersion {}
+
+impl Hash for ResourceVersion {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shown().hash(state);
     }
 }
 
@@ -60,15 +118,15 @@ impl PartialOrd for ResourceVersion {
                 && text.bytes().all(|b| b.is_ascii_digit());
             well_formed.then_some((text.len(), text))
         }
-        match (&self.0, &other.0) {
-            (Repr::Unset, Repr::Unset) => Some(Ordering::Equal),
-            (Repr::Unset, _) | (_, Repr::Unset) => None,
-            (Repr::Number(a), Repr::Number(b)) => Some(a.cmp(b)),
-            (Repr::Text(a), Repr::Text(b)) if a == b => Some(Ordering::Equal),
-            (Repr::Text(a), Repr::Text(b)) => Some(digits(a)?.cmp(&digits(b)?)),
-            // Whatever fits 64 bits is a Number, so well-formed Text is larger.
-            (Repr::Text(a), Repr::Number(_)) => digits(a).map(|_| Ordering::Greater),
-            (Repr::Number(_), Repr::Text(b)) => digits(b).map(|_| Ordering::Less),
+        match (self.shown(), other.shown()) {
+            (Shown::Unset, Shown::Unset) => Some(Ordering::Equal),
+            (Shown::Unset, _) | (_, Shown::Unset) => None,
+            (Shown::Number(a), Shown::Number(b)) => Some(a.cmp(&b)),
+            (Shown::Text(a), Shown::Text(b)) if a == b => Some(Ordering::Equal),
+            (Shown::Text(a), Shown::Text(b)) => Some(digits(a)?.cmp(&digits(b)?)),
+            // Whatever fits 64 bits is a number, so well-formed text is larger.
+            (Shown::Text(a), Shown::Number(_)) => digits(a).map(|_| Ordering::Greater),
+            (Shown::Number(_), Shown::Text(b)) => digits(b).map(|_| Ordering::Less),
         }
     }
 }
@@ -80,24 +138,24 @@ impl From<&str> for ResourceVersion {
         }
         let canonical = text == "0" || !text.starts_with(['0', '+']);
         match text.parse() {
-            Ok(number) if canonical => Self(Repr::Number(number)),
-            _ => Self(Repr::Text(Arc::from(text))),
+            Ok(number) if canonical => Self(Repr::Number(Timeline::FIRST, number)),
+            _ => Self(Repr::Text(Timeline::FIRST, Arc::from(text))),
         }
     }
 }
 
 impl From<u64> for ResourceVersion {
     fn from(number: u64) -> Self {
-        Self(Repr::Number(number))
+        Self(Repr::Number(Timeline::FIRST, number))
     }
 }
 
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Repr::Unset => Ok(()),
-            Repr::Number(number) => number.fmt(f),
-            Repr::Text(text) => f.pad(text),
+        match self.shown() {
+            Shown::Unset => Ok(()),
+            Shown::Number(number) => number.fmt(f),
+            Shown::Text(text) => f.pad(text),
         }
     }
 }
@@ -147,6 +205,32 @@ mod tests {
         for odd in ["", "x", "007"] {
             assert_eq!(rv("1").partial_cmp(&rv(odd)), None, "{odd:?}");
             assert_eq!(rv(odd).partial_cmp(&rv(odd)), Some(Ordering::Equal));
+        }
+    }
+
+    #[test]
+    fn a_timeline_takes_no_room_and_shows_nowhere() {
+        assert_eq!(size_of::<ResourceVersion>(), 3 * size_of::<usize>());
+        let later = Timeline::FIRST.after_setback(Timeline::FIRST);
+        for text in ["", "0", "7", "99999999999999999999", "x"] {
+            let heard = rv(text).on(later);
+            let expected = if text.is_empty() {
+                Timeline::FIRST
+            } else {
+                later
+            };
+            assert_eq!(heard.timeline(), expected, "{text}");
+            assert_eq!(heard, rv(text));
+            assert_eq!(heard.partial_cmp(&rv(text)), Some(Ordering::Equal));
+            assert_eq!(heard.to_string(), text);
+            let hash = |revision: &ResourceVersion| {
+                let mut hasher = std::hash::DefaultHasher::new();
+                revision.hash(&mut hasher);
+                hasher.finish()
+            };
+            assert_eq!(hash(&heard), hash(&rv(text)));
+            assert_eq!(heard.is_unset(), text.is_empty());
+            assert_eq!(heard.is_zero(), text == "0");
         }
     }
 }

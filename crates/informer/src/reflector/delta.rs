@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::object::{Deleted, Object, ObjectName, ResourceVersion, SourceId};
+use crate::object::{Deleted, Object, ObjectName, ResourceVersion, SourceId, Timeline};
 
 /// One change, from the source that told it.
 #[derive(Debug)]
@@ -95,6 +95,37 @@ impl<K> Clone for DeltaKind<K> {
     }
 }
 
+impl<K> DeltaKind<K> {
+    /// The same, heard on this timeline: every revision in it is, of what has just been decoded.
+    pub(super) fn on(self, timeline: Timeline) -> Self {
+        if timeline == Timeline::FIRST {
+            return self; // as everything is that is decoded
+        }
+        match self {
+            Self::Added(object) => Self::Added(object.on(timeline)),
+            Self::Updated(object) => Self::Updated(object.on(timeline)),
+            Self::Replaced(object) => Self::Replaced(object.on(timeline)),
+            Self::Deleted(Deleted::Known(object)) => {
+                Self::Deleted(Deleted::Known(object.on(timeline)))
+            }
+            Self::ReplacedAll { objects, revision } => Self::ReplacedAll {
+                objects: objects
+                    .into_iter()
+                    .map(|object| object.on(timeline))
+                    .collect(),
+                revision: revision.on(timeline),
+            },
+            Self::Bookmark { revision } => Self::Bookmark {
+                revision: revision.on(timeline),
+            },
+            // What the store has itself, or knew last.
+            Self::Sync(_) | Self::SyncAll | Self::Deleted(Deleted::FinalStateUnknown { .. }) => {
+                self
+            }
+        }
+    }
+}
+
 impl<K> Delta<K> {
     /// A change told by `source`.
     pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
@@ -155,5 +186,56 @@ impl<K> Delta<K> {
             DeltaKind::Deleted(deleted) => Some(deleted.object_name()),
             _ => self.object().map(Object::object_name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube_core::ObjectMeta;
+
+    use super::*;
+
+    #[test]
+    fn every_revision_of_a_change_is_of_the_timeline_that_it_was_heard_on() {
+        let object = Object::new(ConfigMap {
+            metadata: ObjectMeta {
+                name: Some("a".to_owned()),
+                resource_version: Some("3".to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        });
+        let object = object.unwrap();
+        let later = Timeline::FIRST.after_setback(Timeline::FIRST);
+        let revision = ResourceVersion::from(5);
+        for kind in [
+            DeltaKind::Added(object.clone()),
+            DeltaKind::Updated(object.clone()),
+            DeltaKind::Replaced(object.clone()),
+            DeltaKind::Deleted(Deleted::Known(object.clone())),
+            DeltaKind::ReplacedAll {
+                objects: vec![object.clone(); 2],
+                revision: revision.clone(),
+            },
+            DeltaKind::Bookmark { revision },
+        ] {
+            let delta = Delta::new(SourceId::default(), kind.on(later));
+            let mut revisions: Vec<_> = delta.object().map(Object::revision).into_iter().collect();
+            match &delta.kind {
+                DeltaKind::ReplacedAll { objects, revision } => {
+                    revisions.extend(objects.iter().map(Object::revision));
+                    revisions.push(revision);
+                }
+                DeltaKind::Bookmark { revision } => revisions.push(revision),
+                _ => {}
+            }
+            assert!(!revisions.is_empty(), "{delta:?}");
+            let all = revisions
+                .iter()
+                .all(|revision| revision.timeline() == later);
+            assert!(all, "{delta:?}");
+        }
+        assert_eq!(object.revision().timeline(), Timeline::FIRST, "nor others'");
     }
 }

@@ -17,7 +17,8 @@ impl Doubt {
         (Self(sender), Trust(Some(receiver)))
     }
 
-    /// Everything is to be listed anew. Kept until the reflector watches, and void once it has listed.
+    /// Everything is to be listed anew. Kept until the reflector watches, or brings a list, which stands
+    /// for the one that it asks for.
     pub(crate) fn raise(&self, reason: RelistReason) {
         self.0.send_replace(Some(reason));
     }
@@ -41,11 +42,12 @@ impl Trust {
         }
     }
 
-    /// Everything has been listed: whatever was doubted before is void.
-    pub(super) fn restore(&mut self) {
-        if let Some(receiver) = &mut self.0 {
-            receiver.mark_unchanged();
-        }
+    /// Everything is being listed, which is what a doubt leads to: whether one waited, which is void now.
+    pub(super) fn restore(&mut self) -> bool {
+        let Some(receiver) = &mut self.0 else {
+            return false;
+        };
+        receiver.has_changed().unwrap_or_default() && receiver.borrow_and_update().is_some()
     }
 }
 
@@ -66,7 +68,8 @@ mod tests {
         );
         assert_eq!(trust.lost().now_or_never(), None, "it is told once");
         doubt.raise(RelistReason::WentBack);
-        trust.restore();
+        assert!(trust.restore(), "it is told to whoever lists");
+        assert!(!trust.restore());
         assert_eq!(trust.lost().now_or_never(), None, "listed since");
         drop(doubt);
         assert_eq!(

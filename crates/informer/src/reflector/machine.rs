@@ -56,6 +56,16 @@
 //! | nobody listens | the same probe, after a pause |
 //! | 429, broken, not answered | the watch, after a pause |
 //! | refused otherwise | the watch, at once |
+//!
+//! Some of this says that the server has gone back, or may have. Then the next list is believed whatever
+//! its revisions are (it is of another [`Timeline`]), wherever the server has come to by then:
+//!
+//! | what is noticed | what it says |
+//! | --- | --- |
+//! | an event, a bookmark, a probe, a list or the end of a streaming list older than the last revision | it has gone back |
+//! | `TooLarge`, whatever was asked | it may have, or lags behind |
+//! | a doubt, be it while the list is under way | it may have |
+//! | a reflector before this one, which may have noticed any of it | it may have |
 
 use std::time::Duration;
 
@@ -69,7 +79,7 @@ use super::{
     streaming::{InitialList, Streaming},
 };
 use crate::{
-    object::ResourceVersion,
+    object::{ResourceVersion, Timeline},
     transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
 
@@ -155,6 +165,9 @@ pub(crate) struct Machine {
     probe: Probe,
     /// The newest revision that the store has accepted; unset before the first list.
     last: ResourceVersion,
+    /// What is heard now. It is another one than that of `last` from when the server is noticed to have
+    /// gone back, or may have, until the store has accepted a list.
+    timeline: Timeline,
     /// `last` is of no use to the server any more, so the next list asks for the newest state.
     last_unavailable: bool,
     /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
@@ -185,6 +198,7 @@ impl Machine {
             config,
             rng,
             last: ResourceVersion::UNSET,
+            timeline: Timeline::FIRST,
             last_unavailable: false,
             pages_at_zero: false,
             expired_at: None,
@@ -198,14 +212,20 @@ impl Machine {
         }
     }
 
-    /// What the store has is of this revision, and everything is to be asked for nevertheless.
+    /// What the store has is of this revision, and everything is to be asked for nevertheless. Who
+    /// brought it may have noticed something of the server since, and can't say so any more.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.last = revision;
+        self.timeline = self.last.timeline();
+        if !self.last.is_unset() {
+            self.doubt();
+        }
     }
 
     /// The store has everything up to here, from before.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
+        self.timeline = self.last.timeline();
         self.has_watched = true;
     }
 
@@ -261,7 +281,7 @@ impl Machine {
     }
 
     fn accepted(&mut self, revision: ResourceVersion, now: Instant) {
-        self.last = revision;
+        self.last = revision.on(self.timeline);
         self.last_unavailable = false;
         self.has_watched = false;
         self.probe.listed();
@@ -271,6 +291,7 @@ impl Machine {
     /// A list, or one of its pages, failed.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
+        self.note(class);
         if let Some(pager) = &mut self.pager
             && pager.restarts_after(class)
         {
@@ -308,31 +329,6 @@ impl Machine {
         self.config.timeouts.full_store
     }
 
-    /// Whether an event may be handed on, or is from a state before the one that is known.
-    ///
-    /// Revisions without an order are not compared, nor are the existing objects with which a watch
-    /// from `""` or `"0"` begins.
-    ///
-    /// # Errors
-    /// The server has gone back; to be reported, and to end the watch.
-    pub(crate) fn in_order(
-        &self,
-        kind: &FrameKind,
-        revision: Option<&ResourceVersion>,
-    ) -> Result<(), Error> {
-        let counts = self.advances || *kind != FrameKind::Added;
-        match revision {
-            Some(revision) if counts && *revision < self.last => {
-                let last = &self.last;
-                let what = format!(
-                    "the server told revision {revision} after {last}: it was put back, or is another one"
-                );
-                Err(Error::new(Class::WentBack, what))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The store has accepted an event, with its revision if it could be read.
     ///
     /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
@@ -345,7 +341,7 @@ impl Machine {
             && self.advances
             && !revision.is_unset()
         {
-            self.last = revision;
+            self.last = revision.on(self.timeline);
         }
     }
 
@@ -461,6 +457,7 @@ impl Machine {
 }
 
 mod ends;
+mod history;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -183,7 +183,7 @@ where
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
         let objects = std::mem::take(&mut self.staged);
         let count = objects.len();
-        match self.hand_on_all(objects, &revision).await {
+        match self.hand_on_all(objects, revision.clone()).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Err(Gone),
             Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
@@ -195,9 +195,14 @@ where
     async fn hand_on_all(
         &mut self,
         objects: Vec<Object<K>>,
-        revision: &ResourceVersion,
+        revision: ResourceVersion,
     ) -> Result<(), Stop> {
         let count = objects.len();
+        self.machine.listed(&revision);
+        if self.reflector.trust.restore() {
+            self.machine.doubt();
+        }
+        let revision = revision.on(self.machine.timeline());
         let kind = DeltaKind::ReplacedAll {
             objects,
             revision: revision.clone(),
@@ -205,7 +210,6 @@ where
         self.hand_on(kind).await?;
         self.end_list(count, true);
         self.failures = 0;
-        self.reflector.trust.restore();
         let Reporter {
             name,
             expects,
@@ -218,7 +222,7 @@ where
             "listed"
         };
         tracing::debug!(reflector = %name, %expects, %revision, count, "{what}");
-        status.progress(self.reflector.source, revision, false);
+        status.progress(self.reflector.source, &revision, false);
         if self.reflector.alone.is_some() {
             status.update(|status| status.synced = true);
         }
@@ -243,6 +247,7 @@ where
     }
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
+        let kind = kind.on(self.machine.timeline());
         let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
         let mut accepted = None;

@@ -29,6 +29,11 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// `Bookmark`. The reflector goes on when the future is ready, so a store that takes its time
     /// slows the watch and not the memory.
     ///
+    /// A list is taken as it is, also where it has an object at a revision that is known: a server that
+    /// was restored from a backup gives revisions out again, to other states. An
+    /// [`IndexerWriter`](crate::indexer::IndexerWriter) knows when that may be, and keeps what it has
+    /// otherwise.
+    ///
     /// # Errors
     /// Only what has been accepted counts: the reflector's revision stays where it is, and it lists
     /// again after a pause, or ends if the store is gone.

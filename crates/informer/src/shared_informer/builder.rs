@@ -271,9 +271,14 @@ where
     /// the server had at the very revision that the cache is of, and compares names, uids and revisions;
     /// so what changes meanwhile is no difference. If there is one, it is reported (to the log, to
     /// [`Builder::on_error`] as [`Error::Inconsistent`], and in
-    /// [`Status::consistency`](crate::status::Status::consistency)), and everything is listed anew, of
-    /// which handlers hear what had been missed. One that a list does not mend, such as an object that
+    /// [`Status::consistency`](crate::status::Status::consistency)), and everything is listed anew.
+    /// Handlers hear of all of it, also of what looks as it was: after the restore of a backup another
+    /// state can have the same uid and revision. One that a list does not mend, such as an object that
     /// can't be kept, is counted from then on and not listed for again.
+    ///
+    /// This is the only way to find a server that was restored from a backup and had come as far as the
+    /// cache before it was asked for anything, and it takes at least one object that is missing,
+    /// surplus, or of another uid or revision. If all of them are the same, nothing can tell.
     ///
     /// # Cost
     /// A list of metadata per period and source, in pages of 500. A server with snapshots in its watch

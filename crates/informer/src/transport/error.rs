@@ -50,7 +50,8 @@ pub enum Class {
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
     /// The server told an older revision than it has told before: it was put back to an earlier state,
-    /// or it is another one.
+    /// or it is another one. What is listed next is believed whatever its revisions, as those are given
+    /// out again, to other states.
     WentBack,
     /// The server did its part, but the store behind the reflector did not take what it sent.
     Store,

@@ -25,6 +25,7 @@ mod logs;
 mod metrics;
 mod mutations;
 mod plain;
+mod put_back;
 mod queues;
 mod read_your_writes;
 mod reflector;

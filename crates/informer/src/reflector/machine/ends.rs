@@ -9,9 +9,24 @@ use crate::{
     transport::{Class, Error, FrameKind},
 };
 
+impl WatchEnd<'_> {
+    fn class(&self) -> Option<Class> {
+        match self {
+            Self::Refused(error)
+            | Self::Error(error)
+            | Self::Broken(error)
+            | Self::Overdue(error) => Some(error.class()),
+            Self::LetGo | Self::Closed(_) | Self::Doubted => None,
+        }
+    }
+}
+
 impl Machine {
     /// The watch has ended.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
+        if let Some(class) = end.class() {
+            self.note(class);
+        }
         if self.is_streaming() {
             return self.stream_ended(end, now);
         }
@@ -55,6 +70,7 @@ impl Machine {
                 Action::Sleep(self.backoff.failed(now, &mut self.rng))
             }
             WatchEnd::Doubted => {
+                self.doubt();
                 self.last_unavailable = true;
                 self.at_once_after_health(now, Next::List)
             }
@@ -85,6 +101,7 @@ impl Machine {
     /// The probe was not answered.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
+        self.note(class);
         if class != Class::ConnectionRefused {
             self.probe.answered(now);
         }

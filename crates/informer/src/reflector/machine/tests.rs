@@ -4,6 +4,7 @@ mod edges;
 mod pages;
 mod probe;
 mod streaming;
+mod timelines;
 
 use expect_test::{Expect, expect};
 
@@ -120,6 +121,7 @@ fn error(class: &str) -> Error {
             return error.with_retry_after(Some(Duration::from_secs(40)));
         }
         "refused" => Class::ConnectionRefused,
+        "went-back" => Class::WentBack,
         "reset" => Class::Connection,
         "timeout" => Class::Timeout,
         "403" => Class::Forbidden,

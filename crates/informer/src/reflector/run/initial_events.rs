@@ -93,7 +93,7 @@ where
             steps.page(opened.asked, Some(opened.answered));
         }
         let objects = std::mem::take(&mut self.initial).into_values().collect();
-        self.hand_on_all(objects, &revision).await?;
+        self.hand_on_all(objects, revision.clone()).await?;
         self.machine.streamed(revision, Instant::now());
         self.activity(Activity::Watching);
         Ok(())

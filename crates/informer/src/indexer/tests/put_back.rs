@@ -1,0 +1,181 @@
+//! What a reflector has heard on another timeline: the same revisions may name other states.
+
+use super::*;
+use crate::{
+    object::Timeline,
+    queue::{DeltaFifo, InOrder, Queue, Replaced},
+    reflector::Delta,
+};
+
+fn doubted() -> Timeline {
+    Timeline::FIRST.after_doubt(Timeline::FIRST)
+}
+
+fn put_back() -> Timeline {
+    Timeline::FIRST.after_setback(Timeline::FIRST)
+}
+
+fn one(text: &str, timeline: Timeline) -> Object<K> {
+    object(text).on(timeline)
+}
+
+fn colour(indexer: &Indexer<K>) -> String {
+    let cached = indexer.get(&name("a/x")).unwrap();
+    cached.labels().get("colours").unwrap().to_owned()
+}
+
+/// A list of one object in each way in which queues hand one over.
+fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
+    [
+        list(5, [object.clone()]),
+        DeltaKind::Replaced(object.clone()),
+        DeltaKind::Sync(object.clone()),
+    ]
+}
+
+#[test]
+fn a_list_on_another_timeline_is_believed_whatever_its_revisions() {
+    for way in 0..3 {
+        for timeline in [doubted(), put_back()] {
+            let (indexer, mut writer) = by_colour();
+            writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
+            let apply = |writer: &mut IndexerWriter<K>, object| {
+                let kind = ways(&object)[way].clone();
+                writer.apply(batch(0, [kind])).changes
+            };
+            apply(&mut writer, object("a/x@3 green"));
+            assert_eq!(colour(&indexer), "red", "nothing speaks against it");
+            let changes = apply(&mut writer, one("a/x@3 green", timeline));
+            assert_eq!(colour(&indexer), "green");
+            assert_eq!(index(&indexer.snapshot(), "colour"), "green: [a/x]");
+            let told = match &changes[..] {
+                [Change::Updated { cause, old, new }] => {
+                    assert_eq!(*cause, Cause::Relist);
+                    !old.is_unchanged(new)
+                }
+                [Change::Replaced { changed, .. }] => changed.listed[0].1,
+                other => panic!("{other:?}"),
+            };
+            assert!(told, "in way {way}");
+            apply(&mut writer, one("a/x@3 blue", timeline));
+            assert_eq!(colour(&indexer), "green", "it is the usual again");
+        }
+    }
+}
+
+#[test]
+fn a_store_counts_what_is_known_to_have_gone_back_once_and_doubts_not_at_all() {
+    for (revision, timeline, setbacks) in [
+        (5, Timeline::FIRST, 0),
+        (6, Timeline::FIRST, 0),
+        (4, Timeline::FIRST, 1),
+        (5, doubted(), 0),
+        (4, doubted(), 1),
+        (4, put_back(), 1),
+        (5, put_back(), 1),
+        (9, put_back().after_doubt(Timeline::FIRST), 1),
+    ] {
+        let (indexer, mut writer) = by_colour();
+        writer.apply(batch(0, [list(5, [])]));
+        let kind = DeltaKind::ReplacedAll {
+            objects: Vec::new(),
+            revision: ResourceVersion::from(revision).on(timeline),
+        };
+        writer.apply(batch(0, [kind]));
+        assert_eq!(
+            indexer.snapshot().setbacks(),
+            setbacks,
+            "{revision} on {timeline:?}"
+        );
+    }
+}
+
+/// A list comes behind a change that waits, and a resync over both.
+fn behind_what_waits(mut queue: impl Queue<K>) -> String {
+    let (_, mut writer) = by_colour();
+    let known = "a/x@3 red; a/y@2 red; a/z@1 red";
+    let kinds = known.split("; ").map(|text| DeltaKind::Added(object(text)));
+    writer.apply(batch(0, kinds));
+    let push = |queue: &mut dyn Queue<K>, kind, writer: &IndexerWriter<K>| {
+        let delta = Delta::new(SourceId::default(), kind);
+        queue.push(delta, writer).unwrap();
+    };
+    let waiting = DeltaKind::Updated(object("a/x@5 red"));
+    push(&mut queue, waiting, &writer);
+    queue.resync(&writer);
+    let list = Replaced {
+        source: SourceId::default(),
+        objects: ["a/x@5 green", "a/y@2 green"]
+            .map(|text| one(text, put_back()))
+            .into(),
+        revision: ResourceVersion::from(9).on(put_back()),
+    };
+    queue.replace(list, &writer).unwrap();
+    queue.resync(&writer);
+    let mut lines = Vec::new();
+    while let Some(popped) = queue.pop_batch(usize::MAX) {
+        lines.extend(writer.apply(popped).changes.iter().map(show));
+    }
+    let snapshot = writer.snapshot();
+    assert_eq!(index(&snapshot, "colour"), "green: [a/x, a/y]");
+    assert_eq!((snapshot.len(), snapshot.setbacks()), (2, 1));
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_list_on_another_timeline_is_believed_behind_changes_and_resyncs_that_wait() {
+    expect![[r#"
+        update a/x@3 → 5 (Watch)
+        resync [a/x@5, a/y@2, a/z@1]
+        [a/x@5, a/y@2, a/z@1] → [a/x@5, a/y@2]: gone [a/z], changed a/x, changed a/y
+    "#]]
+    .assert_eq(&behind_what_waits(InOrder::new()));
+    expect![[r#"
+        update a/x@3 → 5 (Watch)
+        update a/x@5 → 5 (Relist)
+        update a/y@2 → 2 (Resync)
+        update a/y@2 → 2 (Relist)
+        update a/z@1 → 1 (Resync)
+        missing a/z, last known Some(a/z@1)
+    "#]]
+    .assert_eq(&behind_what_waits(DeltaFifo::new()));
+}
+
+#[test]
+fn a_unit_of_another_timeline_that_is_put_back_into_a_queue_is_mended_by_the_next_list() {
+    let (indexer, mut writer) = by_colour();
+    writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
+    let mut queue = DeltaFifo::new();
+    queue.push(Delta::updated(object("a/x@4 red"))).unwrap();
+    let held = queue.pop().unwrap();
+    for (revision, last) in [(9, false), (9, true)] {
+        let list = Replaced {
+            source: SourceId::default(),
+            objects: vec![one("a/x@4 green", put_back())],
+            revision: ResourceVersion::from(revision).on(put_back()),
+        };
+        queue.replace(list, &writer).unwrap();
+        while let Some(popped) = queue.pop_batch(usize::MAX) {
+            writer.apply(popped);
+        }
+        assert_eq!(colour(&indexer), "green");
+        if !last {
+            let again = crate::queue::Popped {
+                name: held.name.clone(),
+                deltas: held.deltas.clone(),
+                in_initial_list: false,
+            };
+            queue.add_if_not_present(again).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_known_before_anything_was_heard_is_not_taken_for_what_is_listed() {
+    for way in 0..3 {
+        let (indexer, mut writer) = by_colour();
+        writer.warm(vec![object("a/x@3 red")]);
+        writer.apply(batch(0, [ways(&object("a/x@3 green"))[way].clone()]));
+        assert_eq!(colour(&indexer), "green");
+    }
+}

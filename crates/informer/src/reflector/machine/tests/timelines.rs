@@ -1,0 +1,137 @@
+//! What is noticed of a server that has gone back, or may have: whatever is heard next is on another
+//! timeline.
+
+use super::*;
+
+#[derive(Debug, PartialEq)]
+enum Noticed {
+    Nothing,
+    Doubt,
+    Setback,
+}
+
+/// What is noticed between two lists, and that it is over with the second.
+fn noticed(config: MachineConfig, script: &str) -> Noticed {
+    let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
+    let mut now = Instant::now();
+    machine.start(now);
+    let mut revision = ResourceVersion::UNSET;
+    let before = machine.timeline();
+    for line in script.lines().map(str::trim) {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let ["listed", at] = words.as_slice() {
+            machine.listed(&(*at).into());
+        }
+        let played = match words.as_slice() {
+            ["wait", seconds] => {
+                now += Duration::from_secs(seconds.parse().unwrap());
+                None
+            }
+            ["listed", at] => {
+                revision = (*at).into();
+                play(&mut machine, &["replaced"], &revision, now)
+            }
+            _ => play(&mut machine, &words, &revision, now),
+        };
+        if let Some(Action::Sleep(pause)) = played {
+            now += pause;
+        }
+    }
+    let after = machine.timeline();
+    assert_eq!(machine.last_revision().timeline(), after, "{script}");
+    machine.listed(&"1000".into());
+    machine.replaced("1000".into(), now);
+    assert_eq!(machine.timeline(), after, "a list later: {script}");
+    if after.went_back_since(before) {
+        Noticed::Setback
+    } else if after == before {
+        Noticed::Nothing
+    } else {
+        Noticed::Doubt
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_heard_after_a_server_went_back_or_may_have_is_on_another_timeline() {
+    use Noticed::{Doubt, Nothing, Setback};
+
+    for (script, expected) in [
+        ("listed 10\nopened\nclosed 5000", Nothing),
+        ("listed 10\nopened\nerror expired\nlisted 12", Nothing),
+        ("listed 10\nopened\nbroken reset\nslept\nprobed 12", Nothing),
+        ("listed 10\nlist-failed expired\nlisted 10", Nothing),
+        ("listed 10\nlisted 9", Setback),
+        ("listed 10\nlist-failed too-large\nlisted 12", Doubt),
+        (
+            "listed 10\nopened\nrefused too-large\nslept\nlisted 12",
+            Doubt,
+        ),
+        ("listed 10\nopened\nerror went-back\nlisted 12", Setback),
+        ("listed 10\nopened\ndoubted\nlisted 12", Doubt),
+        (
+            "listed 10\nopened\nbroken reset\nslept\nprobed 9\nlisted 12",
+            Setback,
+        ),
+        (
+            "listed 10\nopened\nbroken reset\nslept\nprobe-failed too-large\nlisted 12",
+            Doubt,
+        ),
+        (
+            "listed 10\nopened\nbroken reset\nslept\nprobe-failed too-large\nlisted 9",
+            Setback,
+        ),
+        (
+            "listed 10\nopened\ndoubted\nlist-failed 500\nslept\nlist-failed 500\nslept\nlisted 12",
+            Doubt,
+        ),
+    ] {
+        assert_eq!(noticed(listing(), script), expected, "{script}");
+    }
+    for (script, expected) in [
+        (
+            "streamed 10\nclosed 5000\nerror expired\nstreamed 12",
+            Nothing,
+        ),
+        ("streamed 10\nerror expired\nstreamed 9\nlisted 12", Setback),
+        (
+            "streamed 10\nerror expired\nrefused too-large\nlisted 12",
+            Doubt,
+        ),
+        (
+            "streamed 10\nerror expired\nerror too-large\nlisted 9",
+            Setback,
+        ),
+        ("streamed 10\nerror went-back\nlisted 12", Setback),
+    ] {
+        let config = MachineConfig::default();
+        assert_eq!(noticed(config, script), expected, "{script}");
+    }
+}
+
+#[test]
+fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
+    let machine = || Machine::new(listing(), fastrand::Rng::with_seed(7));
+    let known = Timeline::FIRST.after_setback(Timeline::FIRST);
+    let mut second = machine();
+    second.not_before(ResourceVersion::from(5).on(known));
+    assert_ne!(second.timeline(), known);
+    assert!(!second.timeline().went_back_since(known));
+
+    let mut first = machine();
+    first.not_before(ResourceVersion::UNSET);
+    assert_eq!(first.timeline(), Timeline::FIRST, "nothing is known");
+    first.not_before("5".into());
+    first.begin_at("5".into());
+    assert_eq!(first.timeline(), Timeline::FIRST, "it goes on from there");
+}
+
+#[test]
+fn what_the_store_has_is_of_the_timeline_of_the_last_event() {
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    machine.begin_at("5".into());
+    machine.doubt();
+    machine.replaced("6".into(), Instant::now());
+    machine.observe(&FrameKind::Modified, Some("7".into()));
+    assert_eq!(machine.last_revision().timeline(), machine.timeline());
+    assert_ne!(machine.timeline(), Timeline::FIRST);
+}

@@ -1,0 +1,80 @@
+//! What one reflector of a source leaves to the next.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use tokio::{sync::mpsc, time::timeout};
+
+use super::*;
+use crate::{
+    object::Timeline,
+    transport::{ByteStream, ListOptions},
+};
+
+/// Lists one object at these revisions in turn, and lets each watch expire.
+#[derive(Clone)]
+struct Source(Arc<Mutex<VecDeque<u64>>>);
+
+impl ListerWatcher for Source {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let Some(revision) = self.0.lock().pop_front() else {
+            return std::future::pending().boxed();
+        };
+        let list = format!(
+            r#"{{"metadata":{{"resourceVersion":"{revision}"}},"items":[{{"metadata":{{"name":"a","resourceVersion":"1"}}}}]}}"#
+        );
+        let body = stream::iter([Ok(Bytes::from(list))]).boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let expired =
+            r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
+        let body = stream::iter([Ok(Bytes::from(format!("{expired}\n")))]).boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn streams_lists(&self) -> bool {
+        false
+    }
+}
+
+/// The timelines of the lists that a reflector hands on: of each, and of what is in it.
+async fn lists(
+    reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
+    heard: &mut mpsc::Receiver<Delta<ConfigMap>>,
+) -> Vec<Timeline> {
+    let running = reflector.again().run_inside();
+    let ended = timeout(Duration::from_secs(20), running).await;
+    assert!(ended.is_err(), "it runs for as long as its store is there");
+    let mut timelines = Vec::new();
+    while let Ok(delta) = heard.try_recv() {
+        let DeltaKind::ReplacedAll { objects, revision } = delta.kind else {
+            panic!("{:?} is no list", delta.kind);
+        };
+        assert_eq!(objects.len(), 1);
+        assert_eq!(objects[0].revision().timeline(), revision.timeline());
+        timelines.push(revision.timeline());
+    }
+    timelines
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_reflector_hands_on_is_of_another_timeline_than_what_the_one_before_it_did() {
+    let source = Source(Arc::new(Mutex::new([5, 5, 4].into())));
+    let (sender, mut heard) = mpsc::channel(16);
+    let reflector = Reflector::builder::<ConfigMap>(source.clone())
+        .rng_seed(1)
+        .into_store(sender);
+    let first = lists(&reflector, &mut heard).await;
+    let went_back = Timeline::FIRST.after_setback(Timeline::FIRST);
+    assert_eq!(first, [Timeline::FIRST, Timeline::FIRST, went_back]);
+
+    source.0.lock().extend([9, 9]);
+    let second = lists(&reflector, &mut heard).await;
+    assert_eq!(second, [went_back.after_doubt(went_back); 2]);
+}

@@ -1,0 +1,477 @@
+//! A server that was restored from a backup, and gives out revisions again, to other states: whatever it
+//! is noticed by, and whatever stands between reflector and store, what the server has then is in the
+//! cache, and handlers have heard of it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    Event, EventHandler, InitialList, Object, SharedInformer,
+    indexer::{self, Indexers},
+    object::{Deleted, Known},
+    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
+    reflector::{Delta, DeltaKind, Reflector},
+    shared_informer::{Builder, ListenerBuffer, RevisionError},
+    transport::Class,
+};
+use kube_informer_apiserver::Server;
+use tokio::time::sleep;
+
+use crate::{
+    script::{Answer, Script, Then, body, error_event, event, hangs, list},
+    setting::{LONG, Trace, builder, labelled, pod, run},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
+
+fn item(name: &str, revision: u64, colour: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"default","resourceVersion":"{revision}","labels":{{"app":"{colour}"}}}}}}"#
+    )
+}
+
+fn bookmark(revision: u64, annotations: &str) -> String {
+    let meta = format!(r#"{{"resourceVersion":"{revision}","annotations":{annotations}}}"#);
+    event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
+}
+
+/// A streaming list, to its end.
+fn streamed(revision: u64, items: &[String]) -> String {
+    let items: String = items.iter().map(|item| event("ADDED", item)).collect();
+    items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
+}
+
+/// A list in one way or the other, and what the watch behind it tells.
+fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
+    let (revision, items) = all;
+    match way {
+        InitialList::Streaming => vec![Answer::Body(streamed(revision, items) + watch, then)],
+        _ => vec![
+            body(list(revision, "", items)),
+            Answer::Body(watch.to_owned(), then),
+        ],
+    }
+}
+
+fn app(pod: &Object<Pod>) -> String {
+    pod.labels().get("app").unwrap_or("-").to_owned()
+}
+
+/// Notes colours.
+#[derive(Clone, Default)]
+struct Colours(Trace);
+
+impl EventHandler<Pod> for Colours {
+    async fn handle(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Added { object, .. } => {
+                let name = object.name();
+                self.0.note(format!("{name} {}", app(&object)));
+            }
+            Event::Updated { old, new, .. } => {
+                let name = new.name();
+                self.0.note(format!("{name} {} → {}", app(&old), app(&new)));
+            }
+            Event::Deleted(deleted) => self.0.note(format!("{} gone", deleted.object_name())),
+            Event::Synced => {}
+        }
+    }
+}
+
+impl Colours {
+    fn sorted(&self) -> Vec<String> {
+        let mut told: Vec<_> = self.0.take().lines().map(str::to_owned).collect();
+        told.sort();
+        told
+    }
+}
+
+/// A queue of one's own, which makes its changes out of the parts of what it is given.
+#[derive(Default)]
+struct Plain(VecDeque<Batch<Pod>>);
+
+impl Plain {
+    fn single(&mut self, delta: Delta<Pod>) {
+        let reached: Vec<_> = match &delta.kind {
+            DeltaKind::Bookmark { revision } => vec![(delta.source, revision.clone())],
+            _ => Vec::new(),
+        };
+        self.0.push_back(Batch {
+            in_initial_list: false,
+            completes: reached.first().map(|(source, _)| *source),
+            deltas: vec![Delta::new(delta.source, delta.kind)],
+            reached,
+        });
+    }
+}
+
+impl Queue<Pod> for Plain {
+    fn push(&mut self, delta: Delta<Pod>, _: &dyn Known<Pod>) -> Result<(), KeyError<Pod>> {
+        self.single(delta);
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        list: Replaced<Pod>,
+        known: &dyn Known<Pod>,
+    ) -> Result<(), KeyErrors<Pod>> {
+        let Replaced {
+            source,
+            objects,
+            revision,
+        } = list;
+        known.for_each(&mut |from, name, object| {
+            if from == source && objects.iter().all(|listed| listed.object_name() != name) {
+                let gone = Deleted::FinalStateUnknown {
+                    name: name.clone(),
+                    last_known: Some(object.clone()),
+                };
+                self.single(Delta::new(source, DeltaKind::Deleted(gone)));
+            }
+        });
+        for object in objects {
+            self.single(Delta::new(source, DeltaKind::Replaced(object)));
+        }
+        self.single(Delta::new(source, DeltaKind::Bookmark { revision }));
+        Ok(())
+    }
+
+    fn resync(&mut self, _: &dyn Known<Pod>) {}
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<Pod>> {
+        if room == 0 {
+            return None;
+        }
+        self.0.pop_front()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+const QUEUES: usize = 5;
+
+/// The same informer over every queue.
+fn over_each_queue(informer: impl Fn() -> Builder<Pod>) -> [(&'static str, Builder<Pod>); QUEUES] {
+    [
+        ("in order", informer()),
+        (
+            "one by one",
+            informer().queue(InOrder::new().batch_size(1)).batch_size(1),
+        ),
+        ("by keys", informer().queue(DeltaFifo::new())),
+        (
+            "as sync",
+            informer().queue(DeltaFifo::new().emit_replaced(false)),
+        ),
+        ("plain", informer().queue(Plain::default())),
+    ]
+}
+
+/// What a server tells from which it is known that it has gone back, or may have.
+struct Notice {
+    what: &'static str,
+    /// What the watch tells, after a list at revision 5, and how it ends.
+    watch: (String, Then),
+    /// What is answered then, before everything is told anew.
+    answers: fn() -> Vec<Answer>,
+    /// At which revisions it is.
+    revisions: &'static [u64],
+    says: Says,
+}
+
+#[derive(Clone, Copy)]
+enum Says {
+    WentBack,
+    Doubt,
+}
+
+const BACK_OR_ON: &[u64] = &[4, 5, 9];
+
+fn notices(way: InitialList) -> Vec<Notice> {
+    use Says::{Doubt, WentBack};
+
+    let notice = |says, what, watch, answers| Notice {
+        what,
+        watch,
+        answers,
+        revisions: BACK_OR_ON,
+        says,
+    };
+    let silent = || (String::new(), Then::Hangs);
+    let cut = || (String::new(), Then::Breaks(Class::Connection));
+    let expired = || (error_event(EXPIRED), Then::Ends);
+    let older = event("MODIFIED", &item("b", 3, "old"));
+    let mut notices = vec![
+        notice(WentBack, "an older event", (older, Then::Hangs), Vec::new),
+        notice(
+            WentBack,
+            "an older bookmark",
+            (bookmark(3, "null"), Then::Hangs),
+            Vec::new,
+        ),
+        notice(WentBack, "an older probe", cut(), || {
+            vec![body(list(3, "", &[]))]
+        }),
+        notice(Doubt, "a probe that is refused", cut(), || {
+            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
+        }),
+        notice(Doubt, "a list that is refused", expired(), || {
+            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
+        }),
+        notice(Doubt, "a difference", silent(), || {
+            vec![body(list(
+                5,
+                "",
+                &[item("a", 1, "green"), item("b", 3, "red")],
+            ))]
+        }),
+        notice(Doubt, "a comparison that is refused", silent(), || {
+            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
+        }),
+    ];
+    notices.push(if way == InitialList::Streaming {
+        notice(WentBack, "an older end", expired(), || {
+            vec![hangs(streamed(4, &[item("a", 1, "green")]))]
+        })
+    } else {
+        Notice {
+            revisions: &[4],
+            ..notice(WentBack, "an older list", expired(), Vec::new)
+        }
+    });
+    notices
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_it_is_noticed_by_and_whichever_queue_is_used_its_list_is_believed() {
+    let red = [item("a", 1, "red"), item("b", 2, "red")];
+    let green = [item("a", 1, "green"), item("b", 2, "red")];
+    let grown = [&green[..], &[item("c", 10, "red")]].concat();
+    let tail = event("ADDED", &grown[2]) + &error_event(EXPIRED);
+    for way in [InitialList::Streaming, InitialList::List] {
+        for at in 0..notices(way).len() {
+            for &revision in notices(way)[at].revisions {
+                let script = || {
+                    let notice = notices(way).remove(at);
+                    let (watch, then) = notice.watch;
+                    let mut answers = listed(way, (5, &red), &watch, then);
+                    answers.extend((notice.answers)());
+                    answers.extend(listed(way, (revision, &green), &tail, Then::Ends));
+                    answers.extend(listed(way, (10, &grown), "", Then::Hangs));
+                    Script::streaming(answers)
+                };
+                let informer = || {
+                    SharedInformer::builder(script())
+                        .rng_seed(1)
+                        .initial_list(way)
+                        .consistency_check(MINUTE)
+                };
+                for (queue, building) in over_each_queue(informer) {
+                    let what = format!("{} → {revision}, {way:?}, {queue}", notices(way)[at].what);
+                    believed(building, &what).await;
+                }
+            }
+        }
+    }
+}
+
+async fn believed(building: Builder<Pod>, what: &str) {
+    let informer = run(building);
+    let [heard, merged] = [Colours::default(), Colours::default()];
+    informer.pods.handler(heard.clone()).register().unwrap();
+    let coalescing = informer.pods.handler(merged.clone());
+    coalescing
+        .buffer(ListenerBuffer::Coalesce)
+        .register()
+        .unwrap();
+    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+    informer.pods.handlers_idle().await;
+    sleep(3 * MINUTE).await;
+    let cached = informer.pods.indexer();
+    let colours = cached.list().iter().map(app).collect::<Vec<_>>();
+    assert_eq!(colours, ["green", "red", "red"], "{what}");
+    let expected = ["a red", "a red → green", "b red", "b red → red", "c red"];
+    assert_eq!(heard.sorted(), expected, "{what}");
+    // It may hear in one what came in two, and not less.
+    let merged = merged.sorted();
+    let last_of_a = merged.iter().rfind(|line| line.starts_with("a "));
+    assert!(last_of_a.unwrap().ends_with("green"), "{what}: {merged:?}");
+    informer.stop().await;
+}
+
+/// What was written is lost, and the server has passed its revision when everything is told.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_what_a_put_back_server_has_passed_ends_with_that_it_went_back() {
+    for way in [InitialList::Streaming, InitialList::List] {
+        for at in 0..notices(way).len() {
+            if !notices(way)[at].revisions.contains(&9) {
+                continue;
+            }
+            for (all, is_empty) in [(vec![item("a", 1, "green")], false), (Vec::new(), true)] {
+                let script = || {
+                    let notice = notices(way).remove(at);
+                    let (watch, then) = notice.watch;
+                    let mut answers = listed(way, (5, &[item("a", 1, "red")]), &watch, then);
+                    answers.extend((notice.answers)());
+                    answers.push(Answer::Refuse(Class::TooManyRequests));
+                    answers.extend(listed(way, (9, &all), "", Then::Hangs));
+                    Script::streaming(answers)
+                };
+                let informer = || {
+                    SharedInformer::builder(script())
+                        .rng_seed(1)
+                        .initial_list(way)
+                        .consistency_check(MINUTE)
+                };
+                for (queue, building) in over_each_queue(informer) {
+                    let notice = &notices(way)[at];
+                    let what = format!("{}, {way:?}, {queue}, empty: {is_empty}", notice.what);
+                    let informer = run(building);
+                    informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
+                    let outcome = informer.pods.wait_for_revision(8, LONG).await;
+                    let went_back = RevisionError::WentBack {
+                        wanted: 8.into(),
+                        reached: 9.into(),
+                    };
+                    // That it differs, or lags behind, does not say that it went back.
+                    let expected = match notice.says {
+                        Says::WentBack => Err(went_back),
+                        Says::Doubt => Ok(()),
+                    };
+                    assert_eq!(outcome, expected, "{what}");
+                    informer.stop().await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
+    for by_key in [false, true] {
+        let older = event("MODIFIED", &item("a", 3, "old"));
+        let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
+        let way = InitialList::Streaming;
+        let mut answers = listed(way, (5, &red), &older, Then::Hangs);
+        answers.extend(listed(way, (9, &green), "", Then::Hangs));
+        let one = Script::streaming(answers);
+        let expired = error_event(EXPIRED);
+        let [blue, other] = ["blue", "other"].map(|colour| [item("b", 1, colour)]);
+        let mut answers = listed(way, (5, &blue), "", Then::EndsAfter(MINUTE));
+        answers.push(body(expired));
+        answers.extend(listed(way, (9, &other), "", Then::Hangs));
+        let two = Script::streaming(answers);
+        let mut building = SharedInformer::builder(one).source(two).rng_seed(1);
+        if by_key {
+            building = building.queue(DeltaFifo::new());
+        }
+        let informer = run(building);
+        let heard = Colours::default();
+        informer.pods.handler(heard.clone()).register().unwrap();
+        sleep(3 * MINUTE).await;
+        // Of the other the same revision is the same state, whatever it looks like.
+        assert_eq!(heard.sorted(), ["a red", "a red → green", "b blue"]);
+        let cached = informer.pods.indexer();
+        let colours = cached.list().iter().map(app).collect::<Vec<_>>();
+        assert_eq!(colours, ["green", "blue"]);
+        informer.stop().await;
+    }
+}
+
+/// The check has found a difference while a list was under way that nobody had doubted when it was asked
+/// for. The list makes the doubt void, so it has to be read as one that a doubt led to.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
+    let second = Duration::from_secs(1);
+    for way in [InitialList::Streaming, InitialList::List] {
+        let [red, green] = ["red", "green"].map(|colour| [item("a", 1, colour)]);
+        let late = |pause, answer| Answer::After(pause, Box::new(answer));
+        let mut answers = listed(way, (5, &red), "", Then::EndsAfter(MINUTE + second));
+        let more = [item("a", 1, "green"), item("b", 3, "red")];
+        // It comes by chance when half of its period is over, or all of it.
+        answers.push(late(40 * second, body(list(5, "", &more))));
+        answers.push(body(error_event(EXPIRED)));
+        let mut relist = listed(way, (9, &green), "", Then::Hangs);
+        let told = relist.remove(0);
+        relist.insert(0, late(50 * second, told));
+        answers.extend(relist);
+        let script = Script::streaming(answers);
+        let informer = run(SharedInformer::builder(script.clone())
+            .rng_seed(1)
+            .initial_list(way)
+            .consistency_check(MINUTE));
+        let heard = Colours::default();
+        informer.pods.handler(heard.clone()).register().unwrap();
+        sleep(5 * MINUTE).await;
+        assert_eq!(
+            heard.sorted(),
+            ["a red", "a red → green"],
+            "{}",
+            script.log.take()
+        );
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_of_its_own_leaves_in_its_indexer_what_it_lists_then() {
+    for way in [InitialList::Streaming, InitialList::List] {
+        for notice in notices(way) {
+            // Nobody compares what is behind a reflector.
+            if notice.what.starts_with("a difference") || notice.what.starts_with("a comparison") {
+                continue;
+            }
+            let (watch, then) = notice.watch;
+            let mut answers = listed(way, (5, &[item("a", 1, "red")]), &watch, then);
+            answers.extend((notice.answers)());
+            let revision = notice.revisions[0];
+            let green = [item("a", 1, "green")];
+            answers.extend(listed(way, (revision, &green), "", Then::Hangs));
+            let (indexer, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
+            let reflector = Reflector::builder(Script::streaming(answers))
+                .rng_seed(1)
+                .initial_list(way)
+                .into_indexer(writer);
+            reflector.run(sleep(MINUTE)).await;
+            let colours = indexer.list().iter().map(app).collect::<Vec<_>>();
+            assert_eq!(colours, ["green"], "{}, {way:?}", notice.what);
+        }
+    }
+}
+
+/// The same object, by its uid, at the revision that it had, and not as it was.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_makes_of_an_object_after_it_was_put_back_is_heard_at_its_old_revision() {
+    for way in [InitialList::Streaming, InitialList::List] {
+        for at in 0..QUEUES {
+            let server = Server::builder().seed([pod("a")]).build();
+            server.update(labelled("a", "lost")).unwrap();
+            server.create(pod("b")).unwrap();
+            let all = over_each_queue(|| builder(&server).initial_list(way));
+            let (queue, building) = all.into_iter().nth(at).unwrap();
+            let informer = run(building);
+            let heard = Colours::default();
+            informer.pods.handler(heard.clone()).register().unwrap();
+            informer.caught_up(&server).await;
+            sleep(MINUTE).await;
+            heard.0.take();
+            server.faults().break_watches();
+            sleep(Duration::from_millis(100)).await;
+            server.faults().restart_at(1).unwrap();
+            server.update(labelled("a", "new")).unwrap();
+            assert_eq!(server.revision(), 2, "its probe tells");
+            sleep(MINUTE).await;
+            let told = ["a lost → new", "default/b gone"];
+            assert_eq!(heard.sorted(), told, "{queue}, {way:?}");
+            let cached = informer.pods.indexer();
+            let colours = cached.list().iter().map(app).collect::<Vec<_>>();
+            assert_eq!(colours, ["new"], "{queue}, {way:?}");
+            informer.stop().await;
+        }
+    }
+}

@@ -45,7 +45,7 @@ pub(crate) struct Backoff {
     next: Duration,
     /// Since when all is well; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether the one immediate retry that health earns has not been used.
+    /// Whether the one immediate retry that health earns, and the end of an outage, has not been used.
     fresh: bool,
 }
 
@@ -71,6 +71,15 @@ impl Backoff {
         let delay = self.next;
         self.next = delay.saturating_mul(2).min(self.config.cap.max(delay));
         delay.saturating_add(delay.mul_f64(rng.f64()))
+    }
+
+    /// The pause while the server can't be reached, or fails. What it says when it answers again is
+    /// news, so the end of the outage earns an immediate retry as health does: at most one for each of
+    /// these pauses, so nothing is asked more often than twice as often.
+    pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
+        let pause = self.failed(now, rng);
+        self.fresh = true;
+        pause
     }
 
     /// The pause after an end that need not mean that anything is wrong: none if all was well until
@@ -154,6 +163,19 @@ mod tests {
             backoff.first_is_free(now + Duration::from_secs(120), &mut rng),
             Duration::ZERO
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_relist_after_an_outage_is_immediate_and_the_pauses_go_on_growing() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        let now = Instant::now();
+        assert!(backoff.out(now, &mut rng) >= Duration::from_millis(800));
+        assert!(backoff.out(now, &mut rng) >= Duration::from_millis(1600));
+        backoff.succeeded(now);
+        assert_eq!(backoff.first_is_free(now, &mut rng), Duration::ZERO);
+        assert!(backoff.first_is_free(now, &mut rng) >= Duration::from_millis(3200));
+        assert!(backoff.failed(now, &mut rng) >= Duration::from_millis(6400));
     }
 
     #[tokio::test(start_paused = true)]

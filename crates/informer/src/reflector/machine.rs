@@ -46,6 +46,9 @@
 //! | let go of, because the store took nothing | the same watch, at once |
 //! | doubted, because a consistency check found a difference | a list at `""`, at once if all was well |
 //!
+//! All is well also when the server answers again after it could not be reached: each pause of an
+//! outage earns one "at once", for what comes then is another matter.
+//!
 //! Before a watch goes on whose connection was lost, or to whose server nobody could connect, one
 //! object is asked for, not older than the last revision, at most once a minute:
 //!
@@ -369,7 +372,11 @@ impl Machine {
 
     fn pause(&mut self, error: &Error, now: Instant, next: Next) -> Action {
         self.after_sleep = next;
-        let pause = self.backoff.failed(now, &mut self.rng);
+        let pause = if error.is_outage() {
+            self.backoff.out(now, &mut self.rng)
+        } else {
+            self.backoff.failed(now, &mut self.rng)
+        };
         let asked_for = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
         Action::Sleep(pause.max(asked_for))
     }

@@ -153,6 +153,16 @@ impl Error {
         }
     }
 
+    /// Whether the server was not there, or what stands before it (502, 503) says so; what it says when
+    /// it is back is no longer the same trouble. One that asks for patience, with 429, or that names an
+    /// internal error, has been there all the time.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(
+            self.class,
+            Class::ConnectionRefused | Class::Connection | Class::Timeout | Class::Server
+        )
+    }
+
     /// Reads the `Status` object of a refusal or of an ERROR event; `code` stands in when the body is
     /// none, as the plain text of flow control.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {

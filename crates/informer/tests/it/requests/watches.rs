@@ -102,6 +102,52 @@ async fn a_watch_that_expires_is_listed_after_at_once_and_the_next_time_after_a_
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_expiry_after_an_outage_is_listed_after_at_once_and_the_next_after_a_pause() {
+    check(
+        [
+            body(list(5, "", &[])),
+            breaks(String::new()),
+            Answer::Refuse(Class::ConnectionRefused),
+            hangs(error_event(EXPIRED)),
+            body(list(9, "", &[])),
+            hangs(error_event(EXPIRED)),
+            body(list(11, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            4.1 s: watch resourceVersion=5
+            4.1 s: list resourceVersion=5
+            4.1 s: watch resourceVersion=9
+            9.7 s: list resourceVersion=9
+            9.7 s: watch resourceVersion=11
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expiry_after_throttling_is_listed_after_a_pause() {
+    check(
+        [
+            body(list(5, "", &[])),
+            Answer::RefuseWith(429, THROTTLED),
+            hangs(error_event(EXPIRED)),
+            body(list(9, "", &[])),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            4.1 s: list resourceVersion=5
+            4.1 s: watch resourceVersion=9
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_throttled_inside_is_asked_for_again_after_a_pause() {
     let throttled = || hangs(error_event(THROTTLED));
     check(

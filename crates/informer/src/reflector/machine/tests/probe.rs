@@ -134,7 +134,7 @@ async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
 #[tokio::test(start_paused = true)]
 async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
     after_start(
-        "closed 5000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\nslept\npage 20\nreplaced\nclosed 5000",
+        "closed 5000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\npage 20\nreplaced\nclosed 5000",
         &expect![[r#"
             list resourceVersion=0 limit=500
             page 10: replace at 10
@@ -143,8 +143,7 @@ async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
             refused 429: sleep from 0.8 s
             slept: watch resourceVersion=10
             broken reset: sleep from 1.6 s
-            refused expired: sleep from 3.2 s
-            slept: list resourceVersion=10
+            refused expired: list resourceVersion=10
             page 20: replace at 20
             replaced: watch resourceVersion=20
             closed 5000: watch resourceVersion=20

@@ -169,8 +169,9 @@ impl SharedInformerFactory {
     ///
     /// `make` gets the factory's client and the type's resync period, and is called at most once for a
     /// type, also from two threads; the second one waits. Namespaces, tweaks and transforms of the
-    /// factory are its own business. If it asks this factory for the same type, it gets the usual
-    /// informer, and that keeps the place.
+    /// factory are its own business. If it asks this factory for the same type, also through the
+    /// constructor of another type that asks for this one, be it in another thread, then who asks gets
+    /// the usual informer, and that keeps the place.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
@@ -188,7 +189,7 @@ impl SharedInformerFactory {
             Made {
                 informer,
                 options: Comparable::constructed(),
-                run: Some(make::run(controller, ())),
+                run: Some(make::run(controller, || None)),
             }
         };
         self.inner

@@ -23,6 +23,9 @@ use crate::{
 /// Of a definition nothing more is needed than that it is there.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
+/// What is said of the definition of a kind, and the hold of who says it.
+pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
+
 /// What the followed informers are told of their definitions.
 #[derive(Default)]
 pub(super) struct Definitions {
@@ -94,11 +97,21 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// What is said of the definition of a kind, if that is followed, and the hold of who says it.
-    pub(super) fn followed(
+    /// Lets an informer that starts hear of its kind's definition, if that is followed and the factory
+    /// is still there.
+    pub(super) fn will_follow(
         &self,
         key: &Key,
-    ) -> Option<(Hold<Metadata>, watch::Receiver<Definition>)> {
+    ) -> impl FnOnce() -> Option<Followed> + Send + Sync + 'static {
+        // What the factory has must not keep it.
+        let (factory, key) = (Arc::downgrade(&self.inner), key.clone());
+        move || {
+            let inner = factory.upgrade()?;
+            Self { inner }.followed(&key)
+        }
+    }
+
+    fn followed(&self, key: &Key) -> Option<Followed> {
         let definitions = self.inner.definitions.as_ref()?;
         let [api_version, _, plural] = &key.names;
         let kind = definition_kind();

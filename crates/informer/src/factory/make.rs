@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     SharedInformerFactory,
+    definitions::Followed,
     options::{Comparable, InformerOptions, OptionsConflict, QueueKind},
     places::{Found, Key, Made, Run, Want},
     scope::{Scope, Section},
@@ -113,16 +114,11 @@ impl SharedInformerFactory {
         let key = self.key(&request);
         let fill = || {
             let options = request.options.comparable();
-            let (definitions, definition) = self.followed(&key).unzip();
             let (informer, controller) = self.make(request, &key.scope, place.to_string());
-            let controller = match definition {
-                Some(definition) => controller.follow(definition),
-                None => controller,
-            };
             Made {
                 informer,
                 options,
-                run: Some(run(controller, definitions)),
+                run: Some(run(controller, self.will_follow(&key))),
             }
         };
         let places = &self.inner.places;
@@ -195,17 +191,25 @@ impl SharedInformerFactory {
     }
 }
 
-/// Runs an informer until its term is over, and keeps for as long what it needs of others.
-pub(super) fn run<K, T>(controller: Controller<K>, needed: T) -> Run
+/// Runs an informer until its term is over. From its start to its end it holds who tells it of its
+/// kind's definition, if anybody does.
+pub(super) fn run<K>(
+    controller: Controller<K>,
+    follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,
+) -> Run
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
-    T: Send + Sync + 'static,
 {
     Box::new(|mut term: Term| {
+        let (definitions, definition) = follow().unzip();
+        let controller = match definition {
+            Some(definition) => controller.follow(definition),
+            None => controller,
+        };
         Box::pin(async move {
             controller.run(term.over()).await;
-            drop(needed);
+            drop(definitions);
             term.end();
         })
     })

@@ -1,7 +1,8 @@
 //! The informers that a factory has: one per place, made once, run once.
 //!
 //! The lock is held for look-ups only. A constructor, which may be a user's, runs without it; whoever
-//! asks for the same place meanwhile waits for its result, and everybody else goes on.
+//! asks for the same place meanwhile waits for its result, and everybody else goes on. No circle of
+//! constructors that ask for each other's places stands still: the last one to ask does not wait.
 
 use std::{
     any::{Any, TypeId},
@@ -32,8 +33,22 @@ pub(super) struct Key {
     pub(super) scope: Scope,
 }
 
-/// Runs an informer until its term is over; holds the term until its last task has ended.
+impl Key {
+    fn kind(&self) -> &str {
+        let [_, kind, _] = &self.names;
+        kind
+    }
+}
+
+/// Runs an informer until its term is over; holds the term until its last task has ended. Called
+/// without the lock, for what the informer needs of others may be in places here.
 pub(super) type Run = Box<dyn FnOnce(Term) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// An informer that is about to run.
+struct Begun {
+    run: Run,
+    term: Term,
+}
 
 /// What fills an empty place.
 pub(super) struct Made<K> {
@@ -92,6 +107,8 @@ struct State {
     /// In the order in which they were first asked for.
     places: Vec<Place>,
     making: Vec<(Key, ThreadId)>,
+    /// The threads that wait until others have made what they ask for; never in a circle.
+    waiting: Vec<(ThreadId, Key)>,
     shut_down: bool,
     next_id: u64,
 }
@@ -212,17 +229,16 @@ impl Places {
     }
 
     /// What runs an informer, if it is not running yet.
-    fn begin(self: &Arc<Self>, place: &mut Place) -> Option<BoxFuture<'static, ()>> {
+    fn begin(self: &Arc<Self>, place: &mut Place) -> Option<Begun> {
         let run = place.run.take()?;
         let place = (Arc::downgrade(self), place.id, place.demand.subscribe());
-        Some(run(Term::new(
-            place,
-            self.stop.subscribe(),
-            self.idle_grace,
-        )))
+        let term = Term::new(place, self.stop.subscribe(), self.idle_grace);
+        Some(Begun { run, term })
     }
 
-    fn spawn(&self, begun: impl IntoIterator<Item = BoxFuture<'static, ()>>) {
+    fn spawn(&self, begun: impl IntoIterator<Item = Begun>) {
+        let begun = begun.into_iter().map(|Begun { run, term }| run(term));
+        let begun: Vec<_> = begun.collect();
         let mut running = self.running.lock();
         while running.try_join_next().is_some() {}
         for informer in begun {
@@ -329,12 +345,7 @@ impl Places {
 
     /// Notes that somebody wants it, and gives what runs it if it is to run and does not yet.
     #[must_use = "it does not run until this is spawned"]
-    fn take(
-        self: &Arc<Self>,
-        state: &mut State,
-        id: PlaceId,
-        want: Want,
-    ) -> Option<BoxFuture<'static, ()>> {
+    fn take(self: &Arc<Self>, state: &mut State, id: PlaceId, want: Want) -> Option<Begun> {
         let is_open = !state.shut_down;
         let place = state.place(id)?;
         match want {
@@ -348,14 +359,25 @@ impl Places {
         is_to_run.then(|| self.begin(place)).flatten()
     }
 
-    /// The state, once no other thread is making this place's informer.
+    /// The state, once no other thread is making this place's informer, or one does that waits for
+    /// what this thread is making.
     fn settled(&self, key: &Key) -> MutexGuard<'_, State> {
         let this = thread::current().id();
         let mut state = self.state.lock();
-        self.made.wait_while(&mut state, |state| {
-            let mut making = state.making.iter();
-            making.any(|(other, thread)| other == key && *thread != this)
-        });
+        while state.makers(key, this).next().is_some() {
+            if let Some(own) = state.wanted_for(key, this) {
+                let (kind, own) = (key.kind(), own.kind());
+                tracing::warn!(
+                    kind,
+                    own,
+                    "constructors ask for each other's kinds; the usual informer takes the place"
+                );
+                break;
+            }
+            state.waiting.push((this, key.clone()));
+            self.made.wait(&mut state);
+            state.waiting.retain(|(thread, _)| *thread != this);
+        }
         state
     }
 }
@@ -370,6 +392,23 @@ impl State {
             informer: informer.clone(),
             options: place.options.clone(),
             id: place.id,
+        })
+    }
+
+    /// The other threads that are making what is to fill this place.
+    fn makers(&self, key: &Key, this: ThreadId) -> impl Iterator<Item = ThreadId> {
+        let making = self.making.iter();
+        making.filter_map(move |(made, by)| (made == key && *by != this).then_some(*by))
+    }
+
+    /// What this thread is making, if those who make what is to fill the place wait for it, be it
+    /// through others.
+    fn wanted_for(&self, key: &Key, this: ThreadId) -> Option<&Key> {
+        self.makers(key, this).find_map(|maker| {
+            let (_, wanted) = self.waiting.iter().find(|(thread, _)| *thread == maker)?;
+            let mut making = self.making.iter();
+            let own = making.find(|(made, by)| made == wanted && *by == this);
+            own.map_or_else(|| self.wanted_for(wanted, this), |(own, _)| Some(own))
         })
     }
 

@@ -39,7 +39,7 @@ fn hold(places: &Arc<Places>) -> Found<Pod> {
         Made {
             informer,
             options: Comparable::constructed(),
-            run: Some(make::run(controller, ())),
+            run: Some(make::run(controller, || None)),
         }
     })
 }

@@ -166,6 +166,83 @@ async fn a_constructor_that_panics_or_asks_for_its_own_type_leaves_the_place_to_
 }
 
 #[tokio::test(start_paused = true)]
+async fn constructors_that_ask_for_each_others_kinds_do_not_stand_still() {
+    let server = Server::builder().build();
+    let factory = factory(&server);
+    let inner = factory.informer_for::<Pod>(|client, resync| {
+        factory.informer_for::<ConfigMap>(|client, _| {
+            assert_ne!(factory.informer::<Pod>().name(), "own", "it is being made");
+            SharedInformer::builder(ListWatch::<ConfigMap>::new(client)).build()
+        });
+        own(client, resync)
+    });
+    assert_ne!(
+        inner.name(),
+        "own",
+        "what was asked for first has the place"
+    );
+    factory.shutdown().await;
+}
+
+/// Three threads, each of which makes a kind and asks for that of the next one when all are at it.
+#[tokio::test(start_paused = true)]
+async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still() {
+    for _ in 0..20 {
+        let server = Server::builder().build();
+        let factory = factory(&server);
+        let together = Arc::new(Barrier::new(3));
+        let (made, results) = std::sync::mpsc::channel();
+        let (pods, maps, nodes) = (made.clone(), made.clone(), made);
+        in_a_thread(&factory, &together, move |factory, together| {
+            let informer = factory.informer_for::<Pod>(|client, resync| {
+                together.wait();
+                factory.informer::<ConfigMap>();
+                own(client, resync)
+            });
+            pods.send(informer.is_same(&factory.informer::<Pod>()))
+        });
+        in_a_thread(&factory, &together, move |factory, together| {
+            let informer = factory.informer_for::<ConfigMap>(|client, _| {
+                together.wait();
+                factory.informer::<Node>();
+                SharedInformer::builder(ListWatch::<ConfigMap>::new(client)).build()
+            });
+            maps.send(informer.is_same(&factory.informer::<ConfigMap>()))
+        });
+        in_a_thread(&factory, &together, move |factory, together| {
+            let informer = factory.informer_for::<Node>(|client, _| {
+                together.wait();
+                factory.informer::<Pod>();
+                SharedInformer::builder(ListWatch::<Node>::new(client)).build()
+            });
+            nodes.send(informer.is_same(&factory.informer::<Node>()))
+        });
+        for _ in 0..3 {
+            let is_same = results.recv_timeout(MINUTE);
+            assert_eq!(is_same, Ok(true), "nobody waits for ever");
+        }
+        let debug = format!("{factory:?}");
+        assert_eq!(debug, "SharedInformerFactory { informers: 3, .. }");
+        factory.shutdown().await;
+    }
+}
+
+/// Nobody waits for the thread's end, which does not come if constructors stand still.
+fn in_a_thread<T>(
+    factory: &SharedInformerFactory,
+    together: &Arc<Barrier>,
+    ask: impl FnOnce(&SharedInformerFactory, &Barrier) -> T + Send + 'static,
+) {
+    let (runtime, factory, together) = (Handle::current(), factory.clone(), Arc::clone(together));
+    let thread = thread::Builder::new();
+    let spawned = thread.spawn(move || {
+        let _inside = runtime.enter();
+        ask(&factory, &together);
+    });
+    drop(spawned.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_stopped() {
     let server = Server::builder().seed([pod("a")]).build();
     let (theirs, ours) = (factory(&server), factory(&server));

@@ -170,6 +170,29 @@ async fn a_definition_that_is_deleted_takes_its_objects_along_and_the_informer_g
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_started_does() {
+    let server = server();
+    let factory = following(&server);
+    let widgets = factory.for_resource(&kind()).unwrap();
+    sleep(MINUTE).await;
+    let log = server.requests();
+    assert!(log.lists(CRDS).is_empty() && log.watches(CRDS).is_empty());
+    let informers = |count| format!("SharedInformerFactory {{ informers: {count}, .. }}");
+    assert_eq!(format!("{factory:?}"), informers(1));
+
+    factory.start();
+    assert_eq!(format!("{factory:?}"), informers(2));
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    assert_eq!(server.requests().lists(CRDS).len(), 1);
+    watches(&widgets).await;
+    sleep(10 * MINUTE).await;
+    cease_to_serve(&server);
+    delete_definition(&server);
+    rests(&widgets).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_404_alone_deletes_nothing_and_is_asked_again_once_a_minute() {
     let server = server();
     server.create(widget("a")).unwrap();

@@ -29,6 +29,7 @@ use crate::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
     },
+    logs::Ration,
     mutation_detector::MutationDetector,
     object::SourceId,
     processor::{Closing, ListenerId, NewListener, Processor},
@@ -131,6 +132,7 @@ where
             unconfirmed: None,
             resyncing: false,
             notes: StatusNotes::new(report.clone()),
+            keyless: Ration::default(),
             phase: told,
             _gone: GoneGuard(report.clone(), Arc::clone(&parts.applied)),
             parts,
@@ -213,6 +215,8 @@ struct Serving<K> {
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
     notes: StatusNotes,
+    /// Objects that the queue could not name.
+    keyless: Ration,
     phase: watch::Receiver<Phase>,
     /// Last, so that everything else is gone when it says so.
     _gone: GoneGuard,
@@ -348,10 +352,11 @@ where
             unconfirmed.told(told_by, queue.len());
         }
         for error in errors.into_iter().flatten() {
-            report.skipped(&Error::Key {
+            let error = Error::Key {
                 object: error.object.object_name().clone(),
                 reason: error.source.to_string(),
-            });
+            };
+            report.skipped(&error, &mut self.keyless);
         }
     }
 

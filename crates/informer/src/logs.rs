@@ -30,9 +30,9 @@
 //! | ERROR | `no thread for the handler` | `handler`, `error` |
 //! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
-//! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these` | `error`; `skipped` |
+//! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these`, and ten a minute of everything else, then `more were skipped within a minute` | `error`; `skipped` |
 //! | WARN | `not indexed`: an index function, or one of a derived index, failed | `error` |
-//! | WARN | `slow handler`: a callback took more than 100 ms while others waited | `handler`, `object`, `took`, `depth` |
+//! | WARN | `slow handler`: a callback took more than 100 ms while others waited; ten a minute of each handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |
 //! | WARN | `differs from its own copy`, `comparing it panicked`: of the mutation detector | `object`, `revision` |
@@ -46,9 +46,16 @@
 //! | DEBUG | `forcing a resync` | |
 //! | DEBUG | `a list does not mend it`, `not checked: the queue does not become empty`: of consistency checks | `difference` |
 //!
+//! What is counted instead of written is told with the next line of its sort, or when a watch ends, and
+//! not at once: nobody is woken for it.
+//!
 //! Nothing is logged per change of an object, unless something is wrong with it. Names of objects, fields
 //! and positions are logged, never their content, and nothing of a request's headers: an object may be a
 //! Secret.
+
+mod ration;
+
+pub(crate) use self::ration::{LINES, Ration};
 
 use tracing::Span;
 

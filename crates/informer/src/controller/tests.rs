@@ -65,6 +65,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         unconfirmed: None,
         resyncing: false,
         notes: StatusNotes::new(report.clone()),
+        keyless: Ration::default(),
         phase: watch::channel(Phase::Running).1,
         _gone: GoneGuard(report.clone(), Arc::clone(&applied)),
         parts: Parts {

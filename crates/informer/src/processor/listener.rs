@@ -6,12 +6,16 @@ use futures_util::FutureExt;
 use tokio::{sync::watch, time::Instant};
 
 use super::Buffer;
-use crate::event_handler::{Event, EventHandler};
+use crate::{
+    event_handler::{Event, EventHandler},
+    logs::Ration,
+};
 
 /// After a handler has panicked the next event comes so much later, as in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// A callback that takes longer is logged when others wait behind it, as client-go does.
+/// A callback that takes longer is logged when others wait behind it, as client-go does; not more often
+/// than the ration allows, for a handler that is slow at all is slow every time.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Tells a handler everything that comes into its buffer, until that is closed.
@@ -28,6 +32,7 @@ pub(crate) async fn listen<K, H>(
     let ended = ended;
     let mut handler = handler;
     let buffer = &*ended.0;
+    let mut slow = Ration::default();
     buffer.listens_here();
     while let Some(mut expansion) = buffer.next().await {
         while let Some(event) = expansion.next() {
@@ -36,7 +41,7 @@ pub(crate) async fn listen<K, H>(
                 break;
             }
             let is_synced = matches!(event, Event::Synced);
-            tell(&mut handler, event, buffer, &name).await;
+            tell(&mut handler, event, buffer, &name, &mut slow).await;
             if is_synced {
                 // First, so that whoever is woken by the other finds it in the status too.
                 buffer.finish();
@@ -48,8 +53,13 @@ pub(crate) async fn listen<K, H>(
     }
 }
 
-async fn tell<K, H>(handler: &mut H, event: Event<K>, buffer: &Buffer<K>, name: &str)
-where
+async fn tell<K, H>(
+    handler: &mut H,
+    event: Event<K>,
+    buffer: &Buffer<K>,
+    name: &str,
+    slow: &mut Ration,
+) where
     K: Send + Sync + 'static,
     H: EventHandler<K>,
 {
@@ -62,8 +72,15 @@ where
         .await;
     let took = began.elapsed();
     if took > SLOW && buffer.depth() > 1 {
-        let object = object();
-        tracing::warn!(handler = %name, object, ?took, depth = buffer.depth(), "slow handler");
+        let now = Instant::now();
+        let times = slow.left_out(now);
+        if times > 0 {
+            tracing::warn!(handler = %name, times, "it was slow more often within a minute");
+        }
+        if slow.line(now) {
+            let object = object();
+            tracing::warn!(handler = %name, object, ?took, depth = buffer.depth(), "slow handler");
+        }
     }
     if let Err(panic) = told {
         let reason = panic_message(&*panic);

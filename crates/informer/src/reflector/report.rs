@@ -5,8 +5,11 @@ use std::{
     sync::Arc,
 };
 
+use tokio::time::Instant;
+
 use super::{Error, WatchErrorHandler};
 use crate::{
+    logs::Ration,
     metrics::{Checked, Meter, Observed, Skipped},
     status::StatusWriter,
 };
@@ -25,10 +28,26 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// One object was left out or is broken; everything else goes on.
-    pub(crate) fn skipped(&self, error: &Error) {
-        tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
+    /// One object was left out or is broken; everything else goes on. It is logged if the ration
+    /// allows it.
+    pub(crate) fn skipped(&self, error: &Error, ration: &mut Ration) {
+        self.log_left_out(ration);
+        if ration.line(Instant::now()) {
+            self.log_skipped(error);
+        }
         self.tell_handler(error);
+    }
+
+    pub(crate) fn log_skipped(&self, error: &Error) {
+        tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
+    }
+
+    /// Logs how many were not, if their time is over.
+    pub(crate) fn log_left_out(&self, ration: &mut Ration) {
+        let skipped = ration.left_out(Instant::now());
+        if skipped > 0 {
+            tracing::warn!(reflector = %self.name, expects = %self.expects, skipped, "more were skipped within a minute");
+        }
     }
 
     /// Somebody has changed what all share; nothing here can undo it.

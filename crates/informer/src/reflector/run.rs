@@ -20,6 +20,7 @@ use super::{
 use crate::{
     clock,
     decode::{Decoded, OtherKind},
+    logs::{LINES, Ration},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
     transport::{self, Class, Frame, ListEnd, ListOptions, ListSplitter},
@@ -28,10 +29,6 @@ use crate::{
 /// A list that brings no byte for this long has stalled and is given up. The API server itself ends
 /// every request but a watch after a minute (`--request-timeout`).
 pub(crate) const LIST_STALL: Duration = Duration::from_secs(60);
-
-/// So many objects of one list are logged as broken or left out; the others are told to the error
-/// handler only, and counted in the log.
-const SKIPS_LOGGED: usize = 10;
 
 /// Why something can't go on as it is.
 enum Stop {
@@ -63,8 +60,10 @@ pub(super) struct Running<K, S> {
     initial: BTreeMap<ObjectName, Object<K>>,
     /// Of the list under way, with whatever it is repeated for at once.
     steps: Option<ListSteps>,
-    /// Objects of the list under way, or of the event, that were broken or left out.
+    /// Objects of the list under way that were broken or left out.
     skipped: usize,
+    /// Of the watches, what was broken or left out.
+    skips: Ration,
     /// Events of the watch under way.
     events: u64,
     /// Failures since something worked, for people.
@@ -98,6 +97,7 @@ where
             initial: BTreeMap::new(),
             steps: None,
             skipped: 0,
+            skips: Ration::default(),
             events: 0,
             failures: 0,
         }
@@ -314,7 +314,7 @@ where
     fn end_list(&mut self, objects: usize, handed_on: bool) {
         self.meter.list_ended(objects, handed_on);
         let Reporter { name, expects, .. } = &self.reflector.report;
-        if self.skipped > SKIPS_LOGGED {
+        if self.skipped > LINES {
             let skipped = self.skipped;
             tracing::warn!(reflector = %name, %expects, skipped, "a list had more objects like these");
         }
@@ -329,12 +329,16 @@ where
     }
 
     fn report(&mut self, error: &Error) {
-        self.skipped += 1;
-        if self.skipped > SKIPS_LOGGED {
-            self.reflector.report.tell_handler(error);
-        } else {
-            self.reflector.report.skipped(error);
+        let report = &self.reflector.report;
+        if self.steps.is_none() {
+            report.skipped(error, &mut self.skips);
+            return;
         }
+        self.skipped += 1;
+        if self.skipped <= LINES {
+            report.log_skipped(error);
+        }
+        report.tell_handler(error);
     }
 
     /// Notes a failure, and how long the watch had been open, if it was one that ended.

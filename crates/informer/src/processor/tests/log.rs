@@ -127,6 +127,29 @@ async fn a_callback_over_100_ms_is_logged_if_others_wait_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_their_number() {
+    let (log, _guard) = Log::begin();
+    let (buffer, _) = buffer(ListenerBuffer::Grow);
+    for _ in 0..200 {
+        buffer.push(added("1000", 1));
+    }
+    let ended = EndGuard::new(&buffer);
+    let (synced, _) = watch::channel(false);
+    let mut task = JoinSet::new();
+    task.spawn(listen(Planted, ended, Arc::from("test"), synced));
+    sleep(Duration::from_secs(135)).await;
+    let log = log.take();
+    let lines: Vec<_> = log.lines().collect();
+    let more: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("more often"))
+        .collect();
+    let expected = " WARN it was slow more often within a minute handler=test times=50";
+    assert_eq!(more, [&expected, &expected]);
+    assert_eq!(lines.len(), 3 * 10 + 2, "{log}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_logged_with_its_message() {
     expect![[r#"
         ERROR a handler panicked handler=test object="text" reason="planted"

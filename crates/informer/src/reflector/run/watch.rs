@@ -153,6 +153,7 @@ where
         };
         let ended = self.follow(&mut opened).await?;
         self.open = None;
+        self.reflector.report.log_left_out(&mut self.skips);
         self.meter.watch_ended(asked, self.events, ended.class());
         let unfinished = self.machine.is_streaming();
         let next = self.watch_ended(ended, asked);
@@ -296,7 +297,6 @@ where
     async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
         let Frame { kind, bytes } = frame;
         self.meter.event(kind);
-        self.skipped = 0;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
             FrameKind::Bookmark => self.bookmark(kind, bytes).await?,

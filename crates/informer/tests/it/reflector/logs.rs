@@ -96,7 +96,7 @@ async fn of_many_objects_that_are_no_good_the_log_has_ten_and_their_number() {
     reflector.run(sleep(MINUTE / 2)).await;
     let logs = logs.take();
     let skipped = logs.matches("skipped reflector").count();
-    assert_eq!(skipped, 10 + 12 + 10, "{logs}");
+    assert_eq!(skipped, 10 + 10 + 10, "{logs}");
     let more: Vec<_> = logs
         .lines()
         .filter(|line| line.contains("had more"))
@@ -110,6 +110,32 @@ async fn of_many_objects_that_are_no_good_the_log_has_ten_and_their_number() {
         25 + 12 + 1 + 10,
         "the error handler hears of all"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_watches_that_bring_nothing_but_what_is_no_good_the_log_has_ten_lines_a_minute() {
+    let logs = Logs::capture();
+    let foreign = event("ADDED", &kind("v1", "Node", "n", 6));
+    let after = |seconds, text| Answer::Body(text, Then::EndsAfter(Duration::from_secs(seconds)));
+    let script = Script::new([
+        body(list(5, "", &[])),
+        after(30, foreign.repeat(25)),
+        after(10, foreign.repeat(25)),
+        after(60, foreign.repeat(25)),
+        after(90, foreign.clone()),
+    ]);
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script).name("ours").into_indexer(writer);
+    reflector.run(sleep(5 * MINUTE)).await;
+    let logs = logs.take();
+    let skipped = logs.matches("skipped reflector").count();
+    assert_eq!(skipped, 10 + 1, "{logs}");
+    let more: Vec<_> = logs
+        .lines()
+        .filter(|line| line.contains("within a minute"))
+        .collect();
+    assert_eq!(more.len(), 1, "when the third watch ends: {logs}");
+    expect![" WARN more were skipped within a minute reflector=ours expects=v1 Pod skipped=65"].assert_eq(more[0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -186,11 +186,14 @@ pub enum RelistReason {
     WatchFailed,
     /// A consistency check has found that the cache differs from the server.
     Inconsistent,
+    /// The definition of the kind is there again, or has changed, after the server did not know the
+    /// kind. Only of informers of a factory that follows definitions.
+    ServedAgain,
 }
 
 impl RelistReason {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ListFailed,
         Self::Expired,
         Self::WentBack,
@@ -200,6 +203,7 @@ impl RelistReason {
         Self::StoreRefused,
         Self::WatchFailed,
         Self::Inconsistent,
+        Self::ServedAgain,
     ];
 
     /// For a label: `list_failed`.
@@ -214,6 +218,7 @@ impl RelistReason {
             Self::StoreRefused => "store_refused",
             Self::WatchFailed => "watch_failed",
             Self::Inconsistent => "inconsistent",
+            Self::ServedAgain => "served_again",
         }
     }
 

@@ -62,6 +62,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     decode::Decoder,
+    metrics::RelistReason,
     object::{DecodeError, ObjectName, ResourceVersion, SourceId},
     status::{Activity, Difference, StatusReader, StatusWriter, WaitForSync},
     transport::{self, ListerWatcher},
@@ -150,6 +151,8 @@ pub struct Reflector<K, S> {
     /// Up to where the store has everything from before, so that a watch comes first; unset when the
     /// server has confirmed that it goes on from there, or everything has been listed.
     pub(crate) from: Option<ResourceVersion>,
+    /// Why it lists, if one before it has.
+    pub(crate) relists: Option<RelistReason>,
     /// Told when the store was found to differ from the server, so that everything is listed anew.
     pub(crate) trust: Trust,
     /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
@@ -271,8 +274,8 @@ impl<K, S> Reflector<K, S> {
 
 impl<K, S: Clone> Reflector<K, S> {
     /// Another one of the same source for the same store, which begins anew, and not before what the
-    /// store has.
-    pub(crate) fn again(&self) -> Self {
+    /// store has; with the reason, unless none has run before.
+    pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,
             lister_watcher: Arc::clone(&self.lister_watcher),
@@ -283,6 +286,7 @@ impl<K, S: Clone> Reflector<K, S> {
             rng: self.rng.clone(),
             not_before: self.reached(),
             from: None,
+            relists,
             trust: self.trust.clone(),
             alone: None,
         }

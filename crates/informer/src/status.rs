@@ -96,6 +96,11 @@ pub enum Activity {
     Opening,
     /// A watch is open.
     Watching,
+    /// What a list or a watch has brought has been waiting for a second or longer to be taken by the
+    /// store, which is full: a handler with a full
+    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up, or a store of one's
+    /// own. Nothing is read meanwhile, so the cache is behind the server.
+    StoreFull,
     /// Waiting after a failure.
     BackingOff {
         /// How long it waits altogether.
@@ -146,7 +151,8 @@ impl SourceStatus {
             Activity::Idle => 2,
             Activity::Listing { .. } | Activity::Streaming { .. } => 3,
             Activity::Opening => 4,
-            Activity::Watching => 5,
+            Activity::StoreFull => 5,
+            Activity::Watching => 6,
         }
     }
 }
@@ -233,6 +239,7 @@ impl fmt::Display for Status {
             }
             Activity::Opening => write!(f, "{synced}, opening a watch")?,
             Activity::Watching => write!(f, "{synced}, watching")?,
+            Activity::StoreFull => write!(f, "{synced}, held up by a full store")?,
             Activity::BackingOff { attempt, .. } => {
                 write!(f, "{synced}, waiting after failure {attempt}")?;
             }

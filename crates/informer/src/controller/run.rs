@@ -15,7 +15,7 @@ use super::{
     served::{Turn, next_turn},
     warm_up,
 };
-use crate::{clock, processor::Closing};
+use crate::{clock, metrics::RelistReason, processor::Closing};
 
 impl<K> Controller<K>
 where
@@ -67,7 +67,7 @@ where
         warm_up: Option<&WarmUp<K>>,
     ) -> JoinSet<()> {
         let mut following = self.following.take();
-        let mut reflecting = self.reflect(Turn::Reflect);
+        let mut reflecting = self.reflect(Turn::Reflect, None);
         let mut saving = pin!(warm_up::save_every_so_often(warm_up));
         let check = self.consistency_check.take();
         let mut checking = pin!(consistency::check_every_so_often(check));
@@ -86,7 +86,7 @@ where
                 turn = next_turn(following.as_mut()) => {
                     tracing::info!(informer = %self.report.name, ?turn, "the definition of the kind changed");
                     reflecting.shutdown().await;
-                    reflecting = self.reflect(turn);
+                    reflecting = self.reflect(turn, Some(RelistReason::ServedAgain));
                 }
                 () = &mut saving => {}
                 () = &mut checking => {}
@@ -95,10 +95,10 @@ where
         reflecting
     }
 
-    fn reflect(&mut self, turn: Turn) -> JoinSet<()> {
+    fn reflect(&mut self, turn: Turn, relists: Option<RelistReason>) -> JoinSet<()> {
         let mut reflecting = JoinSet::new();
         for template in &mut self.reflectors {
-            let mut reflector = template.again();
+            let mut reflector = template.again(relists);
             // What was saved is where the first turn goes on from, and no other.
             reflector.from = template.from.take();
             let span = self.report.span.clone();

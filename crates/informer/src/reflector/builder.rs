@@ -181,6 +181,7 @@ impl<K: Resource> ReflectorBuilder<K> {
             rng: self.settings.rng(),
             not_before: ResourceVersion::UNSET,
             from: None,
+            relists: None,
             trust: Trust::default(),
             alone,
         }

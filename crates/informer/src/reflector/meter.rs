@@ -20,11 +20,12 @@ pub(super) struct ReflectorMeter {
 }
 
 impl ReflectorMeter {
-    pub(super) fn new(meter: Meter) -> Self {
+    /// With the reason of the first list, if it is not the first of all.
+    pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
             listing: None,
-            reason: None,
+            reason,
             received: None,
         }
     }

@@ -30,6 +30,10 @@ use crate::{
 /// every request but a watch after a minute (`--request-timeout`).
 pub(crate) const LIST_STALL: Duration = Duration::from_secs(60);
 
+/// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
+/// of events costs.
+const FULL_AFTER: Duration = Duration::from_secs(1);
+
 /// Why something can't go on as it is.
 enum Stop {
     /// The store is gone, and so is the reflector.
@@ -91,7 +95,7 @@ where
         Self {
             open: None,
             machine,
-            meter: ReflectorMeter::new(reflector.report.meter.clone()),
+            meter: ReflectorMeter::new(reflector.report.meter.clone(), reflector.relists),
             reflector,
             staged: Vec::new(),
             initial: BTreeMap::new(),
@@ -250,9 +254,15 @@ where
         let kind = kind.on(self.machine.timeline());
         let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
-        let mut accepted = None;
-        if self.open.is_some() {
-            let until = clock::from_now(self.machine.full_store_allowed());
+        let allowed = self.machine.full_store_allowed();
+        let until = clock::from_now(allowed);
+        let mut accepted = timeout(FULL_AFTER.min(allowed), &mut accepting).await.ok();
+        let was_full = accepted.is_none();
+        let Reporter { status, .. } = &self.reflector.report;
+        if was_full {
+            status.activity(self.reflector.source, Activity::StoreFull);
+        }
+        if was_full && self.open.is_some() {
             accepted = timeout_at(until, &mut accepting).await.ok();
             if accepted.is_none() {
                 let Reporter { name, expects, .. } = &self.reflector.report;
@@ -266,6 +276,9 @@ where
         };
         match accepted {
             Ok(()) => {
+                if was_full && self.open.is_some() {
+                    status.activity(self.reflector.source, Activity::Watching);
+                }
                 self.reflector.from = None;
                 Ok(())
             }

@@ -349,6 +349,7 @@ where
             rng: rng.fork(),
             not_before: ResourceVersion::UNSET,
             from: None,
+            relists: None,
             trust: Trust::default(),
         };
         let parts = Parts {

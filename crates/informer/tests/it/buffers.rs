@@ -18,7 +18,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, SharedInformer,
     factory::{InformerOptions, QueueKind, SharedInformerFactory},
+    reflector::{Delta, Reflector, ReflectorStore, StoreError},
     shared_informer::{HandlerStatus, ListenerBuffer, Registration},
+    status::Activity,
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
 };
 use kube_informer_apiserver::Server;
@@ -29,7 +31,7 @@ use tokio::{
 };
 
 use crate::{
-    script,
+    script::{self, Answer, Script},
     setting::{LONG, Running, Trace, builder, labelled, pod, run, show},
 };
 
@@ -375,6 +377,84 @@ async fn behind_a_full_block_buffer_the_watch_is_read_no_further_than_the_stated
     gate.add_permits(Semaphore::MAX_PERMITS / 2);
     handler.remove().await;
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_a_full_store_holds_up_says_so_until_it_goes_on() {
+    let events = |revisions: std::ops::Range<u64>| {
+        let pod = |revision| script::pod(&format!("p{revision}"), revision);
+        let event = |revision| script::event("ADDED", &pod(revision));
+        script::hangs(revisions.map(event).collect())
+    };
+    let script = Script::new([
+        script::body(script::list(5, "", &[])),
+        events(6..20),
+        events(11..20),
+    ]);
+    let builder = SharedInformer::<Pod>::builder(script.clone())
+        .batch_size(1)
+        .queue_capacity(1);
+    let informer = run(builder);
+    let one = ListenerBuffer::Block(NonZeroUsize::MIN);
+    let (gate, heard, _handler) = stuck(&informer, one, 0);
+    let activity = || informer.pods.status().get().activity();
+    let millis = |millis| sleep(Duration::from_millis(millis));
+    millis(900).await;
+    assert_eq!(activity(), Activity::Watching, "this may be a burst");
+    millis(200).await;
+    assert_eq!(activity(), Activity::StoreFull);
+    let status = informer.pods.status().get().to_string();
+    assert_eq!(status, "synced, held up by a full store");
+
+    gate.add_permits(1);
+    millis(900).await;
+    assert_eq!(activity(), Activity::Watching, "one more has been taken");
+    millis(60_000).await;
+    assert_eq!(activity(), Activity::StoreFull, "also without a watch");
+    assert_eq!(script.requests.take(), "list 0\nwatch 5\n");
+    gate.add_permits(Semaphore::MAX_PERMITS / 2);
+    millis(900).await;
+    assert_eq!(activity(), Activity::Watching);
+    assert_eq!(script.requests.take(), "watch 10\n");
+    assert_eq!((informer.pods.indexer().len(), heard.len()), (14, 1 + 14));
+    informer.stop().await;
+}
+
+/// Takes five seconds over each change.
+struct Slow;
+
+impl ReflectorStore<Pod> for Slow {
+    async fn accept(&mut self, _: Delta<Pod>) -> Result<(), StoreError> {
+        sleep(Duration::from_secs(5)).await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_a_slow_store_holds_up_says_so_and_so_does_a_streaming_one() {
+    let listed = || script::body(script::list(5, "", &[]));
+    let end = r#"{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+    let streamed = script::hangs(script::event("BOOKMARK", end));
+    for script in [
+        Script::new([listed()]),
+        Script::streaming([streamed, Answer::Never]),
+    ] {
+        let reflector = Reflector::builder(script).into_store(Slow);
+        let status = reflector.status();
+        let running = reflector.run(sleep(Duration::from_secs(9)));
+        let looking = async {
+            let mut seen = Vec::new();
+            for _ in 0..8 {
+                sleep(Duration::from_secs(1)).await;
+                seen.push(status.get().activity());
+            }
+            seen
+        };
+        let ((), seen) = tokio::join!(running, looking);
+        let full = seen.iter().filter(|it| **it == Activity::StoreFull).count();
+        assert!((3..=5).contains(&full), "{seen:?}");
+        assert!(seen[6..].iter().all(|it| *it != Activity::StoreFull));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ use crate::{
 
 /// Writes down all that it is told.
 #[derive(Clone, Default)]
-struct Recorder(Arc<Recorded>);
+pub(crate) struct Recorder(Arc<Recorded>);
 
 #[derive(Default)]
 struct Recorded {
@@ -49,7 +49,7 @@ struct Recording {
 }
 
 impl Recorder {
-    fn metrics(&self) -> Arc<dyn Metrics> {
+    pub(crate) fn metrics(&self) -> Arc<dyn Metrics> {
         Arc::new(self.clone())
     }
 
@@ -70,7 +70,7 @@ impl Recorder {
     }
 
     /// What was told of these, a line each.
-    fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
         lines.flat_map(|line| [line, "\n"]).collect()

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
+use crate::metrics::Recorder;
 
 const CRDS: &str = "customresourcedefinitions";
 
@@ -189,6 +190,29 @@ async fn an_informer_that_was_not_started_follows_nothing_and_one_that_was_start
     cease_to_serve(&server);
     delete_definition(&server);
     rests(&widgets).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_because_the_kind_is_back_is_no_first_list_and_has_its_own_reason() {
+    let server = server();
+    let recorder = Recorder::default();
+    let factory = SharedInformerFactory::builder(server.client())
+        .metrics(recorder.metrics())
+        .follow_definitions()
+        .build();
+    let widgets = factory.for_resource(&kind()).unwrap();
+    factory.start();
+    watches(&widgets).await;
+    sleep(10 * MINUTE).await;
+    cease_to_serve(&server);
+    delete_definition(&server);
+    rests(&widgets).await;
+    server.faults().clear_answers();
+    let relists = || recorder.only(|line| line.starts_with("Relist"));
+    server.create(definition()).unwrap();
+    watches(&widgets).await;
+    assert_eq!(relists(), "Relist(ServedAgain)\n");
     factory.shutdown().await;
 }
 

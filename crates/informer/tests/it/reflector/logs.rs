@@ -135,7 +135,8 @@ async fn of_watches_that_bring_nothing_but_what_is_no_good_the_log_has_ten_lines
         .filter(|line| line.contains("within a minute"))
         .collect();
     assert_eq!(more.len(), 1, "when the third watch ends: {logs}");
-    expect![" WARN more were skipped within a minute reflector=ours expects=v1 Pod skipped=65"].assert_eq(more[0]);
+    expect![" WARN more were skipped within a minute reflector=ours expects=v1 Pod skipped=65"]
+        .assert_eq(more[0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -228,7 +228,7 @@ async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room
         tokio::task::yield_now().await;
     }
     sleep(29 * SECOND).await;
-    assert_eq!(informer.pods.status().get().activity(), Activity::Watching);
+    assert_eq!(informer.pods.status().get().activity(), Activity::StoreFull);
     let opened = server.requests().watches("pods").len();
     sleep(5 * MINUTE).await;
     assert_eq!(

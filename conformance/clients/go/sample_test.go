@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kube-informer/kube-informer/conformance/clients/go/sample"
 )
@@ -60,7 +63,14 @@ func sampleInRust(t *testing.T, s *server) {
 	if path == "" {
 		t.Fatal("FROM_CLIENT_GO must name the example from_client_go, built; conformance/clients/run does that")
 	}
-	child := exec.Command(path, s.url)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: s.url}
+	config.AuthInfos["nobody"] = clientcmdapi.NewAuthInfo()
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "nobody"}
+	config.CurrentContext = "it"
+	must(t, clientcmd.WriteToFile(*config, kubeconfig))
+	child := exec.Command(path, "--kubeconfig", kubeconfig)
 	child.Stderr = os.Stderr
 	input, err := child.StdinPipe()
 	must(t, err)

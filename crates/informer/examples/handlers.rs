@@ -1,5 +1,6 @@
 //! The ways to write a handler, side by side on one informer: closures, async closures, a type, a
-//! type that blocks and has a thread, and one that is told everything again every second.
+//! type that blocks and has a thread, one that is told everything again every second, and one that is
+//! only told the latest.
 //!
 //! Each is told one event at a time and has its own buffer: a slow one holds back nobody.
 //!
@@ -14,16 +15,16 @@ mod pods;
 #[path = "setting/transcript.rs"]
 mod transcript;
 
-use std::{fs::File, io::Write, process::ExitCode, thread, time::Duration};
+use std::{fs::File, io::Write, process::ExitCode, sync::Arc, thread, time::Duration};
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Cause, Event, EventHandler, InformerOptions, Object, SharedInformer, SharedInformerFactory,
-    shared_informer::Stopped,
+    shared_informer::{ListenerBuffer, Stopped},
 };
 use kube_informer_apiserver::Server;
-use tokio::time::sleep;
+use tokio::{sync::Semaphore, time::sleep};
 
 use self::{
     cluster::Cluster,
@@ -36,6 +37,9 @@ const RESYNC: Duration = Duration::from_secs(1);
 
 /// How long the async closures take over each event; nobody else notices.
 const SLOW: Duration = Duration::from_millis(100);
+
+/// How long the cluster may take over anything.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Writes into a file what has changed, and what thread it is on. A log that must be on disk before
 /// the next event is handled has to block.
@@ -119,7 +123,7 @@ async fn handlers() -> anyhow::Result<()> {
     let resynced = pods.handler(Resynced { output, times: 0 }).register()?;
     factory.start();
     let synced = audit.wait_for_sync();
-    synced.deadline(Duration::from_secs(30)).await?;
+    synced.deadline(PATIENCE).await?;
 
     let changed = ours.label("handled", "tier", "web").await?;
     let revision = |pod: Pod| pod.metadata.resource_version.unwrap_or_default();
@@ -130,6 +134,7 @@ async fn handlers() -> anyhow::Result<()> {
     output.shows(&resyncs).await?;
     // Afterwards it hears nothing more; merely dropping the registration would not end it.
     resynced.remove().await;
+    only_the_latest(&pods, &ours, output).await?;
     ours.delete("handled").await?;
     for kind in ["closure", "async closure"] {
         let line = |what: &str| format!("{kind}: {what} default/handled");
@@ -165,5 +170,42 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
     })
     .resync(Duration::ZERO)
     .register()?;
+    Ok(())
+}
+
+/// Registers a handler that is busy while a pod is changed three times. With this buffer it is told one
+/// update then, from what it has heard of last to what is so now, and no more waits for it than there
+/// are objects.
+async fn only_the_latest(
+    pods: &SharedInformer<Pod>,
+    ours: &Pods,
+    output: Transcript,
+) -> anyhow::Result<()> {
+    let free = Arc::new(Semaphore::new(0));
+    let busy = Arc::clone(&free);
+    let handler = pods
+        .on_add(move |_, _| {
+            let busy = Arc::clone(&busy);
+            async move {
+                // It is closed when everything has happened.
+                let _ = busy.acquire().await;
+            }
+        })
+        .on_update(move |_, pod| async move {
+            let step = pod.labels().get("step").map_or("none", |step| step);
+            output.say(format!("latest: step {step} of {}", pod.name()));
+        })
+        .name("latest")
+        .buffer(ListenerBuffer::Coalesce)
+        .resync(Duration::ZERO)
+        .register()?;
+    let mut changed = Pod::default();
+    for step in ["1", "2", "3"] {
+        changed = ours.label("handled", "step", step).await?;
+    }
+    pods.wait_for_revision(&changed, PATIENCE).await?;
+    free.close();
+    output.shows(&["latest: step 3 of handled"]).await?;
+    ensure!(handler.coalesced() == 2, "the others were told too");
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Kubernetes' sample-controller on this library; `docs/from-client-go.md` shows it beside the Go one.
 //!
 //! Without arguments it is put through a play on an embedded server, and what is left is printed.
-//! With the URL of a server it works there until its standard input ends: so the conformance tests
-//! put the Go controller and this one through the same play, and compare what they leave.
+//! On a cluster it works until its standard input ends: so the conformance tests put the Go controller
+//! and this one through the same play, and compare what they leave.
 //!
-//! `cargo run -p kube-informer --example from_client_go [-- http://HOST:PORT]`
+//! `cargo run -p kube-informer --example from_client_go [-- --kubeconfig FILE --context NAME]`
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
+#[path = "../setting/cluster.rs"]
+mod cluster;
 mod controller;
 #[path = "../setting/exit.rs"]
 mod exit;
@@ -15,7 +17,7 @@ mod exit;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
-use kube_client::{Client, Config};
+use kube_client::Client;
 use kube_informer::{InformerOptions, SharedInformerFactory};
 use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
@@ -25,7 +27,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::controller::{APP, Controller};
+use self::{
+    cluster::Cluster,
+    controller::{APP, Controller},
+};
 
 const WORKERS: usize = 2;
 
@@ -34,20 +39,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ran = match std::env::args().nth(1) {
-        None => play().await,
-        Some(url) => work_at(&url).await,
-    };
-    exit::code(ran)
+    exit::code(sample().await)
 }
 
-async fn work_at(url: &str) -> anyhow::Result<()> {
-    let client = kube_informer::client::connect(Config::new(url.parse()?))?;
+async fn sample() -> anyhow::Result<()> {
+    match cluster::args::parse()? {
+        (None, None) => play().await,
+        _ => work().await,
+    }
+}
+
+async fn work() -> anyhow::Result<()> {
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
     let end_of_input = async {
         // Whatever is read, or goes wrong, the parent has no more use for it then.
         let _ = stdin().read_to_end(&mut Vec::new()).await;
     };
-    run(client, end_of_input).await
+    let ran = run(cluster.client(), end_of_input).await;
+    cluster.close().await;
+    ran
 }
 
 /// Runs the controller with informers of its own.

@@ -3,7 +3,7 @@
 //! Guarantees: without arguments it needs nothing. The embedded server listens on a free loopback
 //! port, so what goes over the wire is real HTTP.
 
-mod args;
+pub(crate) mod args;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -10,7 +10,7 @@ use super::index::Indexers;
 impl Indexers<DynamicObject> {
     /// Adds an index over a field of objects that have no Rust type, named as the field is in field
     /// selectors, which it answers from then on: `spec.size`, or with a dot in front, as the
-    /// `selectableFields` of a definition have it.
+    /// `selectableFields` of a definition have it. `kind` and `apiVersion` are fields too.
     ///
     /// Text is a value as it is, a number or a boolean as JSON writes it; of an array, each element
     /// that is one of these. What is missing, null or an object has no value, which field selectors
@@ -42,12 +42,16 @@ impl Indexers<DynamicObject> {
 }
 
 fn values(object: &DynamicObject, path: &[String]) -> Vec<Arc<str>> {
-    // The metadata is the one part that is not kept as JSON.
-    let metadata;
+    // Metadata and type are the parts that are not kept as JSON.
+    let apart;
     let (mut value, path) = match path {
         [first, rest @ ..] if first == "metadata" => {
-            metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
-            (&metadata, rest)
+            apart = serde_json::to_value(&object.metadata).unwrap_or_default();
+            (&apart, rest)
+        }
+        [first, ..] if first == "kind" || first == "apiVersion" => {
+            apart = serde_json::to_value(&object.types).unwrap_or_default();
+            (&apart, path)
         }
         path => (&object.data, path),
     };
@@ -84,7 +88,10 @@ mod tests {
             "spec": {"size": 7, "on": true, "color": "red", "none": null, "deep": {"est": "x"}, "list": [1, "two", {}]},
         });
         let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let rows: [(&str, &[&str]); 12] = [
+        let rows: [(&str, &[&str]); 15] = [
+            ("kind", &["Widget"]),
+            ("apiVersion", &["example.com/v1"]),
+            ("kind.name", &[]),
             ("spec.size", &["7"]),
             ("spec.on", &["true"]),
             ("spec.color", &["red"]),

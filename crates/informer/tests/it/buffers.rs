@@ -31,6 +31,7 @@ use tokio::{
 };
 
 use crate::{
+    metrics::Recorder,
     script::{self, Answer, Script},
     setting::{LONG, Running, Trace, builder, labelled, pod, run, show},
 };
@@ -480,6 +481,31 @@ async fn a_batch_size_of_ones_own_is_used_also_through_a_factory() {
     assert_eq!(handler.status().told, 6 + 1);
     let lengths = lengths.lock().clone();
     assert_eq!(lengths, [2, 2, 4, 4, 6, 6], "two are applied at one go");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_capacity_of_ones_own_is_used_also_through_a_factory() {
+    let server = Server::builder().build();
+    let recorder = Recorder::default();
+    let factory = SharedInformerFactory::builder(server.client())
+        .metrics(recorder.metrics())
+        .build();
+    let options = InformerOptions::<Pod>::new().queue_capacity(7);
+    let pods = factory.informer_with(options).unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    let three = ListenerBuffer::Block(NonZeroUsize::new(3).unwrap());
+    let stuck = pods.handler(Gated(Arc::clone(&gate), Trace::default()));
+    stuck.buffer(three).register().unwrap();
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    for n in 0..100 {
+        server.create(pod(&format!("p{n}"))).unwrap();
+    }
+    sleep(Duration::from_secs(10)).await;
+    let read = recorder.only(|line| line == "Event(Added)").lines().count();
+    assert_eq!(read, 3 + 7 + 7 + 1, "as behind a full block buffer");
+    gate.add_permits(Semaphore::MAX_PERMITS / 2);
     factory.shutdown().await;
 }
 

@@ -35,6 +35,7 @@
 //! | WARN | `slow handler`: a callback took more than 100 ms while others waited; ten a minute of each handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |
+//! | WARN | `constructors ask for each other's kinds; the usual informer takes the place`: of a factory, in several threads | `kind`, `own` |
 //! | WARN | `differs from its own copy`, `comparing it panicked`: of the mutation detector | `object`, `revision` |
 //! | WARN | `not checked`: a consistency check has failed; at INFO `not checked: the revision is too old` | `what`, `error` |
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `asking`, `reading`, `handing_on`, `handed_on` |

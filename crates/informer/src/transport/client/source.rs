@@ -261,7 +261,8 @@ impl Rotation {
         }
     }
 
-    fn made(&self, since: Instant, client: &Client) {
+    /// Sees to it that it is replaced before it expires.
+    fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;
         };
@@ -278,12 +279,10 @@ impl ClientSource for RotatingClient {
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>> {
         let making = async {
             let current = self.rotation.current();
-            let was_made = current.client.peek().is_some();
             match current.client.await {
                 Ok(client) => {
-                    if !was_made {
-                        self.rotation.made(current.since, &client);
-                    }
+                    // Each time, for the clock that it expires by goes on while the machine sleeps.
+                    self.rotation.given_out(current.since, &client);
                     Ok(client)
                 }
                 Err(cause) => {

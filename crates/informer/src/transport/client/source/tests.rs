@@ -1,6 +1,6 @@
 //! When a client is made anew, and how often.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use k8s_openapi::jiff::Timestamp;
@@ -165,6 +165,101 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
+/// Clients that expire 30 minutes after they were made.
+fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
+    let (server, count) = (server.clone(), count.clone());
+    RotatingClient::builder(move || {
+        count.one_more();
+        let expires = SystemTime::UNIX_EPOCH + begun.elapsed() + 30 * MINUTE;
+        let expires = Timestamp::try_from(expires).unwrap();
+        let client = server.client().with_valid_until(Some(expires));
+        async move { Ok::<_, Error>(client) }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_age_expiry_and_a_refusal_the_first_one_counts() {
+    let (server, count, begun) = (Server::builder().build(), Count::default(), Instant::now());
+    let rotating = expiring(begun, &server, &count)
+        .max_age(5 * MINUTE)
+        .wall_clock(move || SystemTime::UNIX_EPOCH + begun.elapsed())
+        .build();
+    rotating.client().await.unwrap();
+    tokio::time::advance(4 * MINUTE + Duration::from_secs(59)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2, "it is old, and expires later");
+    tokio::time::advance(MINUTE).await;
+    rotating.failed(&Error::new(Class::Unauthorized, ""));
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 3, "it was refused, and is not old");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_expires_while_the_machine_sleeps_is_replaced() {
+    let (server, count, begun) = (Server::builder().build(), Count::default(), Instant::now());
+    let asleep = Arc::new(AtomicU64::new(0));
+    let slept = Arc::clone(&asleep);
+    let rotating = expiring(begun, &server, &count)
+        .wall_clock(move || {
+            let slept = Duration::from_secs(slept.load(Ordering::Relaxed));
+            SystemTime::UNIX_EPOCH + begun.elapsed() + slept
+        })
+        .build();
+    rotating.client().await.unwrap();
+    // No other clock goes on meanwhile.
+    asleep.store(3600, Ordering::Relaxed);
+    rotating.client().await.unwrap();
+    tokio::time::advance(REFUSED_MIN).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_client_that_was_replaced_are_not_of_the_new_one() {
+    let (server, count) = (Server::builder().build(), Count::default());
+    let made = count.clone();
+    let rotating = RotatingClient::new(move || {
+        let (nth, client) = (made.one_more(), server.client());
+        async move {
+            if nth > 1 {
+                return Ok::<_, Error>(client);
+            }
+            tokio::time::sleep(MINUTE + Duration::from_secs(10)).await;
+            Ok(client.with_valid_until(Some(Timestamp::UNIX_EPOCH)))
+        }
+    });
+    let late = rotating.client();
+    let others = async {
+        tokio::time::sleep(MINUTE).await;
+        rotating.client().await.unwrap();
+    };
+    tokio::join!(late, others).0.unwrap();
+    assert_eq!(count.get(), 2);
+    tokio::time::advance(10 * MINUTE).await;
+    rotating.client().await.unwrap();
+    assert_eq!(count.get(), 2, "it is the first one that has expired");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_after_a_failed_attempt_counts_from_its_beginning() {
+    let count = Count::default();
+    let made = count.clone();
+    let rotating = RotatingClient::new(move || {
+        made.one_more();
+        async {
+            tokio::time::sleep(REFUSED_MIN).await;
+            Err("no")
+        }
+    });
+    for nth in 1..=3 {
+        assert!(rotating.client().await.is_err());
+        assert_eq!(count.get(), nth);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_can_t_be_made_is_an_error_and_is_tried_again_after_ten_seconds() {
     let (server, count) = (Server::builder().build(), Count::default());
@@ -208,7 +303,7 @@ async fn a_client_whose_making_never_ends_is_made_anew_a_minute_later() {
     });
     let within = |seconds| tokio::time::timeout(Duration::from_secs(seconds), rotating.client());
     assert!(within(59).await.is_err());
-    assert!(within(2).await.is_err(), "it may still come");
+    assert!(within(1).await.is_err(), "it may still come");
     assert_eq!(count.get(), 1);
     assert!(within(1).await.is_ok());
     assert_eq!(count.get(), 2);

@@ -132,3 +132,32 @@ impl SharedInformerFactory {
         Some((informer, told))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::indexer::{self, Indexers};
+
+    #[test]
+    fn who_follows_begins_with_what_is_known_and_who_follows_no_more_is_forgotten() {
+        let (indexer, mut writer) = indexer::new(Indexers::<Metadata>::new()).unwrap();
+        let definition = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+        });
+        writer
+            .add(serde_json::from_value(definition).unwrap())
+            .unwrap();
+        let definitions = Definitions::default();
+        let [known, unknown] =
+            ["widgets.example.com", "gadgets.example.com"].map(ObjectName::cluster);
+        let widgets = definitions.follow(&known, &indexer);
+        assert_eq!(*widgets.borrow(), Definition::There);
+        let gadgets = definitions.follow(&unknown, &indexer);
+        assert_eq!(*gadgets.borrow(), Definition::Unknown, "it may have none");
+        assert_eq!(definitions.followed.lock().len(), 2);
+        drop(widgets);
+        let _again = definitions.follow(&unknown, &indexer);
+        assert_eq!(definitions.followed.lock().len(), 1);
+    }
+}

@@ -172,7 +172,7 @@ impl Places {
         }
         state.making.push((key.clone(), thread::current().id()));
         drop(state);
-        let making = Making { places: self, key };
+        let making = Making(self);
         let mut new = make();
         let mut state = self.state.lock();
         // The constructor may have asked for its own place, which filled it.
@@ -210,10 +210,7 @@ impl Places {
             options: Comparable::constructed(),
             run: None,
         };
-        let (Found { id, .. }, replaced) = state.fill(key, adopted);
-        if let Some(place) = state.place(id) {
-            place.pinned = true;
-        }
+        let (_, replaced) = state.fill(key, adopted);
         drop(state);
         drop(replaced);
         true
@@ -346,7 +343,6 @@ impl Places {
     /// Notes that somebody wants it, and gives what runs it if it is to run and does not yet.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: PlaceId, want: Want) -> Option<Begun> {
-        let is_open = !state.shut_down;
         let place = state.place(id)?;
         match want {
             Want::Pinned => place.pinned = true,
@@ -355,8 +351,8 @@ impl Places {
         place
             .demand
             .send_if_modified(|demand| demand.becomes(Demand::Idle, Demand::Wanted));
-        let is_to_run = is_open && want == Want::Held;
-        is_to_run.then(|| self.begin(place)).flatten()
+        // After the shutdown there is nothing to begin.
+        (want == Want::Held).then(|| self.begin(place)).flatten()
     }
 
     /// The state, once no other thread is making this place's informer, or one does that waits for
@@ -467,25 +463,20 @@ impl Place {
     }
 }
 
-/// While it lives a constructor is at work; also one that panics ends.
-struct Making<'a> {
-    places: &'a Places,
-    key: &'a Key,
-}
+/// While it lives a constructor is at work in this thread; also one that panics ends.
+struct Making<'a>(&'a Places);
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
         let this = thread::current().id();
-        let mut state = self.places.state.lock();
+        let mut state = self.0.state.lock();
         let making = &mut state.making;
-        let at = making
-            .iter()
-            .rposition(|(key, thread)| key == self.key && *thread == this);
-        if let Some(at) = at {
+        // Of several of one thread the last begun ends first.
+        if let Some(at) = making.iter().rposition(|(_, thread)| *thread == this) {
             making.remove(at);
         }
         drop(state);
-        self.places.made.notify_all();
+        self.0.made.notify_all();
     }
 }
 

@@ -1,9 +1,14 @@
 //! Kinds whose definitions come and go.
 
+use k8s_openapi::{
+    api::apps::v1::Deployment,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
 use kube_informer::{
     Event, EventHandler,
-    factory::Hold,
+    factory::{Hold, InformerOptions},
+    selector::Selector,
     shared_informer::Registration,
     status::{Activity, Status},
 };
@@ -363,6 +368,11 @@ async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() 
     sleep(MINUTE).await;
     let definitions = || server.requests().lists(CRDS).len();
     assert_eq!(definitions(), 0, "pods have no definition");
+    drop(factory.hold::<Deployment>());
+    assert_eq!(
+        format!("{factory:?}"),
+        "SharedInformerFactory { informers: 2, .. }"
+    );
     let first = factory.hold_resource(&kind()).unwrap();
     let labels = kube_informer::InformerOptions::new().labels("a=b".parse().unwrap());
     factory.for_resource_with(&kind(), labels).unwrap();
@@ -376,6 +386,32 @@ async fn who_hears_of_definitions_is_one_and_ends_with_the_last_that_needs_it() 
     drop((first, pods));
     sleep(LONG).await;
     assert!(until_gone(baseline).await, "{} tasks", alive() - baseline);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_definitions_is_listened_to_once_and_so_is_the_next_one() {
+    let server = server();
+    let factory = following(&server);
+    let labelled = |labels: &str| InformerOptions::new().labels(labels.parse().unwrap());
+    let definitions = || {
+        let options = InformerOptions::new().labels(Selector::everything());
+        let kind = ApiResource::erase::<CustomResourceDefinition>(&());
+        factory
+            .for_metadata_with(&kind, options.fields(""))
+            .unwrap()
+    };
+    factory.for_resource(&kind()).unwrap();
+    factory.for_resource_with(&kind(), labelled("a=b")).unwrap();
+    factory.start();
+    let first = definitions();
+    assert_eq!(first.handlers().len(), 1);
+    factory.stop_informer(&first).await;
+    factory.for_resource_with(&kind(), labelled("c=d")).unwrap();
+    factory.start();
+    let second = definitions();
+    assert!(!second.is_same(&first));
+    assert_eq!(second.handlers().len(), 1);
     factory.shutdown().await;
 }
 

@@ -145,6 +145,7 @@ async fn an_adopted_informer_leaves_its_place_and_goes_on() {
     ours.adopt(pods.clone()).unwrap();
     theirs.start();
     assert!(ours.stop_informer(&pods).await);
+    assert!(format!("{ours:?}").contains("informers: 0"), "{ours:?}");
     assert!(!ours.informer::<Pod>().is_same(&pods));
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert!(!pods.is_stopped());

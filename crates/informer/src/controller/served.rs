@@ -116,8 +116,62 @@ fn is_refused(status: &Status) -> bool {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
+    use futures_util::FutureExt;
+
     use super::*;
-    use crate::transport::Error;
+    use crate::{object::SourceId, status::StatusWriter, transport::Error};
+
+    fn following() -> (watch::Sender<Definition>, StatusWriter, Following) {
+        let (told, definition) = watch::channel(Definition::Unknown);
+        let status = StatusWriter::new(1);
+        let following = Following::new(definition, status.reader());
+        (told, status, following)
+    }
+
+    fn refuse(status: &StatusWriter) {
+        let source = SourceId::default();
+        status.failed(source, &Arc::new(Error::new(Class::NotFound, "no")));
+        status.back_off(source, Duration::from_secs(1), 1);
+    }
+
+    #[test]
+    fn what_was_told_before_a_refusal_is_no_reason_to_ask_again_at_once() {
+        let (told, status, mut following) = following();
+        let mut turn = Box::pin(following.turn());
+        told.send_replace(Definition::There);
+        assert_eq!(turn.as_mut().now_or_never(), None);
+        refuse(&status);
+        assert_eq!(
+            turn.as_mut().now_or_never(),
+            None,
+            "it is refused all the same"
+        );
+        told.send_replace(Definition::There);
+        assert_eq!(turn.now_or_never(), Some(Turn::Reflect));
+    }
+
+    #[test]
+    fn when_nobody_says_anything_any_more_nothing_changes() {
+        let (told, status, mut following_nobody) = following();
+        drop(told);
+        assert_eq!(following_nobody.turn().now_or_never(), None);
+        refuse(&status);
+        assert_eq!(following_nobody.turn().now_or_never(), None);
+        let (_told, status, mut following) = following();
+        drop(status);
+        assert_eq!(following.turn().now_or_never(), None);
+    }
+
+    #[test]
+    fn what_was_told_before_anybody_looked_is_news_and_what_was_seen_is_not() {
+        let (told, status, mut following) = following();
+        refuse(&status);
+        told.send_replace(Definition::There);
+        assert_eq!(following.turn().now_or_never(), Some(Turn::Reflect));
+        assert_eq!(following.turn().now_or_never(), None, "nothing is new");
+        told.send_replace(Definition::There);
+        assert_eq!(following.turn().now_or_never(), Some(Turn::Reflect));
+    }
 
     #[test]
     fn a_kind_is_refused_while_it_is_backed_off_from_for_a_404_and_no_longer() {

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, SharedInformer,
     factory::{InformerOptions, QueueKind, SharedInformerFactory},
-    reflector::{Delta, Reflector, ReflectorStore, StoreError},
+    reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     shared_informer::{HandlerStatus, ListenerBuffer, Registration},
     status::Activity,
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
@@ -429,6 +429,23 @@ impl ReflectorStore<Pod> for Slow {
         sleep(Duration::from_secs(5)).await;
         Ok(())
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_may_be_full_for_less_than_a_second_is_said_to_be_sooner() {
+    let script = Script::new([script::body(script::list(5, "", &[]))]);
+    let timeouts = TimeoutConfig {
+        full_store: Duration::from_millis(500),
+        ..TimeoutConfig::default()
+    };
+    let reflector = Reflector::builder(script).timeouts(timeouts);
+    let reflector = reflector.into_store(Slow);
+    let status = reflector.status();
+    let looking = async {
+        sleep(Duration::from_millis(600)).await;
+        assert_eq!(status.get().activity(), Activity::StoreFull);
+    };
+    reflector.run(looking).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ mod bounds;
 mod consistency;
 mod run;
 mod served;
+mod syncing;
 mod warm_up;
 
 pub(crate) use self::{bounds::Bounds, served::Definition, warm_up::WarmUp};
@@ -23,7 +24,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::{consistency::ConsistencyCheck, served::Following, warm_up::Unconfirmed};
+use self::{consistency::ConsistencyCheck, served::Following, syncing::Unconfirmed};
 use crate::{
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
@@ -55,7 +56,8 @@ pub(crate) enum Command<K> {
     /// Answered between two batches: all that readers can see has been sent to the handlers.
     Settle(oneshot::Sender<()>),
     /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
-    Warm(Vec<Delta<K>>),
+    /// Answered when all of it is in the store.
+    Warm(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Answered with one moment of the store, if this is one that can be saved, or compared.
     Moment(oneshot::Sender<Moment<K>>),
 }
@@ -127,6 +129,7 @@ where
         let report = parts.report.clone();
         let served = Serving {
             sources: reflectors.len(),
+            arrived: BTreeSet::new(),
             listed: BTreeSet::new(),
             synced: false,
             unconfirmed: None,
@@ -207,6 +210,8 @@ where
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
+    /// Whose first list has come.
+    arrived: BTreeSet<SourceId>,
     /// Whose first list has been told.
     listed: BTreeSet<SourceId>,
     synced: bool,
@@ -272,8 +277,12 @@ where
     fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
-        while told < batch {
-            let room = self.parts.processor.room();
+        loop {
+            self.sync();
+            if told >= batch {
+                return true;
+            }
+            let room = self.room();
             let waiting = self.parts.queue.len();
             let Some(popped) = self.parts.queue.pop_batch(room) else {
                 break;
@@ -302,19 +311,11 @@ where
                 self.parts.processor.distribute(change);
             }
             self.parts.report.meter.batch_ended(timer);
-            if !self.synced && self.listed.len() == self.sources && self.is_confirmed() {
-                self.synced = true;
-                self.parts.processor.synced();
-                self.parts
-                    .report
-                    .status
-                    .update(|status| status.synced = true);
-            }
         }
         if self.parts.queue.is_empty() {
             self.resyncing = false;
         }
-        told >= batch
+        false
     }
 
     fn accept(&mut self, delta: Delta<K>) {
@@ -333,6 +334,7 @@ where
         let errors = match delta.kind {
             DeltaKind::ReplacedAll { objects, revision } => {
                 let source = delta.source;
+                self.arrived.insert(source);
                 let list = Replaced {
                     source,
                     objects,
@@ -413,7 +415,7 @@ where
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
             Command::Moment(reply) => drop(reply.send(self.moment())),
-            Command::Warm(lists) => self.fill(lists),
+            Command::Warm(lists, reply) => self.fill(lists, reply),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {
                     self.notes.note(&indexer.snapshot(), &errors);

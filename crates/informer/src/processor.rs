@@ -2,7 +2,8 @@
 //!
 //! Owned by the controller's task. A listener has its own buffer and its own task, so a slow handler
 //! holds back nobody: [`Processor::distribute`] never waits. The one exception is chosen by the user:
-//! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing.
+//! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing but
+//! what the informer needs to have synced.
 
 mod buffer;
 mod handler_status;

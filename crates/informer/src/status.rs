@@ -137,8 +137,9 @@ impl SourceStatus {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Whether it has handed on a list. What is listed may not be in the cache yet: a handler with a
-    /// full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up.
+    /// Whether it has handed on a list, or goes on from a saved one. What is listed may not be in the
+    /// cache yet: that takes its time, and if it is not the first list, a handler with a full
+    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up.
     pub fn is_listed(&self) -> bool {
         !self.revision.is_unset()
     }
@@ -224,6 +225,9 @@ impl fmt::Display for Status {
                 "not synced (listed, and not all of it in the cache)".to_owned()
             }
             (false, _) if sources > 1 => format!("not synced ({listed} of {sources} sources)"),
+            (false, false) if matches!(self.warm_start, Some(WarmStart::Warm { .. })) => {
+                "not synced (what was saved is in the cache, and not confirmed)".to_owned()
+            }
             (false, _) => "not synced".to_owned(),
         };
         match self.activity() {

@@ -24,9 +24,9 @@
 //!   [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and every so often if
 //!   [`SavedStore::every`] says so. Nothing waits for the disk, and a crash at any point leaves the old
 //!   store or the new one.
-//! - **Loaded** is all of it or nothing. The cache has it before the first request for objects, and
-//!   handlers hear it as the initial list. Then one object of each source is asked for, to see that the
-//!   server has come as far, and the watch begins at the saved revision: what happened meanwhile comes as
+//! - **Loaded** is all of it or nothing. One object of each source is asked for, to see that the server
+//!   has come as far. Then the cache has all of it, whichever queue it goes through, and handlers hear it
+//!   as the initial list. Then the watch begins at the saved revision: what happened meanwhile comes as
 //!   updates and deletions.
 //! - **Synced** is said when what was loaded is in the cache and the watch from there has told something
 //!   or stood for a second without an error (an expired revision is told inside the watch, at once), for

@@ -60,6 +60,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
     let (arriving, deltas) = mpsc::channel(CHANNEL_CAPACITY);
     let serving = Serving {
         sources: 1,
+        arrived: BTreeSet::new(),
         listed: BTreeSet::new(),
         synced: true,
         unconfirmed: None,
@@ -135,8 +136,11 @@ fn list(source: u32, revision: u64, pods: &[Pod]) -> Delta<Pod> {
 async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_cache() {
     let (mut serving, _arriving) = due(InOrder::new()).await;
     (serving.synced, serving.sources) = (false, 2);
-    serving.fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])]);
+    let (reply, mut filled) = oneshot::channel();
+    serving.fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])], reply);
+    assert!(filled.try_recv().is_err());
     serving.pop();
+    filled.try_recv().unwrap();
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
     assert!(!serving.synced, "nothing is confirmed");
 
@@ -145,12 +149,16 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
         serving.accept(Delta::new(SourceId::new(0), bookmark()));
     }
     serving.accept(list(1, 6, &[pod("b", 6)]));
+    for _ in 0..BATCH {
+        serving.accept(Delta::new(SourceId::new(0), bookmark()));
+    }
     serving.pop();
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
     assert!(!serving.synced, "a list is waiting");
     serving.pop();
     assert_eq!(serving.parts.indexer.snapshot().len(), 2);
-    assert!(serving.synced);
+    assert!(serving.synced, "what came behind it may never end");
+    assert!(!serving.parts.queue.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 //! What was saved goes to the loop as the first list of every source, before any reflector runs, and each
 //! reflector is told from where to go on. Either all of them go on or none.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use tokio::{
@@ -12,9 +12,9 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{Command, InnerReflector, Serving};
+use super::{Command, InnerReflector};
 use crate::{
-    object::{ResourceVersion, SourceId},
+    object::ResourceVersion,
     reflector::{Backoff, Delta, DeltaKind, Error, Reporter, probe_options, read_probe},
     status::{ColdReason, WarmStart},
     transport::{self, Class, ListerWatcher, Retry},
@@ -161,17 +161,12 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         })
     }
 
-    /// Hands the lists to the loop, and returns when they are in the store (or wait for handlers to make
-    /// room).
+    /// Hands the lists to the loop, and returns when they are in the store.
     async fn fill(&self, lists: Vec<Delta<K>>) {
-        let (reply, settled) = oneshot::channel();
-        let commands = [Command::Warm(lists), Command::Settle(reply)];
+        let (reply, filled) = oneshot::channel();
         // If the loop has ended, so does the informer.
-        if commands
-            .into_iter()
-            .all(|command| self.commands.send(command).is_ok())
-        {
-            let _ = settled.await;
+        if self.commands.send(Command::Warm(lists, reply)).is_ok() {
+            let _ = filled.await;
         }
     }
 
@@ -251,62 +246,6 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             self.report.tell_handler(&Error::Transport(error));
             sleep(pause).await;
         }
-    }
-}
-
-/// What is missing until what was saved counts as confirmed.
-pub(super) struct Unconfirmed {
-    /// Of which nothing has been heard since, by which their servers would confirm that they go on from
-    /// there, or say anew what there is.
-    sources: BTreeSet<SourceId>,
-    /// What the queue has to hand out until all that was heard of them first is in the cache. (More may
-    /// have come behind it, and may never end.)
-    ahead: usize,
-}
-
-impl Unconfirmed {
-    /// A source has told something, and now so much waits.
-    pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
-        if self.sources.remove(&source) {
-            self.ahead = waiting;
-        }
-    }
-
-    pub(super) fn popped(&mut self, count: usize) {
-        self.ahead = self.ahead.saturating_sub(count);
-    }
-}
-
-impl<K: Send + Sync + 'static> Serving<K> {
-    /// Takes what was saved, as the first lists of the sources.
-    pub(super) fn fill(&mut self, lists: Vec<Delta<K>>) {
-        let sources = lists.iter().map(|list| list.source).collect();
-        for list in lists {
-            self.accept(list);
-        }
-        self.unconfirmed = Some(Unconfirmed { sources, ahead: 0 });
-    }
-
-    /// Whether what was saved, if anything was, has been confirmed, and what came with that is in the
-    /// cache.
-    pub(super) fn is_confirmed(&self) -> bool {
-        let queue = &self.parts.queue;
-        let Some(Unconfirmed { sources, ahead }) = &self.unconfirmed else {
-            return true;
-        };
-        sources.is_empty() && (queue.is_empty() || queue.keeps_order() && *ahead == 0)
-    }
-
-    /// The store as it can be saved: what it has is what its sources had at their revisions.
-    pub(super) fn moment(&self) -> Moment<K> {
-        let queue = &self.parts.queue;
-        if !self.synced {
-            return Err(SaveError::NotSynced);
-        }
-        if !queue.is_empty() && !queue.keeps_order() {
-            return Err(SaveError::Unsettled);
-        }
-        Ok(self.parts.indexer.snapshot())
     }
 }
 

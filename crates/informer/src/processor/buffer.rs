@@ -49,9 +49,10 @@ pub enum ListenerBuffer {
     /// A list, a late join or a resync counts as one notification while nothing else waits. When
     /// something does, it is unfolded into one notification per object.
     Coalesce,
-    /// At most this many notifications wait, beside `Synced` and what a handler that joins late hears
-    /// first; then the informer waits, with all its handlers, and in the end the watch. Nothing is
-    /// dropped.
+    /// At most this many notifications wait, beside `Synced`, what a handler that joins late hears
+    /// first, and what the informer needs to have synced (first lists, which are one notification for
+    /// each object on a [`DeltaFifo`](crate::queue::DeltaFifo)); then the informer waits, with all its
+    /// handlers, and in the end the watch. Nothing is dropped.
     Block(NonZeroUsize),
 }
 

@@ -2,6 +2,7 @@
 
 mod factory;
 mod faults;
+mod filled;
 mod saves;
 
 use std::{
@@ -184,7 +185,9 @@ async fn the_cache_has_what_was_saved_before_the_server_answers_and_is_not_synce
     sleep(Duration::from_secs(60)).await;
     assert_eq!(informer.pods.indexer().len(), 1);
     assert_eq!(trace.take(), "add default/a@1 (initial)\n");
-    assert!(!informer.pods.status().get().synced);
+    let status = informer.pods.status().get().to_string();
+    let unconfirmed = "not synced (what was saved is in the cache, and not confirmed), ";
+    assert!(status.starts_with(unconfirmed), "{status}");
     assert!(matches!(
         informer.pods.save().await,
         Err(SaveError::NotSynced)

@@ -1,0 +1,113 @@
+//! When the informer has synced, and what is missing until then.
+//!
+//! It depends on the sources alone, as in client-go: first lists, and what confirms a warm start, go past
+//! handlers whose buffers are full.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::oneshot;
+
+use super::Serving;
+use crate::{
+    object::SourceId,
+    reflector::Delta,
+    warm_start::{Moment, SaveError},
+};
+
+/// What is missing until what was saved counts as confirmed.
+pub(super) struct Unconfirmed {
+    /// Of which nothing has been heard since, by which their servers would confirm that they go on from
+    /// there, or say anew what there is.
+    sources: BTreeSet<SourceId>,
+    /// What the queue has to hand out until all that was heard of them first is in the cache. (More may
+    /// have come behind it, and may never end.)
+    ahead: usize,
+    /// Told when what was saved is in the store.
+    filled: Option<oneshot::Sender<()>>,
+}
+
+impl Unconfirmed {
+    /// A source has told something, and now so much waits.
+    pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
+        if self.sources.remove(&source) {
+            self.ahead = waiting;
+        }
+    }
+
+    pub(super) fn popped(&mut self, count: usize) {
+        self.ahead = self.ahead.saturating_sub(count);
+    }
+}
+
+impl<K: Send + Sync + 'static> Serving<K> {
+    /// Takes what was saved, as the first lists of the sources.
+    pub(super) fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
+        let sources = lists.iter().map(|list| list.source).collect();
+        for list in lists {
+            self.accept(list);
+        }
+        self.unconfirmed = Some(Unconfirmed {
+            sources,
+            ahead: 0,
+            filled: Some(filled),
+        });
+    }
+
+    /// How many single changes may be handed out now: as many as the handlers have room for. What the
+    /// informer needs to have synced waits for no handler, as soon as all of that is in the queue; until
+    /// then a source that is silent does not let the others fill the buffers.
+    pub(super) fn room(&self) -> usize {
+        let unconfirmed = self.unconfirmed.as_ref();
+        let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
+        if self.is_listing() || is_heard && !self.synced {
+            return usize::MAX;
+        }
+        self.parts.processor.room()
+    }
+
+    /// Whether something of a first list is in the queue.
+    fn is_listing(&self) -> bool {
+        self.listed.len() < self.arrived.len()
+    }
+
+    /// Says that the informer has synced as soon as it has; and before that, that what was saved is in
+    /// the store.
+    pub(super) fn sync(&mut self) {
+        if !self.is_listing()
+            && let Some(unconfirmed) = &mut self.unconfirmed
+            && let Some(filled) = unconfirmed.filled.take()
+        {
+            // Who asked may have been stopped.
+            let _ = filled.send(());
+        }
+        if !self.synced && self.listed.len() == self.sources && self.is_confirmed() {
+            self.synced = true;
+            self.parts.processor.synced();
+            let status = &self.parts.report.status;
+            status.update(|status| status.synced = true);
+        }
+    }
+
+    /// Whether what was saved, if anything was, has been confirmed, and what came with that is in the
+    /// cache.
+    fn is_confirmed(&self) -> bool {
+        let queue = &self.parts.queue;
+        let Some(unconfirmed) = &self.unconfirmed else {
+            return true;
+        };
+        unconfirmed.sources.is_empty()
+            && (queue.is_empty() || queue.keeps_order() && unconfirmed.ahead == 0)
+    }
+
+    /// The store as it can be saved: what it has is what its sources had at their revisions.
+    pub(super) fn moment(&self) -> Moment<K> {
+        let queue = &self.parts.queue;
+        if !self.synced {
+            return Err(SaveError::NotSynced);
+        }
+        if !queue.is_empty() && !queue.keeps_order() {
+            return Err(SaveError::Unsettled);
+        }
+        Ok(self.parts.indexer.snapshot())
+    }
+}

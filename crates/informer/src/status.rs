@@ -33,6 +33,10 @@ pub struct Status {
     /// How the start came out with a [saved store](crate::warm_start); `None` if there is none to
     /// begin with, or it has not been decided yet.
     pub warm_start: Option<WarmStart>,
+    /// Why the last save that the informer made by itself (at its end, or every so often) came to
+    /// nothing; `None` if it did not, or there has been none. Who calls
+    /// [`save`](crate::shared_informer::SharedInformer::save) is told there.
+    pub last_save_error: Option<String>,
     /// One per source: one for an informer over one namespace or over all.
     pub sources: Vec<SourceStatus>,
     /// The objects that are in the cache without a usable state, and why; at most
@@ -221,13 +225,13 @@ impl fmt::Display for Status {
         let (listed, sources) = (self.listed(), self.sources.len());
         let synced = match (self.synced, self.is_stopped()) {
             (true, _) => "synced".to_owned(),
+            (false, false) if matches!(self.warm_start, Some(WarmStart::Warm { .. })) => {
+                "not synced (what was saved is in the cache, and not confirmed)".to_owned()
+            }
             (false, false) if listed > 0 && listed == sources => {
                 "not synced (listed, and not all of it in the cache)".to_owned()
             }
             (false, _) if sources > 1 => format!("not synced ({listed} of {sources} sources)"),
-            (false, false) if matches!(self.warm_start, Some(WarmStart::Warm { .. })) => {
-                "not synced (what was saved is in the cache, and not confirmed)".to_owned()
-            }
             (false, _) => "not synced".to_owned(),
         };
         match self.activity() {
@@ -266,6 +270,9 @@ impl fmt::Display for Status {
         }
         if let Some(error) = &self.last_index_error {
             write!(f, "; {} index errors, the last: {error}", self.index_errors)?;
+        }
+        if let Some(error) = &self.last_save_error {
+            write!(f, "; not saved: {error}")?;
         }
         if self.mutated > 0 {
             write!(f, "; {} mutated objects", self.mutated)?;

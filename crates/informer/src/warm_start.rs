@@ -38,6 +38,11 @@
 //!   the uid of the namespace `kube-system`), one that was put back behind the saved revision, another
 //!   kind, metadata alone or not, other namespaces or selectors, another version of the program, another
 //!   format, or damage.
+//! - **Whose** it is must be known. A server that does not say who it is, because the program may not
+//!   `get` that namespace or because it fails, is asked once more before each save, for 5 s at most. As
+//!   long as it does not say, nothing is saved, and
+//!   [`Status::last_save_error`](crate::status::Status::last_save_error) has the reason;
+//!   [`SavedStore::server`] names it instead.
 //! - **Broken** objects are saved and loaded as broken: the same version of the program reads them no
 //!   better.
 //! - **Secrets** are refused, their metadata too, until [`SavedStore::allow_secrets`].
@@ -54,7 +59,7 @@ mod file;
 mod format;
 mod keeper;
 
-pub(crate) use self::keeper::{Keeper, Moment, Storing};
+pub(crate) use self::keeper::{Keeper, Moment, Storing, Unidentified};
 pub use self::keeper::{SaveError, Saved};
 
 use std::{
@@ -107,7 +112,8 @@ impl SavedStore {
     }
 
     /// A directory, for any number of informers: each has a file of its own, whose name is made of its
-    /// kind and of what it lists. Files of informers that are no more stay there.
+    /// kind and of what it lists. Files of informers that are no more stay there. Informers of the same
+    /// objects of several servers need a directory for each server.
     ///
     /// For the version see [`SavedStore::in_file`].
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {

@@ -4,7 +4,7 @@
 //! What was saved goes to the loop as the first list of every source, before any reflector runs, and each
 //! reflector is told from where to go on. Either all of them go on or none.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use tokio::{
@@ -18,7 +18,7 @@ use crate::{
     reflector::{Backoff, Delta, DeltaKind, Error, Reporter, probe_options, read_probe},
     status::{ColdReason, WarmStart},
     transport::{self, Class, ListerWatcher, Retry},
-    warm_start::{Keeper, Moment, SaveError},
+    warm_start::{Keeper, Moment, SaveError, Saved, Unidentified},
 };
 
 /// A request that is not answered for this long has failed. The API server itself ends every request but
@@ -87,12 +87,22 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         moment.await.unwrap_or(Err(SaveError::Stopped))
     }
 
-    /// Saves a moment, and says so.
+    /// Saves a moment, and says how that came out.
     pub(super) async fn save_moment(&self, moment: Moment<K>) {
         let saved = match moment {
             Ok(snapshot) => self.keeper.save(snapshot).await,
             Err(error) => Err(error),
         };
+        let error = saved.as_ref().err().map(|error| match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        });
+        self.log(&saved, error.as_deref());
+        let status = &self.report.status;
+        status.update(|status| status.last_save_error = error);
+    }
+
+    fn log(&self, saved: &Result<Saved, SaveError>, error: Option<&str>) {
         let (informer, path) = (&self.report.name, self.keeper.path().display());
         match saved {
             Ok(saved) => {
@@ -100,15 +110,12 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             }
             // What was not loaded for a reason that has been told is not saved for the same.
             Err(
-                error @ (SaveError::NotSynced
+                SaveError::NotSynced
                 | SaveError::Stopped
                 | SaveError::SecretsRefused
-                | SaveError::Unidentified),
-            ) => tracing::debug!(%informer, %path, %error, "not saved"),
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%informer, %path, %error, cause, "not saved");
-            }
+                | SaveError::Unidentified,
+            ) => tracing::debug!(%informer, %path, error, "not saved"),
+            Err(_) => tracing::warn!(%informer, %path, error, "not saved"),
         }
     }
 
@@ -136,8 +143,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
     async fn load(&self, reflectors: &mut [InnerReflector<K>]) -> Result<WarmStart, ColdReason> {
         self.keeper.check()?;
         if self.keeper.server().is_none() {
-            let server = self.identify(reflectors).await?;
-            self.keeper.identify(server);
+            self.identify(reflectors).await?;
         }
         let loaded = self.keeper.load().await?;
         for (reflector, (_, revision)) in reflectors.iter_mut().zip(&loaded.lists) {
@@ -170,19 +176,15 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         }
     }
 
-    /// Which server the sources are of; which ones, if they are of several.
-    async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<String, ColdReason> {
-        let mut servers: Vec<String> = Vec::new();
+    /// Asks each source which server it is of.
+    async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
+        let mut answers = Vec::new();
         for reflector in reflectors {
             let server = self.ask(reflector, |source| source.server()).await;
-            let server = server
-                .map_err(|error| refused(&error))?
-                .ok_or(ColdReason::Unidentified)?;
-            if !servers.contains(&server) {
-                servers.push(server);
-            }
+            answers.push(server.map_err(|error| ColdReason::ServerUnknown(error.to_string()))?);
         }
-        Ok(servers.join(" "))
+        let identified = self.keeper.identify(answers);
+        identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
     /// Asks for one object, to see whether the server has come as far as the saved store. A watch from
@@ -204,7 +206,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
                 Class::TooLargeResourceVersion => Err(ColdReason::WentBack(saved.clone())),
                 // It is old, and the watch will say whether it is too old.
                 Class::Expired => Ok(()),
-                _ => Err(refused(&error)),
+                _ => Err(ColdReason::Refused(error.to_string())),
             },
         }
     }
@@ -247,8 +249,4 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             sleep(pause).await;
         }
     }
-}
-
-fn refused(error: &transport::Error) -> ColdReason {
-    ColdReason::Refused(error.to_string())
 }

@@ -85,10 +85,13 @@ pub enum ColdReason {
     /// Nobody can tell which server or which of its objects it is: the transport does not say.
     #[error("the transport does not say which server and which objects it stands for")]
     Unidentified,
-    /// The server does not say who it is, or refuses lists.
+    /// The server does not say who it is. It is asked again at each save.
     #[error(
-        "the server refuses what a warm start asks for (may `get` the namespace kube-system, or is to be named by SavedStore::server): {0}"
+        "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it): {0}"
     )]
+    ServerUnknown(String),
+    /// The server refuses a list of one object, which is to show how far it has come.
+    #[error("the server refuses what a warm start asks for: {0}")]
     Refused(String),
     /// Secrets are not written to disks unless that is asked for.
     #[error("Secrets are neither saved nor loaded unless SavedStore::allow_secrets says so")]

@@ -11,9 +11,10 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use futures_util::future;
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 
 use super::{
     Place, SavedStore,
@@ -24,8 +25,12 @@ use crate::{
     indexer::Snapshot,
     object::{Object, ObjectName, ResourceVersion, SourceId},
     status::ColdReason,
-    transport::ListerWatcher,
+    transport::{self, Class, ListerWatcher},
 };
+
+/// Before a save the server is asked for this long who it is, if that is not known yet. A program that
+/// ends has 30 s in a pod unless it says otherwise (`terminationGracePeriodSeconds`).
+const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// A moment of a store, or why there is none to save.
 pub(crate) type Moment<K> = Result<Snapshot<K>, SaveError>;
@@ -54,10 +59,14 @@ pub enum SaveError {
     /// The informer has not synced, so there is nothing that is worth it.
     #[error("the informer has not synced")]
     NotSynced,
-    /// Nobody could tell which server or which of its objects it is; the informer's
-    /// [`WarmStart`](crate::status::WarmStart) says more.
-    #[error("it is not known which server the store is of")]
+    /// Nobody can tell which server or which of its objects it is: the transport does not say.
+    #[error("the transport does not say which server and which objects it stands for")]
     Unidentified,
+    /// The server did not say who it is, neither at the start nor when it was asked again for this save.
+    #[error(
+        "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it)"
+    )]
+    ServerUnknown(#[source] transport::Error),
     /// The queue is one that hands out objects in another order than the server's, and it was not
     /// empty. Later it will be.
     #[error("changes are waiting in the queue")]
@@ -86,6 +95,10 @@ pub enum SaveError {
         source: std::io::Error,
     },
 }
+
+/// A source can't tell which server it is of.
+#[derive(Debug)]
+pub(crate) struct Unidentified;
 
 /// A saved store, loaded.
 #[derive(Debug)]
@@ -137,6 +150,7 @@ pub(crate) struct Keeper<K> {
     kind: String,
     is_secret: bool,
     path: PathBuf,
+    sources: Vec<Arc<dyn ListerWatcher>>,
     /// What each source lists; `None` if one can't tell.
     collections: Option<Vec<String>>,
     /// Which server it is, as soon as that is known.
@@ -173,6 +187,7 @@ impl<K: Resource> Keeper<K> {
             kind,
             is_secret,
             path,
+            sources: sources.to_vec(),
             collections,
             server: server.map(OnceLock::from).unwrap_or_default(),
             turn: Arc::default(),
@@ -210,9 +225,35 @@ impl<K> Keeper<K> {
         self.server.get().map(String::as_str)
     }
 
-    /// Notes which server it is, of which nobody has said anything else.
-    pub(crate) fn identify(&self, server: String) {
-        self.server.get_or_init(|| server);
+    /// Notes which servers the sources are of, of which nobody has said anything else; unless one of them
+    /// can't tell.
+    pub(crate) fn identify(&self, answers: Vec<Option<String>>) -> Result<(), Unidentified> {
+        let mut servers: Vec<String> = Vec::new();
+        for answer in answers {
+            let server = answer.ok_or(Unidentified)?;
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        self.server.get_or_init(|| servers.join(" "));
+        Ok(())
+    }
+
+    /// Asks again which server it is, if that is not known: the right to see it may have been given
+    /// since, and a server that failed may have recovered.
+    async fn ask_again(&self) -> Result<(), SaveError> {
+        self.check().map_err(|reason| match reason {
+            ColdReason::SecretsRefused => SaveError::SecretsRefused,
+            _ => SaveError::Unidentified,
+        })?;
+        if self.server().is_some() {
+            return Ok(());
+        }
+        let answers = future::try_join_all(self.sources.iter().map(|source| source.server()));
+        let late = |_| transport::Error::new(Class::Timeout, "the server does not answer");
+        let answers = timeout(ASKED_AGAIN, answers).await.map_err(late).flatten();
+        let identified = self.identify(answers.map_err(SaveError::ServerUnknown)?);
+        identified.map_err(|Unidentified| SaveError::Unidentified)
     }
 
     /// Whether there can be a saved store at all.
@@ -225,9 +266,6 @@ impl<K> Keeper<K> {
     }
 
     fn header(&self, snapshot: &Snapshot<K>) -> Result<Header, SaveError> {
-        if self.is_secret && !self.storing.config.secrets {
-            return Err(SaveError::SecretsRefused);
-        }
         let (Some(server), Some(collections)) = (self.server(), &self.collections) else {
             return Err(SaveError::Unidentified);
         };
@@ -291,6 +329,7 @@ impl<K: Send + Sync + 'static> Keeper<K> {
     /// # Cancel safety
     /// Dropping the future gives it up: what was saved before stays, unless the new one was complete.
     pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
+        self.ask_again().await?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);

@@ -1,5 +1,12 @@
 //! What does not fit is a cold start with its reason; what has expired is listed.
 
+use std::future::{pending, ready};
+
+use futures_util::future::BoxFuture;
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use kube_informer_apiserver::Answer;
+use tokio::time::Instant;
+
 use super::*;
 
 /// A server with the uids that any other with this seed has.
@@ -223,26 +230,114 @@ async fn a_stop_while_the_server_is_waited_for_is_a_stop_and_saves_nothing() {
     assert!(matches!(pods.save().await, Err(SaveError::Stopped)));
 }
 
+fn refuse_to_say_who(server: &Server, status: u16) -> Answer {
+    let asked = Match::verb(Verb::Get, "namespaces").named("kube-system");
+    let answer = server.faults().answer(asked, status);
+    answer.times(u64::MAX);
+    answer
+}
+
 #[tokio::test(start_paused = true)]
-async fn who_may_not_see_the_namespace_starts_cold_and_is_told_what_to_do() {
+async fn who_may_not_see_the_namespace_starts_cold_saves_nothing_and_is_told_what_to_do() {
     let server = server(1, &["a"]);
     let path = file("forbidden");
-    let answer = server
-        .faults()
-        .answer(Match::verb(Verb::Get, "namespaces"), 403);
-    answer.times(u64::MAX);
+    refuse_to_say_who(&server, 403);
     let informer = run(warm(&server, &path));
     informer.caught_up(&server).await;
+    let refused = informer.pods.save().await.unwrap_err();
+    assert!(matches!(refused, SaveError::ServerUnknown(_)), "{refused}");
     let told = started(&informer);
+    let pods = informer.stop().await;
+    assert!(!path.exists());
+    let status = pods.status().get();
+    for told in [
+        told,
+        refused.to_string(),
+        status.last_save_error.clone().unwrap(),
+    ] {
+        assert!(told.contains("kube-system"), "{told}");
+        assert!(told.contains("SavedStore::server"), "{told}");
+    }
+    let status = status.to_string();
     assert!(
-        told.contains("kube-system") && told.contains("SavedStore::server"),
-        "{told}"
+        status.contains("; not saved: the server does not say"),
+        "{status}"
     );
-    assert!(matches!(
-        informer.pods.save().await,
-        Err(SaveError::Unidentified)
-    ));
-    informer.stop().await;
+    // As it is told.
+    let named = || builder(&server).warm_start(saved(&path).server("one"));
+    save(&server, named()).await;
+    assert!(start(&server, named()).await.starts_with("warm: 1@1\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_who_it_is_only_later_is_asked_again_at_a_save() {
+    let server = server(1, &["a"]);
+    for saving in ["on demand", "every so often", "at the end"] {
+        let path = file(&format!("later-{saving}"));
+        refuse_to_say_who(&server, 403);
+        let store = saved(&path).every(Duration::from_secs(600));
+        let informer = run(builder(&server).warm_start(store));
+        informer.caught_up(&server).await;
+        sleep(Duration::from_secs(601)).await;
+        assert!(!path.exists());
+        let last_error = |pods: &SharedInformer<Pod>| pods.status().get().last_save_error;
+        assert!(last_error(&informer.pods).is_some());
+        server.faults().clear_answers();
+        match saving {
+            "on demand" => drop(informer.pods.save().await.unwrap()),
+            "every so often" => sleep(Duration::from_secs(600)).await,
+            _ => {}
+        }
+        assert_eq!(path.exists(), saving != "at the end");
+        let pods = informer.stop().await;
+        assert_eq!(last_error(&pods), None);
+        let told = start(&server, warm(&server, &path)).await;
+        assert!(told.starts_with("warm: 1@1\n"), "{saving}: {told}");
+    }
+}
+
+/// A source whose server refuses to say who it is, and later does not answer.
+struct Hesitant {
+    pods: ListWatch<Pod>,
+    asked: AtomicUsize,
+}
+
+impl ListerWatcher for Hesitant {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.pods.list(options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.pods.watch(options)
+    }
+
+    fn collection(&self) -> Option<String> {
+        self.pods.collection()
+    }
+
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            return pending().boxed();
+        }
+        ready(Err(Error::new(Class::Forbidden, "not you"))).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
+    let server = server(1, &["a"]);
+    let source = Hesitant {
+        pods: ListWatch::new(server.client()),
+        asked: AtomicUsize::new(0),
+    };
+    let path = file("hesitant");
+    let informer = run(SharedInformer::builder(source).warm_start(saved(&path)));
+    informer.caught_up(&server).await;
+    let begun = Instant::now();
+    let pods = informer.stop().await;
+    assert_eq!(begun.elapsed().as_secs(), 5);
+    let error = pods.status().get().last_save_error.unwrap();
+    assert!(error.ends_with("the server does not answer"), "{error}");
     assert!(!path.exists());
 }
 
@@ -256,7 +351,7 @@ async fn a_server_that_fails_to_say_who_it_is_does_not_keep_an_informer_from_sta
     answer.times(u64::MAX);
     let told = start(&server, warm(&server, &path)).await;
     assert!(
-        told.starts_with("cold: the server refuses") && told.ends_with("synced\n"),
+        told.starts_with("cold: the server does not say who it is") && told.ends_with("synced\n"),
         "{told}"
     );
     answer.times(3);

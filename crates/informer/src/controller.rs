@@ -58,7 +58,7 @@ pub(crate) enum Command<K> {
     /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
     /// Answered when all of it is in the store.
     Warm(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Answered with one moment of the store, if this is one that can be saved, or compared.
+    /// Answered with one moment of the store that can be saved, or compared, as soon as there is one.
     Moment(oneshot::Sender<Moment<K>>),
 }
 
@@ -133,6 +133,7 @@ where
             listed: BTreeSet::new(),
             synced: false,
             unconfirmed: None,
+            moments: Vec::new(),
             resyncing: false,
             notes: StatusNotes::new(report.clone()),
             keyless: Ration::default(),
@@ -217,6 +218,8 @@ struct Serving<K> {
     synced: bool,
     /// After a warm start: what is missing until it counts as confirmed.
     unconfirmed: Option<Unconfirmed>,
+    /// Who wants a moment of the store.
+    moments: Vec<oneshot::Sender<Moment<K>>>,
     /// Whether a resync is in the queue that has not been told.
     resyncing: bool,
     notes: StatusNotes,
@@ -235,6 +238,7 @@ where
         let mut arrived = Vec::new();
         loop {
             let more = self.pop();
+            self.hand_out_moments();
             self.parts.report.meter.queued(self.parts.queue.len());
             let Parts {
                 queue,
@@ -414,7 +418,7 @@ where
             Command::RemoveListener(id) => processor.remove(id),
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
-            Command::Moment(reply) => drop(reply.send(self.moment())),
+            Command::Moment(reply) => self.moments.push(reply),
             Command::Warm(lists, reply) => self.fill(lists, reply),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {

@@ -99,8 +99,20 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.ahead == 0)
     }
 
+    /// Answers who wants a moment of the store: when there is one, or when none comes before a handler
+    /// makes room.
+    pub(super) fn hand_out_moments(&mut self) {
+        let queue = &self.parts.queue;
+        if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
+            for reply in std::mem::take(&mut self.moments) {
+                // Who asked may have stopped waiting.
+                let _ = reply.send(self.moment());
+            }
+        }
+    }
+
     /// The store as it can be saved: what it has is what its sources had at their revisions.
-    pub(super) fn moment(&self) -> Moment<K> {
+    fn moment(&self) -> Moment<K> {
         let queue = &self.parts.queue;
         if !self.synced {
             return Err(SaveError::NotSynced);

@@ -64,6 +64,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         listed: BTreeSet::new(),
         synced: true,
         unconfirmed: None,
+        moments: Vec::new(),
         resyncing: false,
         notes: StatusNotes::new(report.clone()),
         keyless: Ration::default(),
@@ -161,18 +162,32 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     assert!(!serving.parts.queue.is_empty());
 }
 
+/// Asks a loop for a moment of its store, and lets it go on once.
+fn moment(serving: &mut Serving<Pod>) -> oneshot::Receiver<Moment<Pod>> {
+    let (reply, moment) = oneshot::channel();
+    serving.obey(Command::Moment(reply));
+    serving.hand_out_moments();
+    moment
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
-    let added = || Delta::added(Object::new(pod("a", 2)).unwrap());
+    let added = |n| Delta::added(Object::new(pod(&format!("p{n}"), 2)).unwrap());
     let (mut in_order, _arriving) = due(InOrder::new()).await;
-    in_order.accept(added());
-    assert!(in_order.moment().unwrap().is_empty());
+    in_order.accept(added(0));
+    assert!(moment(&mut in_order).await.unwrap().unwrap().is_empty());
 
     let (mut by_key, _arriving) = due(DeltaFifo::new()).await;
-    by_key.accept(added());
-    assert!(matches!(by_key.moment(), Err(SaveError::Unsettled)));
+    (0..=BATCH).for_each(|n| by_key.accept(added(n)));
+    let mut saved = moment(&mut by_key);
     by_key.pop();
-    assert_eq!(by_key.moment().unwrap().len(), 1);
+    by_key.hand_out_moments();
+    assert!(saved.try_recv().is_err(), "something waits");
+    by_key.pop();
+    by_key.hand_out_moments();
+    assert_eq!(saved.await.unwrap().unwrap().len(), BATCH + 1);
+
     by_key.synced = false;
-    assert!(matches!(by_key.moment(), Err(SaveError::NotSynced)));
+    let refused = moment(&mut by_key).await.unwrap();
+    assert!(matches!(refused, Err(SaveError::NotSynced)));
 }

@@ -13,7 +13,9 @@ where
     K: kube_core::Resource + Send + Sync + 'static,
 {
     /// Saves what is in the cache now, as one moment, for the next [warm start](crate::warm_start). The
-    /// informer goes on meanwhile; of two saves at a time the second one waits.
+    /// informer goes on meanwhile; of two saves at a time the second one waits. With a queue that hands out
+    /// objects in another order than the server's, such as [`DeltaFifo`](crate::queue::DeltaFifo), it is
+    /// the next moment in which nothing waits there.
     ///
     /// # Errors
     /// A [`SaveError`]; what was saved before is untouched then.

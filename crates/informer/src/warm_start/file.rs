@@ -59,7 +59,9 @@ pub(super) fn replace<T, E>(
     file.sync_all()?;
     fs::rename(&unfinished.0, path)?;
     if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
+        // The new content is in its place. Until that is on the disk too, a crash leaves the old one,
+        // which is as whole; so a folder that can't be synced is no failure.
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     Ok(written)
 }

@@ -28,15 +28,25 @@ use crate::{
 /// The format that is written, and the only one that is read.
 pub(super) const FORMAT: u64 = 1;
 
-/// The longest line: five times the largest object that an API server takes (3 MiB).
-const LINE_BYTES: u64 = 16 << 20;
+/// What is larger is neither written nor read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) line_bytes: u64,
+    pub(super) file_bytes: u64,
+    pub(super) objects: usize,
+}
 
-/// The largest file: ten times 100,000 objects of 4 KiB.
-pub(super) const FILE_BYTES: u64 = 4 << 30;
-
-/// The most objects: ten times what the largest clusters have of a kind. It bounds what a file of
-/// nothing but empty objects costs.
-const OBJECTS: usize = 5_000_000;
+impl Limits {
+    pub(super) const DEFAULT: Self = Self {
+        // Five times the largest object that an API server takes (3 MiB).
+        line_bytes: 16 << 20,
+        // Ten times 100,000 objects of 4 KiB.
+        file_bytes: 4 << 30,
+        // Ten times what the largest clusters have of a kind. It bounds what a file of nothing but
+        // empty objects costs.
+        objects: 5_000_000,
+    };
+}
 
 /// How the last line begins, and no other.
 const END: &[u8] = br#"{"end":"#;
@@ -149,6 +159,7 @@ impl From<io::Error> for WriteError {
 
 /// Writes a saved store, object by object.
 pub(super) struct Writer<W: Write> {
+    limits: Limits,
     out: BufWriter<W>,
     line: Vec<u8>,
     checksum: Checksum,
@@ -157,8 +168,9 @@ pub(super) struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(super) fn new(out: W, header: &Header) -> Result<Self, WriteError> {
+    pub(super) fn new(out: W, header: &Header, limits: Limits) -> Result<Self, WriteError> {
         let mut writer = Self {
+            limits,
             out: BufWriter::with_capacity(64 << 10, out),
             line: Vec::new(),
             checksum: Checksum::new(),
@@ -177,7 +189,7 @@ impl<W: Write> Writer<W> {
     where
         K: kube_core::Resource + Serialize,
     {
-        if self.objects == OBJECTS {
+        if self.objects == self.limits.objects {
             return Err(WriteError::TooLarge);
         }
         let broken = object.broken().map(|error| Broken {
@@ -222,7 +234,7 @@ impl<W: Write> Writer<W> {
         self.line.push(b'\n');
         let length = self.line.len() as u64;
         self.bytes += length;
-        if length > LINE_BYTES || self.bytes > FILE_BYTES {
+        if length > self.limits.line_bytes || self.bytes > self.limits.file_bytes {
             return Err(WriteError::TooLarge);
         }
         self.checksum.add(&self.line);
@@ -233,6 +245,7 @@ impl<W: Write> Writer<W> {
 
 /// Reads a saved store: first what it is, then, if that fits, its objects.
 pub(super) struct Reader<R> {
+    limits: Limits,
     input: R,
     line: Vec<u8>,
     number: usize,
@@ -241,8 +254,9 @@ pub(super) struct Reader<R> {
 
 impl<R: BufRead> Reader<R> {
     /// Reads the first line.
-    pub(super) fn new(input: R) -> Result<(Header, Self), ColdReason> {
+    pub(super) fn new(input: R, limits: Limits) -> Result<(Header, Self), ColdReason> {
         let mut reader = Self {
+            limits,
             input,
             line: Vec::new(),
             number: 0,
@@ -272,8 +286,8 @@ impl<R: BufRead> Reader<R> {
             if self.line.starts_with(END) {
                 return self.end(before, objects).map(|()| lists);
             }
-            if objects == OBJECTS {
-                return Err(damaged(format!("it has more than {OBJECTS} objects")));
+            if objects == self.limits.objects {
+                return Err(damaged(format!("it has more than {objects} objects")));
             }
             if !wanted() {
                 return Err(ColdReason::Unreadable("nobody waits for it".to_owned()));
@@ -330,12 +344,12 @@ impl<R: BufRead> Reader<R> {
     fn next(&mut self) -> Result<(), ColdReason> {
         self.line.clear();
         self.number += 1;
-        let mut limited = (&mut self.input).take(LINE_BYTES);
+        let mut limited = (&mut self.input).take(self.limits.line_bytes);
         limited
             .read_until(b'\n', &mut self.line)
             .map_err(|error| ColdReason::Unreadable(error.to_string()))?;
         if self.line.last() != Some(&b'\n') {
-            let what = if self.line.len() as u64 == LINE_BYTES {
+            let what = if self.line.len() as u64 == self.limits.line_bytes {
                 "is longer than any object"
             } else {
                 "is cut off"

@@ -19,7 +19,9 @@ use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 use super::{
     Place, SavedStore,
     file::{self, ReplaceError},
-    format::{self, Checksum, Header, Reader, SavedSource, WriteError, Writer, damaged, said},
+    format::{
+        self, Checksum, Header, Limits, Reader, SavedSource, WriteError, Writer, damaged, said,
+    },
 };
 use crate::{
     indexer::Snapshot,
@@ -67,9 +69,9 @@ pub enum SaveError {
         "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it)"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue is one that hands out objects in another order than the server's, and it was not
-    /// empty. Later it will be.
-    #[error("changes are waiting in the queue")]
+    /// The queue is one that hands out objects in another order than the server's, and what waits in it
+    /// waits for a handler whose buffer is full.
+    #[error("changes are waiting in the queue, behind a handler whose buffer is full")]
     Unsettled,
     /// Another process, or another informer, is writing the same file.
     #[error("somebody else is writing {}", .0.display())]
@@ -379,7 +381,8 @@ fn save<K: Resource + Serialize>(
         _ => SaveError::TooLarge,
     };
     let saved = file::replace(&keeper.path, |file| {
-        let mut writer = Writer::new(file, &header).map_err(|error| failed(error, None))?;
+        let mut writer =
+            Writer::new(file, &header, Limits::DEFAULT).map_err(|error| failed(error, None))?;
         for (source, object) in snapshot.entries() {
             if !is_wanted(waiting) {
                 return Err(SaveError::Stopped);
@@ -405,12 +408,13 @@ fn load<K: Resource + DeserializeOwned>(
     let (file, bytes) = file::open(&keeper.path)
         .map_err(unreadable)?
         .ok_or(ColdReason::NoFile)?;
-    if bytes > format::FILE_BYTES {
+    let limits = Limits::DEFAULT;
+    if bytes > limits.file_bytes {
         return Err(damaged("it is larger than any saved store"));
     }
     // It may grow while it is read, if it is not of our making.
-    let file = BufReader::with_capacity(64 << 10, file.take(format::FILE_BYTES));
-    let (header, reader) = Reader::new(file)?;
+    let file = BufReader::with_capacity(64 << 10, file.take(limits.file_bytes));
+    let (header, reader) = Reader::new(file, limits)?;
     keeper.fits(&header)?;
     let lists = reader.objects(header.sources.len(), &|| is_wanted(waiting))?;
     let revisions = header.sources.iter();

@@ -36,17 +36,25 @@ fn header() -> Header {
 }
 
 fn written() -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
-    writer.object(SourceId::new(0), &pod("a", "3")).unwrap();
-    writer.object(SourceId::new(1), &pod("b", "x-5")).unwrap();
-    let (objects, bytes, text) = writer.finish().unwrap();
+    written_within(Limits::DEFAULT).unwrap()
+}
+
+fn written_within(limits: Limits) -> Result<Vec<u8>, WriteError> {
+    let mut writer = Writer::new(Vec::new(), &header(), limits)?;
+    writer.object(SourceId::new(0), &pod("a", "3"))?;
+    writer.object(SourceId::new(1), &pod("b", "x-5"))?;
+    let (objects, bytes, text) = writer.finish()?;
     assert_eq!((objects, bytes), (2, text.len() as u64));
-    text
+    Ok(text)
 }
 
 /// The objects of each source, as text.
 fn read(text: &[u8]) -> Result<String, ColdReason> {
-    let (header, reader) = Reader::new(text)?;
+    read_within(text, Limits::DEFAULT)
+}
+
+fn read_within(text: &[u8], limits: Limits) -> Result<String, ColdReason> {
+    let (header, reader) = Reader::new(text, limits)?;
     let lists = reader.objects::<Pod>(header.sources.len(), &|| true)?;
     Ok(format!("{lists:?}"))
 }
@@ -149,7 +157,7 @@ impl Read for Endless {
 
 #[test]
 fn a_line_without_an_end_is_given_up() {
-    let reason = Reader::new(io::BufReader::new(Endless))
+    let reason = Reader::new(io::BufReader::new(Endless), Limits::DEFAULT)
         .map(drop)
         .unwrap_err();
     assert!(
@@ -164,12 +172,73 @@ fn a_line_without_an_end_is_given_up() {
     assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
 }
 
+/// What a store of two objects comes to: a longest line, and all of it.
+fn exact() -> Limits {
+    let text = written();
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    Limits {
+        line_bytes: lines.map(<[u8]>::len).max().unwrap() as u64,
+        file_bytes: text.len() as u64,
+        objects: 2,
+    }
+}
+
 #[test]
-fn an_object_that_would_not_be_read_is_not_written() {
-    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
-    let name = "a".repeat(usize::try_from(LINE_BYTES).unwrap());
-    let refused = writer.object(SourceId::new(0), &pod(&name, "1"));
-    assert!(matches!(refused, Err(WriteError::TooLarge)));
+fn what_is_within_the_limits_is_written_and_what_is_above_one_of_them_is_not() {
+    written_within(exact()).unwrap();
+    let Limits {
+        line_bytes,
+        file_bytes,
+        objects,
+    } = exact();
+    for limits in [
+        Limits {
+            line_bytes: line_bytes - 1,
+            ..exact()
+        },
+        Limits {
+            file_bytes: file_bytes - 1,
+            ..exact()
+        },
+        Limits {
+            objects: objects - 1,
+            ..exact()
+        },
+    ] {
+        let refused = written_within(limits);
+        assert!(matches!(refused, Err(WriteError::TooLarge)), "{limits:?}");
+    }
+}
+
+#[test]
+fn what_is_within_the_limits_is_read_and_what_is_above_one_of_them_is_damage() {
+    let text = written();
+    read_within(&text, exact()).unwrap();
+    let longest = exact().line_bytes - 1;
+    let reason = read_within(
+        &text,
+        Limits {
+            line_bytes: longest,
+            ..exact()
+        },
+    )
+    .unwrap_err();
+    assert!(
+        reason.to_string().ends_with("is longer than any object"),
+        "{reason}"
+    );
+    let reason = read_within(
+        &text,
+        Limits {
+            objects: 1,
+            ..exact()
+        },
+    )
+    .unwrap_err();
+    assert!(
+        reason.to_string().ends_with("it has more than 1 objects"),
+        "{reason}"
+    );
 }
 
 #[test]

@@ -152,6 +152,9 @@ async fn a_handler_that_never_returns_from_the_initial_list_keeps_no_informer_fr
             let before = depth();
             change_much(&server).await;
             assert!(depth() <= before + 1, "{queue}, {told}: {}", depth());
+            let saved = informer.pods.save().await;
+            let is_refused = matches!(saved, Err(SaveError::Unsettled));
+            assert_eq!(is_refused, queue == "delta fifo", "{saved:?}");
             informer.kill().await;
         }
     }

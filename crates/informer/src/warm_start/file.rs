@@ -36,10 +36,7 @@ pub(super) fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, ReplaceError<E>> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     make_folder(folder)?;
     // A file of its own, which stays: a lock on what is renamed would be on something else by then.
     let lock = own(OpenOptions::new().write(true).create(true).truncate(false))
@@ -50,10 +47,8 @@ pub(super) fn replace<T, E>(
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     let unfinished = Unfinished(beside(path, "tmp"));
-    match fs::remove_file(&unfinished.0) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
-    }
+    // What can't be removed is in the way of the new one, which says so.
+    let _ = fs::remove_file(&unfinished.0);
     let mut file = own(OpenOptions::new().write(true).create_new(true)).open(&unfinished.0)?;
     let written = write(&mut file).map_err(ReplaceError::Write)?;
     file.sync_all()?;
@@ -98,6 +93,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     path.with_file_name(name)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let named = folder.filter(|folder| *folder != Path::new(""));
+    named.unwrap_or(Path::new("."))
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

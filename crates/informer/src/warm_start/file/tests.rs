@@ -1,6 +1,9 @@
 //! A file that is replaced is the old one or the new one, and nobody else's.
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::{Read, Write},
+    path::PathBuf,
+};
 
 use super::*;
 
@@ -51,6 +54,49 @@ fn until_it_is_replaced_the_old_content_is_there() {
     written.unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "two");
     assert_eq!(files(&folder), ["store", "store.lock"]);
+}
+
+#[test]
+fn who_is_reading_the_old_content_reads_it_to_its_end() {
+    let folder = Folder::new("reading");
+    let path = folder.file();
+    put(&path, "one").unwrap();
+    let (mut old, _) = open(&path).unwrap().unwrap();
+    put(&path, "two").unwrap();
+    let mut text = String::new();
+    old.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "one");
+}
+
+#[test]
+fn what_is_in_the_way_of_the_new_content_leaves_the_old() {
+    let folder = Folder::new("in-the-way");
+    let path = folder.file();
+    put(&path, "one").unwrap();
+    fs::create_dir(folder.0.join("store.tmp")).unwrap();
+    assert!(matches!(put(&path, "two"), Err(ReplaceError::Io(_))));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_place_of_the_unfinished_file_is_not_followed() {
+    let folder = Folder::new("link");
+    let path = folder.file();
+    put(&path, "one").unwrap();
+    let elsewhere = folder.0.join("elsewhere");
+    fs::write(&elsewhere, "mine").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, folder.0.join("store.tmp")).unwrap();
+    put(&path, "two").unwrap();
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine");
+    assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
+}
+
+#[test]
+fn a_name_alone_is_in_the_present_folder() {
+    assert_eq!(folder_of(Path::new("store")), Path::new("."));
+    assert_eq!(folder_of(Path::new("a/store")), Path::new("a"));
+    assert_eq!(folder_of(Path::new("/store")), Path::new("/"));
 }
 
 #[test]

@@ -68,6 +68,46 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn reading_is_given_up_when_nobody_waits_for_it() {
+    let text = written();
+    let (header, reader) = Reader::new(&*text, Limits::DEFAULT).unwrap();
+    let given_up = reader.objects::<Pod>(header.sources.len(), &|| false);
+    assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.0);
+        self.0 -= fits;
+        if fits == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_anywhere_fails_the_write() {
+    for room in 0..written().len() {
+        let mut writer = Writer::new(Full(room), &header(), Limits::DEFAULT).unwrap();
+        writer.object(SourceId::new(0), &pod("a", "3")).unwrap();
+        writer.object(SourceId::new(1), &pod("b", "x-5")).unwrap();
+        let finished = writer.finish().map(|(objects, ..)| objects);
+        assert!(
+            matches!(&finished, Err(WriteError::Io(error)) if error.kind() == io::ErrorKind::StorageFull),
+            "{room}: {finished:?}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_was_changed_in_any_byte_is_not_loaded() {
     let whole = written();
     for at in 0..whole.len() {
@@ -112,10 +152,10 @@ fn lines_that_are_missing_twice_or_behind_the_end_are_noticed() {
 
 #[test]
 fn another_format_is_said_to_be_that_whatever_else_it_has() {
-    assert_eq!(
-        read(b"{\"format\":2,\"objects\":\"elsewhere\"}\n"),
-        Err(ColdReason::OtherFormat(2))
-    );
+    for format in [0, 2] {
+        let text = format!("{{\"format\":{format},\"objects\":\"elsewhere\"}}\n");
+        assert_eq!(read(text.as_bytes()), Err(ColdReason::OtherFormat(format)));
+    }
 }
 
 #[test]
@@ -132,11 +172,12 @@ fn a_reason_repeats_nothing_of_an_object() {
 }
 
 #[test]
-fn an_object_without_a_name_a_body_or_a_source_is_damage() {
+fn an_object_without_a_name_one_body_or_a_source_is_damage() {
     let head = serde_json::to_string(&header()).unwrap();
     for record in [
         r#"{"source":0,"name":"","revision":"1","object":{"metadata":{}}}"#,
         r#"{"source":0,"name":"a","revision":"1"}"#,
+        r#"{"source":0,"name":"a","revision":"1","object":{"metadata":{}},"broken":{"uid":"","labels":{},"field":"","reason":""}}"#,
         r#"{"source":2,"name":"a","revision":"1","object":{"metadata":{}}}"#,
     ] {
         let text = format!("{head}\n{record}\n");

@@ -3,7 +3,11 @@
 use std::future::{pending, ready};
 
 use futures_util::future::BoxFuture;
-use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use kube_informer::{
+    object::ResourceVersion,
+    status::Status,
+    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
+};
 use kube_informer_apiserver::Answer;
 use tokio::time::Instant;
 
@@ -296,9 +300,10 @@ async fn a_server_that_says_who_it_is_only_later_is_asked_again_at_a_save() {
     }
 }
 
-/// A source whose server refuses to say who it is, and later does not answer.
+/// A source whose server refuses so often to say who it is, and then does not answer.
 struct Hesitant {
     pods: ListWatch<Pod>,
+    refusals: usize,
     asked: AtomicUsize,
 }
 
@@ -316,7 +321,7 @@ impl ListerWatcher for Hesitant {
     }
 
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
-        if self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= self.refusals {
             return pending().boxed();
         }
         ready(Err(Error::new(Class::Forbidden, "not you"))).boxed()
@@ -328,6 +333,7 @@ async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
     let server = server(1, &["a"]);
     let source = Hesitant {
         pods: ListWatch::new(server.client()),
+        refusals: 1,
         asked: AtomicUsize::new(0),
     };
     let path = file("hesitant");
@@ -339,6 +345,107 @@ async fn a_server_that_does_not_answer_holds_the_end_up_for_five_seconds() {
     let error = pods.status().get().last_save_error.unwrap();
     assert!(error.ends_with("the server does not answer"), "{error}");
     assert!(!path.exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_for_a_minute_has_failed_and_is_asked_again() {
+    let server = server(1, &["a"]);
+    let source = Hesitant {
+        pods: ListWatch::new(server.client()),
+        refusals: 0,
+        asked: AtomicUsize::new(0),
+    };
+    let heard = Trace::default();
+    let hearing = heard.clone();
+    let informer = SharedInformer::builder(source)
+        .warm_start(saved(&file("silent")))
+        .on_error(move |error| hearing.note(error.to_string()));
+    let informer = run(informer);
+    sleep(Duration::from_secs(59)).await;
+    assert!(informer.pods.status().get().last_error().is_none());
+    sleep(Duration::from_secs(2)).await;
+    let status = informer.pods.status().get();
+    let error = status.last_error().unwrap();
+    assert_eq!(error.class(), Class::Timeout, "{error}");
+    assert_eq!(heard.len(), 1);
+    assert!(
+        matches!(status.activity(), Activity::BackingOff { attempt: 1, .. }),
+        "{status}"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_to_be_left_alone_is_for_a_minute_at_most() {
+    let server = server(1, &["a"]);
+    for (wanted, expected) in [(30, 30), (3600, 60)] {
+        refuse_to_say_who(&server, 429).retry_after(wanted);
+        let informer = run(warm(&server, &file("left-alone")));
+        let is_waiting = |status: &Status| status.last_error().is_some();
+        let mut status = informer.pods.status();
+        status.wait_for(is_waiting).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        let activity = status.get().activity();
+        let Activity::BackingOff { pause, .. } = activity else {
+            panic!("{activity:?}");
+        };
+        assert_eq!(pause, Duration::from_secs(expected));
+        informer.stop().await;
+        server.faults().clear_answers();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saved_revision_that_is_too_old_for_a_list_may_be_new_enough_for_a_watch() {
+    let server = server(1, &["a"]);
+    let path = file("old");
+    save(&server, warm(&server, &path)).await;
+    server.faults().answer(Match::list("pods"), 410).times(1);
+    expect![[r#"
+        warm: 1@1
+        list 1 limit=1: 410
+        watch 1: 200
+        add default/a@1 (initial)
+        synced
+    "#]]
+    .assert_eq(&start(&server, warm(&server, &path)).await);
+}
+
+/// A source that lists what there is, how new it ought to be or not.
+struct Careless(ListWatch<Pod>);
+
+impl ListerWatcher for Careless {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let mut options = options.clone();
+        options.resource_version = ResourceVersion::UNSET;
+        options.resource_version_match = None;
+        self.0.list(&options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.0.watch(options)
+    }
+
+    fn collection(&self) -> Option<String> {
+        self.0.collection()
+    }
+
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        self.0.server()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_from_before_the_saved_revision_was_put_back() {
+    let server = server(1, &["a", "b", "c"]);
+    let path = file("careless");
+    save(&server, warm(&server, &path)).await;
+    server.faults().restart_at(1).unwrap();
+    let source = Careless(ListWatch::new(server.client()));
+    let informer = SharedInformer::builder(source).warm_start(saved(&path));
+    let told = start(&server, informer).await;
+    let reason = "cold: the server has not reached revision 3, up to which the store was saved\n";
+    assert!(told.starts_with(reason), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,6 +45,18 @@ async fn a_store_is_saved_every_so_often_if_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_of_zero_between_saves_is_as_if_none_were_asked_for() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let path = file("every-zero");
+    let informer = run(builder(&server).warm_start(saved(&path).every(Duration::ZERO)));
+    informer.caught_up(&server).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(!path.exists());
+    informer.stop().await;
+    assert!(path.exists());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
     for queue in ["in order", "delta fifo"] {
         let server = Server::builder().rng_seed(1).build();
@@ -56,7 +68,7 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
         let running = run(informer());
         running.pods.wait_for_sync().deadline(LONG).await.unwrap();
         let mut rng = fastrand::Rng::with_seed(7);
-        let mut saves = 0;
+        let mut relists = 0;
         for _ in 0..60 {
             for _ in 0..rng.usize(..20) {
                 let name = format!("p{}", rng.usize(..8));
@@ -70,10 +82,13 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
                 };
                 tokio::task::yield_now().await;
             }
-            if running.pods.save().await.is_err() {
-                continue;
+            if rng.bool() {
+                // Everything is listed anew, while it is saved.
+                server.faults().expire_history();
+                server.faults().break_watches();
+                relists += 1;
             }
-            saves += 1;
+            running.pods.save().await.unwrap();
             let again = run(informer());
             let heard = Replay::default();
             again.pods.handler(heard.clone()).register().unwrap();
@@ -82,7 +97,7 @@ async fn a_save_during_churn_is_one_moment_from_which_everything_is_replayed() {
             heard.ends_as(&again.pods, &server);
             again.kill().await;
         }
-        assert!(saves > 30, "{saves} saves of {queue}");
+        assert!(relists > 20, "{relists} relists of {queue}");
         running.stop().await;
     }
 }
@@ -312,6 +327,7 @@ async fn a_broken_object_is_broken_after_a_warm_start_too() {
         .unwrap();
     assert_eq!(broken.labels().get("app"), Some("web"));
     assert!(!broken.uid().is_empty());
+    assert_eq!(broken.revision().as_u64(), Some(1));
     server.update(pod("a")).unwrap();
     again.caught_up(&server).await;
     assert_eq!(

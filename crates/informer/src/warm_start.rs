@@ -47,6 +47,10 @@
 //!   better.
 //! - **Secrets** are refused, their metadata too, until [`SavedStore::allow_secrets`].
 //!
+//! What is spared is the server's work and the wire: loading takes as long as a list from a server in the
+//! same process (0.96 to 1.08 of it for 100,000 pods, a save 0.3 to 0.5, by
+//! `cargo bench -p kube-informer --bench warm_start`).
+//!
 //! What was saved is what the transform left, written by the type's `Serialize` and read by its
 //! `Deserialize`: a field that these leave out is gone. So is what is new in the type, until the object
 //! changes; that is what the version of a [`SavedStore`] is for.

@@ -7,6 +7,7 @@ func Components() map[string]Component {
 		"indexer":      Each(Indexer),
 		"workqueue":    Workqueue,
 		"informer":     Informer,
+		"requests":     Requests,
 		"rate_limiter": Each(RateLimiter),
 	}
 }

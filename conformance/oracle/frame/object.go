@@ -60,10 +60,8 @@ func ShowObject(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "nothing"
-	case *Object:
-		return fmt.Sprintf("%s@%s", cache.MetaObjectToName(value), value.ResourceVersion)
-	case *metav1.PartialObjectMetadata:
-		return fmt.Sprintf("%s@%s", cache.MetaObjectToName(value), value.ResourceVersion)
+	case metav1.Object:
+		return fmt.Sprintf("%s@%s", cache.MetaObjectToName(value), value.GetResourceVersion())
 	case cache.DeletedFinalStateUnknown:
 		return fmt.Sprintf("?%s(%s)", value.Key, ShowObject(value.Obj))
 	default:

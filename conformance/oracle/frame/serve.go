@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -71,12 +72,51 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var answers *os.File
+var (
+	answers *os.File
+	input   *bufio.Reader
+	output  *bufio.Writer
+	// Components that ask the other process may do so from several goroutines.
+	talking sync.Mutex
+)
+
+// ask sends something in the midst of a sequence, and reads what the other process says to it.
+func ask(asked, said any) {
+	talking.Lock()
+	defer talking.Unlock()
+	write(asked)
+	if err := output.Flush(); err != nil {
+		panic(err)
+	}
+	line, err := input.ReadBytes('\n')
+	if err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(line, said); err != nil {
+		panic(err)
+	}
+}
+
+// tell sends something to which nothing is said.
+func tell(told any) {
+	talking.Lock()
+	defer talking.Unlock()
+	write(told)
+}
+
+func write(value any) {
+	line, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	// Errors come back from Flush.
+	output.Write(append(line, '\n'))
+}
 
 // Serve answers all lines of standard input, in order, until it ends.
 func Serve(t *testing.T, components map[string]Component) {
-	input := bufio.NewReaderSize(os.Stdin, 1<<16)
-	output := bufio.NewWriterSize(answers, 1<<16)
+	input = bufio.NewReaderSize(os.Stdin, 1<<16)
+	output = bufio.NewWriterSize(answers, 1<<16)
 	for {
 		line, err := input.ReadBytes('\n')
 		if err == io.EOF {
@@ -86,12 +126,7 @@ func Serve(t *testing.T, components map[string]Component) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := json.Marshal(carryOut(t, components, line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		output.Write(answer)
-		output.WriteByte('\n')
+		write(carryOut(t, components, line))
 		// Whoever sends many lines reads many answers; the last one must not stay here.
 		if input.Buffered() == 0 {
 			if err := output.Flush(); err != nil {

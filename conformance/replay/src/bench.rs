@@ -140,7 +140,10 @@ impl Bench {
                     let is_for =
                         |sequence: &&Sequence| (component.versions)(sequence).contains(version);
                     let for_it: Vec<_> = sequences.iter().filter(is_for).collect();
-                    (*version, scope.spawn(move || oracle.ask(&for_it)))
+                    (
+                        *version,
+                        scope.spawn(move || ask(oracle, component, &for_it)),
+                    )
                 })
                 .collect();
             let replay = |sequence| Told {
@@ -161,6 +164,20 @@ impl Bench {
             Ok(told)
         })
     }
+}
+
+fn ask(
+    oracle: &mut Oracle,
+    component: &Component,
+    sequences: &[&Sequence],
+) -> Result<Vec<Vec<Option<Answer>>>> {
+    let Some(counterpart) = component.counterpart else {
+        return oracle.ask(sequences);
+    };
+    let answers = sequences
+        .iter()
+        .map(|sequence| oracle.converse(sequence, &mut *counterpart(sequence)));
+    answers.collect()
 }
 
 impl Told {

@@ -6,9 +6,9 @@ use crate::{
     delta_fifo,
     draw::Draw,
     in_order, indexer, informer,
-    oracle::Version,
+    oracle::{Counterpart, Version},
     planted::Bug,
-    rate_limiter,
+    rate_limiter, requests,
     sequence::{Sequence, Step},
     workqueue,
 };
@@ -23,6 +23,8 @@ pub(crate) struct Component {
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
     /// Carries it out here, faultily if a bug is planted: a step per operation.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
+    /// Whom client-go's side of it talks to in the midst of a sequence, if it does.
+    pub(crate) counterpart: Option<fn(&Sequence) -> Box<dyn Counterpart>>,
     /// What a run has to have shown: verbs, types of deltas, branches.
     pub(crate) behaviours: &'static [&'static str],
     /// Which divergence it is that two answers differ, if it is one.
@@ -41,11 +43,12 @@ pub(crate) enum Accepted {
 }
 
 /// All of them, in the order in which they run.
-pub(crate) const COMPONENTS: [&Component; 6] = [
+pub(crate) const COMPONENTS: [&Component; 7] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,
     &indexer::COMPONENT,
     &informer::COMPONENT,
+    &requests::COMPONENT,
     &workqueue::COMPONENT,
     &rate_limiter::COMPONENT,
 ];

@@ -24,6 +24,7 @@ pub(crate) const COMPONENT: Component = Component {
     // 0.32 has no such queue.
     versions: |_| &[Version::V37],
     replay,
+    counterpart: None,
     behaviours: BEHAVIOURS,
     recognise,
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),

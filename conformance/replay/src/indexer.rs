@@ -22,6 +22,7 @@ pub(crate) const COMPONENT: Component = Component {
     draw,
     versions,
     replay: store::replay,
+    counterpart: None,
     behaviours: BEHAVIOURS,
     recognise,
     must_not: nothing_more,

@@ -32,6 +32,7 @@ pub(crate) const COMPONENT: Component = Component {
         }
     },
     replay: shared::replay,
+    counterpart: None,
     behaviours: BEHAVIOURS,
     recognise,
     must_not,

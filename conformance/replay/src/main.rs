@@ -18,6 +18,7 @@ mod oracle;
 mod planted;
 mod rate_limiter;
 mod report;
+mod requests;
 mod run;
 mod seeds;
 mod sequence;

@@ -43,6 +43,18 @@ impl fmt::Display for Version {
     }
 }
 
+/// Whom client-go talks to in the midst of a sequence.
+pub(crate) trait Counterpart {
+    /// Hears a line, and says what the oracle waits for, if it does.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    fn hear(&mut self, line: &str) -> Result<Option<String>>;
+
+    /// The sequence is over, and has given this: what it comes to with all that was heard.
+    fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
+}
+
 /// A running oracle; it ends when it is dropped.
 pub(crate) struct Oracle {
     child: Child,
@@ -125,6 +137,40 @@ impl Oracle {
             written.join().expect("writing does not panic")?;
             Ok(answers)
         })
+    }
+
+    /// Asks one sequence that client-go asks something itself while it carries it out.
+    ///
+    /// # Errors
+    /// As [`Oracle::ask`], and those of the counterpart.
+    pub(crate) fn converse(
+        &mut self,
+        sequence: &Sequence,
+        counterpart: &mut dyn Counterpart,
+    ) -> Result<Vec<Option<Answer>>> {
+        let mut say = serde_json::to_string(sequence)?;
+        let mut line = String::new();
+        loop {
+            let input = self.input.as_mut().context("the oracle is running")?;
+            input.write_all(say.as_bytes())?;
+            input.write_all(b"\n")?;
+            input.flush()?;
+            say = loop {
+                line.clear();
+                self.output.read_line(&mut line)?;
+                if line.starts_with('[') {
+                    let steps: Vec<Option<Answer>> = serde_json::from_str(&line)?;
+                    ensure!(
+                        steps.len() == sequence.operations.len(),
+                        "an answer per operation"
+                    );
+                    return Ok(counterpart.end(steps));
+                }
+                if let Some(reply) = counterpart.hear(&line)? {
+                    break reply;
+                }
+            };
+        }
     }
 }
 

@@ -4,11 +4,13 @@
 
 use std::{fmt, time::Duration};
 
+use futures_core::future::BoxFuture;
 use kube_informer::{
     indexer::{Indexer, IndexerWriter, NoSuchIndex, Snapshot},
     object::{Deleted, Known, ObjectName, ResourceVersion},
     queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Popped, Queue, Replaced},
     reflector::{Delta, DeltaKind},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
     workqueue::rate_limiter::RateLimiter,
 };
 
@@ -359,5 +361,33 @@ impl RateLimiter<String> for FaultyLimiter {
 
     fn requeues(&self, item: &String) -> u32 {
         self.0.requeues(item)
+    }
+}
+
+/// Asks with a bug.
+pub(crate) struct FaultySource<S> {
+    inner: S,
+    bug: Option<Bug>,
+}
+
+impl<S> FaultySource<S> {
+    /// Spoils a source, or does not.
+    pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
+        Self { inner, bug }
+    }
+}
+
+impl<S: ListerWatcher> ListerWatcher for FaultySource<S> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let _ = self.bug;
+        self.inner.list(options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.inner.watch(options)
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.inner.streams_lists()
     }
 }

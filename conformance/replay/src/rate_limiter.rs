@@ -21,6 +21,7 @@ pub(crate) const COMPONENT: Component = Component {
     draw,
     versions: |_| &Version::ALL,
     replay,
+    counterpart: None,
     behaviours: BEHAVIOURS,
     recognise,
     must_not: nothing_more,

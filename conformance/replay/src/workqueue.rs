@@ -19,6 +19,7 @@ pub(crate) const COMPONENT: Component = Component {
     draw,
     versions: |_| &Version::ALL,
     replay: workers::replay,
+    counterpart: None,
     behaviours: BEHAVIOURS,
     recognise,
     must_not,

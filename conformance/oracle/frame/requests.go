@@ -1,0 +1,79 @@
+package frame
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// pageSize is that of sequences that have pages; the other side has the same one.
+const pageSize = 2
+
+// Requests is a reflector of client-go that lists and watches the server in the other process, where its
+// requests are written down.
+func Requests(sequence *Sequence) []Answer {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	allowed.streams = sequence.Has("streaming")
+	server := newFar()
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	reflector := cache.NewReflectorWithOptions(listWatch(server), &corev1.ConfigMap{}, store, cache.ReflectorOptions{ResyncPeriod: never})
+	if sequence.Has("pages") {
+		reflector.WatchListPageSize = pageSize
+	}
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	answers := make([]Answer, len(sequence.Operations))
+	for at := range sequence.Operations {
+		for turn := 0; ; turn++ {
+			happened := server.operate(at, turn)
+			if sequence.Operations[at].Verb == "start" && turn == 0 {
+				running.Go(func() { reflector.Run(stop) })
+			}
+			time.Sleep(time.Duration(happened.Pass) * time.Millisecond)
+			synctest.Wait()
+			if !happened.More {
+				break
+			}
+		}
+		answers[at] = show(store.List())
+	}
+	close(stop)
+	running.Wait()
+	return answers
+}
+
+// listWatch is what typed informers list and watch with.
+func listWatch(transport http.RoundTripper) cache.ListerWatcher {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	config := &rest.Config{
+		Host:    "http://server",
+		APIPath: "/api",
+		// Requests are told apart by their pauses, so there is no limiter.
+		QPS: -1,
+		ContentConfig: rest.ContentConfig{
+			GroupVersion:         &corev1.SchemeGroupVersion,
+			NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+		},
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: transport})
+	if err != nil {
+		panic(err)
+	}
+	return cache.NewListWatchFromClient(client, "configmaps", metav1.NamespaceAll, fields.Everything())
+}

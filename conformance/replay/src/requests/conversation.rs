@@ -1,0 +1,96 @@
+//! What client-go's side asks in the midst of a sequence, and what is said to it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use super::host::Host;
+use crate::{
+    oracle::Counterpart,
+    sequence::{Answer, Sequence},
+};
+
+/// One line that comes over; times are nanoseconds since the sequence began there.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Heard {
+    /// A turn of an operation is to be carried out.
+    Operates {
+        at: u64,
+        operation: usize,
+        turn: usize,
+    },
+    /// A request.
+    Requests {
+        at: u64,
+        path: String,
+        query: String,
+    },
+    /// Nobody reads a stream any more; nothing is said to it.
+    Leaves { leaves: u64 },
+}
+
+/// The server that a reflector of client-go talks to, and what it has asked so far.
+pub(super) struct Conversation {
+    host: Host,
+    /// What was asked in each operation.
+    said: Vec<Vec<String>>,
+}
+
+impl Conversation {
+    pub(super) fn new(sequence: &Sequence) -> Self {
+        Self {
+            host: Host::new(sequence),
+            said: Vec::new(),
+        }
+    }
+
+    /// What has been asked belongs to the operation that was carried out last.
+    fn note(&mut self) {
+        let lines = self.host.take();
+        if let Some(said) = self.said.last_mut() {
+            said.extend(lines.iter().map(ToString::to_string));
+        }
+    }
+}
+
+impl Counterpart for Conversation {
+    fn hear(&mut self, line: &str) -> Result<Option<String>> {
+        let heard =
+            serde_json::from_str(line).with_context(|| format!("an oracle said {line:?}"))?;
+        let say = match heard {
+            Heard::Operates {
+                at,
+                operation,
+                turn,
+            } => {
+                self.note();
+                if turn == 0 {
+                    self.said.push(Vec::new());
+                }
+                let happened = self.host.operate(operation, turn, Duration::from_nanos(at));
+                serde_json::to_string(&happened)?
+            }
+            Heard::Requests { at, path, query } => {
+                let answered = self.host.request(&path, &query, Duration::from_nanos(at));
+                serde_json::to_string(&answered)?
+            }
+            Heard::Leaves { leaves } => {
+                self.host.leave(leaves);
+                return Ok(None);
+            }
+        };
+        Ok(Some(say))
+    }
+
+    fn end(&mut self, stores: Vec<Option<Answer>>) -> Vec<Option<Answer>> {
+        self.note();
+        let said = std::mem::take(&mut self.said);
+        let answers = said.into_iter().zip(stores).map(|(said, store)| {
+            let store = store.as_ref().and_then(Answer::text).unwrap_or_default();
+            Some(Answer::said(super::join(said, store)))
+        });
+        answers.collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! The reflector here, over the library's own client, in paused time.
+
+use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{
+    future::{Ready, ready},
+    stream::poll_fn,
+};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use kube_client::Client;
+use kube_informer::{
+    client::ListWatch,
+    indexer::{self, Indexer, Indexers},
+    reflector::{InitialList, Reflector, TimeoutConfig},
+};
+use parking_lot::Mutex;
+use tokio::{
+    runtime,
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tower_service::Service;
+
+use super::{
+    PAGES, STREAMING,
+    host::{Delivery, Host},
+};
+use crate::{
+    cached::{K, show},
+    planted::{Bug, FaultySource},
+    sequence::{Answer, Sequence, Step},
+};
+
+/// The page size of sequences that have pages; the other side has the same one.
+const PAGE_SIZE: u32 = 2;
+/// A watch is silent, and lasts, for as long as a sequence wants it.
+const NEVER: Duration = Duration::from_secs(10_000 * 3600);
+/// More than a body ever has waiting.
+const MANY: usize = 256;
+
+/// What comes of a body.
+type Piece = Result<Frame<Bytes>, io::Error>;
+type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
+
+/// Carries a sequence out, in paused time.
+pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
+    // Neither server nor client may go in the midst of the other's runtime.
+    let host = Arc::new(Mutex::new(Host::new(sequence)));
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without a driver for I/O asks nothing of the system");
+    runtime.block_on(async {
+        let mut here = Here::new(sequence, bug, Arc::clone(&host));
+        let mut steps = Vec::with_capacity(sequence.operations.len());
+        for at in 0..sequence.operations.len() {
+            steps.push(here.step(at).await);
+        }
+        steps
+    })
+}
+
+struct Here<'a> {
+    sequence: &'a Sequence,
+    server: Near,
+    indexer: Indexer<K>,
+    reflector: Option<Reflector<K, indexer::IndexerFeed<K>>>,
+    /// Ends the reflector when it is dropped.
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinSet<()>,
+}
+
+impl<'a> Here<'a> {
+    fn new(sequence: &'a Sequence, bug: Option<Bug>, host: Arc<Mutex<Host>>) -> Self {
+        let server = Near {
+            host,
+            begin: Instant::now(),
+            bodies: Arc::default(),
+        };
+        let client = Client::new(server.clone(), "default");
+        let (indexer, writer) = indexer::new(Indexers::new()).expect("no index is there twice");
+        let source = FaultySource::new(ListWatch::<K>::new(client), bug);
+        let timeouts = TimeoutConfig {
+            silence: NEVER,
+            ..TimeoutConfig::default()
+        };
+        let initial_list = if sequence.has(STREAMING) {
+            InitialList::Streaming
+        } else {
+            InitialList::List
+        };
+        let builder = Reflector::builder(source)
+            .rng_seed(1)
+            .watch_timeout_min(NEVER)
+            .timeouts(timeouts)
+            .initial_list(initial_list);
+        let builder = if sequence.has(PAGES) {
+            builder.page_size(PAGE_SIZE)
+        } else {
+            builder
+        };
+        Self {
+            sequence,
+            server,
+            indexer,
+            reflector: Some(builder.into_indexer(writer)),
+            stop: None,
+            running: JoinSet::new(),
+        }
+    }
+
+    async fn step(&mut self, at: usize) -> Step {
+        let mut turn = 0;
+        loop {
+            let now = self.server.begin.elapsed();
+            let happened = self.server.host.lock().operate(at, turn, now);
+            for delivery in happened.delivers {
+                self.server.deliver(&delivery);
+            }
+            if self.sequence.operations[at].verb == "start" && turn == 0 {
+                self.start();
+            }
+            sleep(Duration::from_millis(happened.pass)).await;
+            if !happened.more {
+                break;
+            }
+            turn += 1;
+        }
+        let snapshot = self.indexer.snapshot();
+        let mut store: Vec<_> = snapshot.iter().map(show).collect();
+        store.sort_unstable();
+        let lines = self.server.host.lock().take();
+        Step {
+            answer: Answer::said(super::say(&lines, &format!("[{}]", store.join(" ")))),
+            seen: super::seen(&lines),
+        }
+    }
+
+    fn start(&mut self) {
+        let Some(reflector) = self.reflector.take() else {
+            return;
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        self.stop = Some(stop);
+        self.running.spawn(async {
+            reflector.run(async { drop(stopped.await) }).await;
+        });
+    }
+}
+
+/// The server, as what a client sends its requests through.
+#[derive(Clone)]
+struct Near {
+    host: Arc<Mutex<Host>>,
+    begin: Instant,
+    /// The ends of open bodies.
+    bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
+}
+
+impl Near {
+    fn deliver(&self, delivery: &Delivery) {
+        let mut bodies = self.bodies.lock();
+        let Some(body) = bodies.get(&delivery.stream) else {
+            return;
+        };
+        let bytes = Bytes::from(delivery.bytes.clone());
+        let mut is_read = body.try_send(Ok(Frame::data(bytes))).is_ok();
+        if delivery.end == "broken" {
+            let _ = body.try_send(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        is_read &= delivery.end.is_empty();
+        if !is_read {
+            bodies.remove(&delivery.stream);
+            self.host.lock().leave(delivery.stream);
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for Near {
+    type Response = Response<StreamBody<Pieces>>;
+    type Error = io::Error;
+    type Future = Ready<Result<Self::Response, io::Error>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), io::Error>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let uri = request.uri();
+        let now = self.begin.elapsed();
+        let query = uri.query().unwrap_or_default();
+        let answered = self.host.lock().request(uri.path(), query, now);
+        match answered.failure {
+            "refused" => return ready(Err(io::ErrorKind::ConnectionRefused.into())),
+            "reset" => return ready(Err(io::ErrorKind::ConnectionReset.into())),
+            _ => {}
+        }
+        let (body, mut pieces) = mpsc::channel(MANY);
+        let stream: Pieces = Box::pin(poll_fn(move |context| pieces.poll_recv(context)));
+        let mut response = Response::builder().status(answered.status);
+        for (name, value) in &answered.headers {
+            response = response.header(name, value);
+        }
+        self.bodies.lock().insert(answered.delivery.stream, body);
+        self.deliver(&answered.delivery);
+        let response = response.body(StreamBody::new(stream));
+        ready(Ok(response.expect("the server has sent these headers")))
+    }
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -25,6 +26,8 @@ const pageSize = 2
 func Requests(sequence *Sequence) []Answer {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
+	// A reflector of its own can't be given another handler, and the usual ones log, and wait while they do.
+	utilruntime.ErrorHandlers = nil
 	allowed.streams = sequence.Has("streaming")
 	server := newFar()
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)

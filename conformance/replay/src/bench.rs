@@ -18,6 +18,9 @@ use crate::{
 /// So many sequences are sent at one go: enough that nobody waits for a single one.
 const AT_ONCE: usize = 250;
 
+/// Those that are conversations are carried out in turn anyway.
+const IN_TURN: usize = 50;
+
 /// The oracles.
 pub(crate) struct Bench {
     oracles: BTreeMap<Version, Oracle>,
@@ -77,7 +80,12 @@ impl Bench {
         first_only: bool,
     ) -> Result<Tally> {
         let mut tally = Tally::default();
-        for seeds in seeds.chunks(AT_ONCE) {
+        let at_once = if component.counterpart.is_some() {
+            IN_TURN
+        } else {
+            AT_ONCE
+        };
+        for seeds in seeds.chunks(at_once) {
             let draw = |seed: &u64| (component.draw)(&mut Draw::new(component.name, *seed));
             let sequences: Vec<_> = seeds.iter().map(draw).collect();
             let told = self.tell(component, bug, &sequences)?;

@@ -103,6 +103,10 @@ pub(crate) fn compare(
         };
         match (component.recognise)(&moment) {
             Some(Accepted::Here(name)) => outcome.accepted.push((at, name)),
+            Some(Accepted::Several(names)) => {
+                let here = names.into_iter().map(|name| (at, name));
+                outcome.accepted.extend(here);
+            }
             Some(Accepted::FromHere(name)) => {
                 outcome.accepted.push((at, name));
                 comparable = false;

@@ -24,7 +24,7 @@ pub(crate) struct Component {
     /// Carries it out here, faultily if a bug is planted: a step per operation.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
     /// Whom client-go's side of it talks to in the midst of a sequence, if it does.
-    pub(crate) counterpart: Option<fn(&Sequence) -> Box<dyn Counterpart>>,
+    pub(crate) counterpart: Option<NewCounterpart>,
     /// What a run has to have shown: verbs, types of deltas, branches.
     pub(crate) behaviours: &'static [&'static str],
     /// Which divergence it is that two answers differ, if it is one.
@@ -33,11 +33,16 @@ pub(crate) struct Component {
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
+/// Makes whom a sequence is a conversation with.
+pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
+
 /// A difference that is on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// This one; what follows can be compared.
     Here(&'static str),
+    /// All of these; what follows can be compared.
+    Several(Vec<&'static str>),
     /// This one; from here on both are in different states.
     FromHere(&'static str),
 }

@@ -13,6 +13,7 @@ use kube_informer::{
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
     workqueue::rate_limiter::RateLimiter,
 };
+use parking_lot::Mutex;
 
 use crate::{
     cached::K, delta_fifo::Fifo, in_order::Ordered, indexer::Store, rate_limiter::Dynamic,
@@ -49,11 +50,19 @@ pub(crate) enum Bug {
     AddedInWorkLost,
     /// Failures are not forgotten.
     ForgetIgnored,
+    /// The first list wants the newest state.
+    FirstListNotAtZero,
+    /// A revision that has expired is asked for again.
+    NewestNeverAsked,
+    /// Every page is asked for as if it were the first.
+    ContinueDropped,
+    /// A list is watched on from the revision that it was asked for, not from its own.
+    RevisionBeforeList,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::QueuedOnlyDeleteIgnored,
         Self::ResyncOvertakes,
         Self::SyncedBeforeLastPop,
@@ -68,6 +77,10 @@ impl Bug {
         Self::DrainReturnsEarly,
         Self::AddedInWorkLost,
         Self::ForgetIgnored,
+        Self::FirstListNotAtZero,
+        Self::NewestNeverAsked,
+        Self::ContinueDropped,
+        Self::RevisionBeforeList,
     ];
 
     /// The component that has it.
@@ -93,6 +106,10 @@ impl Bug {
             Self::DrainReturnsEarly => ("workqueue", "a drain that returns early"),
             Self::AddedInWorkLost => ("workqueue", "an add of an item in work that is lost"),
             Self::ForgetIgnored => ("rate_limiter", "failures that are not forgotten"),
+            Self::FirstListNotAtZero => ("requests", "a first list that is not at 0"),
+            Self::NewestNeverAsked => ("requests", "a relist that never falls back to \"\""),
+            Self::ContinueDropped => ("requests", "a continue token that is dropped"),
+            Self::RevisionBeforeList => ("requests", "a watch from before the list"),
         }
     }
 }
@@ -364,27 +381,76 @@ impl RateLimiter<String> for FaultyLimiter {
     }
 }
 
-/// Asks with a bug.
+/// A source that is asked something else than it should be, or is not spoilt.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
+    asked: Mutex<Asked>,
+}
+
+/// What a source was asked for before.
+#[derive(Default)]
+struct Asked {
+    /// The last revision that a list named.
+    revision: ResourceVersion,
+    /// Whether nobody has watched since.
+    listed: bool,
 }
 
 impl<S> FaultySource<S> {
-    /// Spoils a source, or does not.
+    /// Spoils a source, if there is a bug.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
-        Self { inner, bug }
+        Self {
+            inner,
+            bug,
+            asked: Mutex::default(),
+        }
+    }
+
+    fn spoil_list(&self, options: &ListOptions) -> ListOptions {
+        let mut options = options.clone();
+        let mut asked = self.asked.lock();
+        let revision = &mut options.resource_version;
+        match self.bug {
+            Some(Bug::FirstListNotAtZero) if revision.is_zero() => {
+                *revision = ResourceVersion::UNSET;
+            }
+            Some(Bug::NewestNeverAsked) if options.continue_token.is_none() => {
+                if revision.is_unset() {
+                    revision.clone_from(&asked.revision);
+                }
+                asked.revision.clone_from(revision);
+            }
+            Some(Bug::ContinueDropped) => options.continue_token = None,
+            Some(Bug::RevisionBeforeList) => {
+                asked.revision.clone_from(revision);
+                asked.listed = true;
+            }
+            _ => {}
+        }
+        options
+    }
+
+    fn spoil_watch(&self, options: &ListOptions) -> ListOptions {
+        if options.send_initial_events.is_some() {
+            return self.spoil_list(options);
+        }
+        let mut options = options.clone();
+        let mut asked = self.asked.lock();
+        if self.bug == Some(Bug::RevisionBeforeList) && std::mem::take(&mut asked.listed) {
+            options.resource_version.clone_from(&asked.revision);
+        }
+        options
     }
 }
 
 impl<S: ListerWatcher> ListerWatcher for FaultySource<S> {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        let _ = self.bug;
-        self.inner.list(options)
+        self.inner.list(&self.spoil_list(options))
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        self.inner.watch(options)
+        self.inner.watch(&self.spoil_watch(options))
     }
 
     fn streams_lists(&self) -> bool {

@@ -5,6 +5,7 @@
 //! pause before each, and what the store has in the end. Pauses are random between once and twice of
 //! what they grow from, so that is what is compared of them.
 
+mod alignment;
 mod conversation;
 mod host;
 mod line;
@@ -19,13 +20,19 @@ use crate::{
     sequence::{Operation, Sequence},
 };
 
-use self::{conversation::Conversation, line::Line};
+use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
 /// See the module.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
-    versions: |_| &Version::ALL,
+    versions: |sequence| {
+        if sequence.has(OLD) {
+            &[Version::V32]
+        } else {
+            &[Version::V37]
+        }
+    },
     replay: reflector::replay,
     counterpart: Some(|sequence| Box::new(Conversation::new(sequence))),
     behaviours: BEHAVIOURS,
@@ -35,49 +42,227 @@ pub(crate) const COMPONENT: Component = Component {
 
 /// Everything is asked for by a streaming list.
 const STREAMING: &str = "streaming";
+/// It is 0.32 that is asked.
+const OLD: &str = "old";
 /// Lists come in pages.
 const PAGES: &str = "pages";
 
-const BEHAVIOURS: &[&str] = &["put", "remove", "start", "close"];
+const VERBS: [&str; 20] = [
+    "put",
+    "remove",
+    "elsewhere",
+    "bookmark",
+    "start",
+    "close",
+    "close_at_once",
+    "break",
+    "cut_amid",
+    "gone",
+    "internal",
+    "unavailable",
+    "throttled",
+    "garbage",
+    "restart",
+    "compaction",
+    "spoil",
+    "end_early",
+    "end_never",
+    "unsupported",
+];
+
+/// The verbs, and what requests show.
+const BEHAVIOURS: &[&str] = &{
+    let mut behaviours = [""; VERBS.len() + SEEN.len()];
+    let mut at = 0;
+    while at < behaviours.len() {
+        behaviours[at] = if at < VERBS.len() {
+            VERBS[at]
+        } else {
+            SEEN[at - VERBS.len()].2
+        };
+        at += 1;
+    }
+    behaviours
+};
+
+const CHANGES: &[(u32, &str)] = &[
+    (14, "put"),
+    (5, "remove"),
+    (3, "elsewhere"),
+    (5, "bookmark"),
+];
+
+const ENDS: &[(u32, &str)] = &[
+    (6, "close"),
+    (2, "close_at_once"),
+    (2, "break"),
+    (2, "cut_amid"),
+    (8, "gone"),
+    (2, "internal"),
+    (2, "unavailable"),
+    (2, "throttled"),
+    (2, "garbage"),
+    (2, "restart"),
+    (3, "compaction"),
+    (2, "spoil"),
+];
+
+const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
+
+/// What a request may be answered with instead; client-go's client repeats those at the end by itself.
+const REFUSALS: [&str; 9] = [
+    "410",
+    "429",
+    "500",
+    "503",
+    "403",
+    "504 too-large",
+    "429 retry-after=20",
+    "503 retry-after=20",
+    "reset",
+];
+
+/// So many of them it does not.
+const UNREPEATED: usize = 6;
 
 fn draw(draw: &mut Draw) -> Sequence {
-    let flags = draw.flags(&[(50, STREAMING), (35, PAGES)]);
-    let length = draw.length();
-    let operations = (0..length).map(|at| {
-        let verb = match at {
-            3 => "start",
-            _ if at < 3 => "put",
-            _ => draw.weighted(&[(6, "put"), (3, "remove"), (2, "close")]),
-        };
-        let operation = Operation::new(verb);
-        match verb {
-            "put" | "remove" => operation.about(draw.thing()),
-            _ => operation,
+    // A page of a list at a revision is exactly of that, a streaming list is not: then both would be in
+    // different states whenever one lists where the other streams.
+    let mut flags = match draw.number(0..=3) {
+        0 | 1 => vec![STREAMING],
+        2 => vec![PAGES],
+        _ => Vec::new(),
+    };
+    flags.extend(draw.chance(45).then_some(OLD));
+    // Each operation may take many requests: the shorter half of what others have.
+    let length = draw.length().min(45);
+    let start = usize::try_from(draw.number(1..=6)).expect("it is at most 6");
+    let operations = (0..length).map(|at| match at {
+        _ if at < start => operation(draw, &flags, CHANGES),
+        _ if at == start => operation(draw, &flags, &[(1, "start")]),
+        _ if draw.chance(55) => operation(draw, &flags, CHANGES),
+        _ if flags.contains(&STREAMING) && draw.chance(15) => {
+            operation(draw, &flags, ENDS_OF_STREAMS)
         }
+        _ => operation(draw, &flags, ENDS),
     });
     Sequence {
         component: COMPONENT.name,
         operations: operations.collect(),
-        flags,
+        flags: flags.clone(),
         limiter: None,
     }
 }
 
+fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> Operation {
+    let mut verb = draw.weighted(verbs);
+    if verb == "restart" && flags.contains(&PAGES) && draw.chance(90) {
+        // After a restart client-go may list the same pages for ever, which takes the time of many others.
+        verb = "compaction";
+    }
+    let operation = Operation::new(verb);
+    match verb {
+        "put" | "remove" | "elsewhere" | "spoil" | "retype" => operation.about(draw.thing()),
+        "compaction" => changes(draw, operation),
+        "close" | "restart" => {
+            let operation = if draw.chance(40) {
+                changes(draw, operation)
+            } else {
+                operation
+            };
+            refusals(draw, flags, operation)
+        }
+        "start" => refusals(draw, flags, operation),
+        "gone" => {
+            // Else it expires where it did before.
+            let operation = if draw.chance(70) {
+                operation.about(draw.thing())
+            } else {
+                operation
+            };
+            refusals(draw, flags, operation)
+        }
+        "end_early" => {
+            let times = draw.number(1..=3);
+            operation.text(format!("watch configmaps: cut after 1 events x{times}"))
+        }
+        _ => operation,
+    }
+}
+
+/// With changes that no watch tells.
+fn changes(draw: &mut Draw, operation: Operation) -> Operation {
+    let changes = draw.number(1..=4);
+    let batch = (0..changes).map(|_| {
+        let verb = draw.weighted(&[(3, "put"), (1, "remove"), (1, "elsewhere")]);
+        Operation::new(verb).about(draw.thing())
+    });
+    Operation {
+        batch: batch.collect(),
+        ..operation
+    }
+}
+
+/// With what the requests that follow are answered with.
+fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
+    let streaming = flags.contains(&STREAMING);
+    // A probe is a list too, and would use up what is meant for those: where one may come first, or comes
+    // after a reset, no list is refused.
+    let lists = !["close", "restart"].contains(&operation.verb);
+    if lists && flags.contains(&PAGES) && draw.chance(15) {
+        return operation.text("list configmaps: 410 skip=1 x1");
+    }
+    match draw.number(0..=9) {
+        0..=2 => operation,
+        3 => operation.number(draw.number(1..=3)),
+        // Without a refused streaming list there is no other.
+        4..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
+        9 if lists => {
+            let watch = refusal(draw, "watch", &REFUSALS);
+            // Three streaming lists in vain are one more reason for a list.
+            if watch.contains("reset") || streaming && watch.ends_with("x3") {
+                return operation.text(watch);
+            }
+            // Where client-go's client repeats the list, ours begins with a streaming one again.
+            let known = if streaming {
+                UNREPEATED
+            } else {
+                REFUSALS.len()
+            };
+            let list = refusal(draw, "list", &REFUSALS[..known]);
+            operation.text(format!("{watch}; {list}"))
+        }
+        _ => operation.text(refusal(draw, "watch", &REFUSALS)),
+    }
+}
+
+fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
+    let with = draw.one(with);
+    // Longer than that, and the pauses of a back-off would be longer than what the server says.
+    let most = if with.ends_with("retry-after=20") {
+        2
+    } else {
+        3
+    };
+    let times = draw.number(1..=most);
+    format!("{verb} configmaps: {with} x{times}")
+}
+
+/// What stands between the turns of an operation.
+const THEN: &str = "then";
+
 /// Writes what an operation has led to.
-fn say(lines: &[Line], store: &str) -> String {
-    join(lines.iter().map(ToString::to_string).collect(), store)
+fn join(mut said: Vec<String>, store: &str) -> String {
+    said.push(format!("store {store}"));
+    said.join("; ")
 }
 
-fn join(mut parts: Vec<String>, store: &str) -> String {
-    parts.push(format!("store {store}"));
-    parts.join("; ")
-}
-
-/// What these requests show.
-fn seen(_: &[Line]) -> Vec<&'static str> {
-    Vec::new()
-}
-
-fn recognise(_: &Moment<'_>) -> Option<Accepted> {
-    None
+fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
+    let Alignment { mut names, parts } = alignment::align(moment)?;
+    names.sort_unstable();
+    names.dedup();
+    if parts {
+        return names.first().map(|name| Accepted::FromHere(name));
+    }
+    Some(Accepted::Several(names))
 }

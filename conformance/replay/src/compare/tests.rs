@@ -12,6 +12,7 @@ const MADE_UP: Component = Component {
     draw: |_| unreachable!("sequences are made up"),
     versions: |_| &Version::ALL,
     replay: |_, _| unreachable!("answers are made up"),
+    counterpart: None,
     behaviours: &["ask"],
     recognise: |moment| match moment.their()?.text()? {
         "closed" => Some(Accepted::Here("not_closed")),

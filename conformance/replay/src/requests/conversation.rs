@@ -66,8 +66,9 @@ impl Counterpart for Conversation {
                 turn,
             } => {
                 self.note();
-                if turn == 0 {
-                    self.said.push(Vec::new());
+                match self.said.last_mut() {
+                    Some(said) if turn > 0 => said.push(super::THEN.to_owned()),
+                    _ => self.said.push(Vec::new()),
                 }
                 let happened = self.host.operate(operation, turn, Duration::from_nanos(at));
                 serde_json::to_string(&happened)?

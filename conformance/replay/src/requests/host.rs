@@ -21,8 +21,9 @@ use tokio::runtime::{self, Runtime};
 use tower_service::Service as _;
 
 use super::{
+    STREAMING,
     line::{Line, Outcome},
-    trigger::{Trigger, Twist},
+    trigger::{RECOVERY, Trigger, Twist},
 };
 use crate::sequence::{Operation, Sequence, Thing};
 
@@ -33,6 +34,8 @@ pub(super) struct Host {
     streams: BTreeMap<u64, Stream>,
     /// How many there have been.
     opened: u64,
+    /// Whether clients want lists to be streamed.
+    streams_lists: bool,
     /// So many connections are refused.
     refusals: u64,
     /// What happens to the events that are handed out now.
@@ -95,6 +98,7 @@ impl Host {
             operations: sequence.operations.clone(),
             streams: BTreeMap::new(),
             opened: 0,
+            streams_lists: sequence.has(STREAMING),
             refusals: 0,
             twist: None,
             last: Duration::ZERO,
@@ -123,11 +127,11 @@ impl Host {
                 self.inject(plan);
             }
         }
-        for change in &operation.batch {
-            self.change(change);
-        }
         if turn == 0 {
             self.change(&operation);
+            for change in &operation.batch {
+                self.change(change);
+            }
         }
         self.twist = trigger.twist;
         for plan in trigger.turns[turn] {
@@ -141,7 +145,11 @@ impl Host {
         }
         Happened {
             delivers,
-            pass: trigger.pass[turn],
+            pass: if self.streams_lists {
+                trigger.pass[turn]
+            } else {
+                trigger.pass[turn].min(RECOVERY)
+            },
             more: turn + 1 < trigger.turns.len(),
         }
     }
@@ -205,7 +213,6 @@ impl Host {
             let answer = at_once(|context| answering.as_mut().poll(context));
             answer.expect("nothing that is drawn delays an answer")
         };
-        line.faults = self.hits();
         let Ok(response) = response else {
             line.outcome = Outcome::Reset;
             return Answered {
@@ -213,8 +220,10 @@ impl Host {
                 ..Answered::default()
             };
         };
-        line.outcome = Outcome::Status(response.status().as_u16());
         let (head, body) = response.into_parts();
+        let again = head.headers.get(http::header::RETRY_AFTER);
+        let again = again.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        line.outcome = Outcome::Status(head.status.as_u16(), again);
         let headers = head.headers.iter().filter_map(|(name, value)| {
             let value = value.to_str().ok()?.to_owned();
             Some((name.to_string(), value))
@@ -230,7 +239,11 @@ impl Host {
         } else if delivery.end.is_empty() {
             self.streams.insert(self.opened, stream);
         } else if head.status.is_success() {
-            line.outcome = Outcome::Ended(delivery.end);
+            line.outcome = match line.is_streaming_list() {
+                true if !stream.unfinished => Outcome::CompleteAndClosed,
+                _ if delivery.bytes.contains("\"code\":410") => Outcome::Expired,
+                _ => Outcome::Closed,
+            };
         }
         Answered {
             failure: "",
@@ -240,14 +253,6 @@ impl Host {
         }
     }
 
-    /// The faults that have hit since the last call.
-    fn hits(&self) -> Vec<String> {
-        let log = self.server.requests();
-        log.clear();
-        let hits = log.iter().flat_map(|request| request.faults.clone());
-        hits.collect()
-    }
-
     /// Nobody reads this stream any more.
     pub(super) fn leave(&mut self, stream: u64) {
         self.streams.remove(&stream);
@@ -255,32 +260,33 @@ impl Host {
 
     /// What all streams have to say.
     fn drain(&mut self) -> Vec<Delivery> {
-        let mut delivers = Vec::new();
+        let mut all = Vec::new();
         for (id, mut stream) in std::mem::take(&mut self.streams) {
             let delivery = self.next(id, &mut stream);
             if delivery.end.is_empty() {
                 self.streams.insert(id, stream);
             }
             if !delivery.end.is_empty() || !delivery.bytes.is_empty() {
-                delivers.push(delivery);
+                all.push(delivery);
             }
         }
-        delivers
+        all
     }
 
     /// Ends the streams that have not told the end of their list.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
-        let (ended, left) = std::mem::take(&mut self.streams)
-            .into_iter()
-            .partition(|(_, stream)| stream.unfinished);
-        self.streams = left;
-        let ended: BTreeMap<u64, Stream> = ended;
-        let closed = ended.into_keys().map(|stream| Delivery {
-            stream,
-            end: "closed",
-            ..Delivery::default()
+        let mut ended = Vec::new();
+        self.streams.retain(|id, stream| {
+            if stream.unfinished {
+                ended.push(Delivery {
+                    stream: *id,
+                    end: "closed",
+                    ..Delivery::default()
+                });
+            }
+            !stream.unfinished
         });
-        closed.collect()
+        ended
     }
 
     /// What a body has to say now.

@@ -1,6 +1,9 @@
 //! [`Line`]: one request as both sides write it.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
 
 /// The parameters that are compared, in the order in which they are written.
 const PARAMETERS: [&str; 6] = [
@@ -10,6 +13,83 @@ const PARAMETERS: [&str; 6] = [
     "continue",
     "sendInitialEvents",
     "allowWatchBookmarks",
+];
+
+/// What a request shows: its kind, what became of it or nothing for anything, and the name in the table.
+pub(super) const SEEN: &[(&str, &str, &str)] = &[
+    ("list at 0", "", "a list at \"0\""),
+    ("list at", "", "a list at a revision"),
+    ("list", "", "a list at \"\""),
+    ("page", "", "a page behind the first"),
+    ("stream at", "", "a streaming list at a revision"),
+    ("stream", "", "a streaming list at \"\""),
+    ("watch", "", "a watch"),
+    ("probe", "", "a probe"),
+    ("list at", "410", "a list: 410"),
+    ("list", "410", "a list at \"\": 410"),
+    ("list at", "429", "a list: 429"),
+    ("list at", "429 for 20 s", "a list: 429 with Retry-After"),
+    ("list at", "500", "a list: 500"),
+    ("list at", "503", "a list: 503"),
+    ("list at", "503 for 20 s", "a list: 503 with Retry-After"),
+    ("list at", "403", "a list: 403"),
+    ("list at", "504", "a list: 504, the revision is too large"),
+    ("list at", "refused", "a list: the connection is refused"),
+    ("list at", "reset", "a list: the connection is reset"),
+    ("page", "410", "a page: 410, the continue token has expired"),
+    ("stream at", "410", "a streaming list: 410"),
+    ("stream", "410", "a streaming list at \"\": 410"),
+    (
+        "stream at",
+        "422",
+        "a streaming list: 422, it is not served",
+    ),
+    ("stream at", "429", "a streaming list: 429"),
+    (
+        "stream at",
+        "429 for 20 s",
+        "a streaming list: 429 with Retry-After",
+    ),
+    ("stream at", "500", "a streaming list: 500"),
+    ("stream at", "503", "a streaming list: 503"),
+    (
+        "stream at",
+        "503 for 20 s",
+        "a streaming list: 503 with Retry-After",
+    ),
+    ("stream at", "403", "a streaming list: 403"),
+    (
+        "stream at",
+        "504",
+        "a streaming list: 504, the revision is too large",
+    ),
+    (
+        "stream at",
+        "refused",
+        "a streaming list: the connection is refused",
+    ),
+    (
+        "stream at",
+        "reset",
+        "a streaming list: the connection is reset",
+    ),
+    (
+        "stream at",
+        "closed",
+        "a streaming list closes before its end",
+    ),
+    ("watch", "410", "a watch: 410"),
+    ("watch", "429", "a watch: 429"),
+    ("watch", "429 for 20 s", "a watch: 429 with Retry-After"),
+    ("watch", "500", "a watch: 500"),
+    ("watch", "503", "a watch: 503"),
+    ("watch", "503 for 20 s", "a watch: 503 with Retry-After"),
+    ("watch", "403", "a watch: 403"),
+    ("watch", "504", "a watch: 504, the revision is too large"),
+    ("watch", "refused", "a watch: the connection is refused"),
+    ("watch", "reset", "a watch: the connection is reset"),
+    ("watch", "closed", "a watch closes at once"),
+    ("watch", "expired", "a watch: 410 inside it"),
 ];
 
 /// Shorter than any pause is meant to be.
@@ -27,17 +107,19 @@ pub(super) struct Line {
     /// What was asked, without the verb.
     asked: String,
     pub(super) outcome: Outcome,
-    /// The faults that hit it; not compared, but counted.
-    pub(super) faults: Vec<String>,
 }
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was answered.
-    Status(u16),
-    /// A watch was opened, and ended behind what it told at once: `closed` or `broken`.
-    Ended(&'static str),
+    /// It was answered; and when it may be asked again, if that was said.
+    Status(u16, Option<u64>),
+    /// A watch was opened, and closed behind what it told at once.
+    Closed,
+    /// The same, and what it told is that its revision has expired.
+    Expired,
+    /// The same of a streaming list that had told its end.
+    CompleteAndClosed,
     /// Nobody listened.
     Refused,
     /// The connection was reset before the answer.
@@ -54,7 +136,7 @@ impl Line {
         };
         let mut asked = String::new();
         if path != "/api/v1/configmaps" {
-            asked += &format!(" {path}");
+            let _ = write!(asked, " {path}");
         }
         for name in PARAMETERS {
             let value = match (name, value(name)) {
@@ -62,14 +144,14 @@ impl Line {
                 ("continue", value) if value == token => "next",
                 (_, value) => value,
             };
-            asked += &format!(" {name}={value}");
+            let _ = write!(asked, " {name}={value}");
         }
         for (name, value) in &pairs {
             // How long a watch may last is random.
             if name == "timeoutSeconds" {
                 asked += " timeoutSeconds";
             } else if name != "watch" && !value.is_empty() && !PARAMETERS.contains(&&**name) {
-                asked += &format!(" {name}={value}");
+                let _ = write!(asked, " {name}={value}");
             }
         }
         Self {
@@ -77,7 +159,30 @@ impl Line {
             watch: value("watch") == "true",
             asked,
             outcome: Outcome::Refused,
-            faults: Vec::new(),
+        }
+    }
+
+    /// What it is, and what became of it, as the table of behaviours has it.
+    pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
+        let outcome = self.outcome.to_string();
+        let kind = self.kind();
+        let seen = SEEN.iter().filter(move |(of, wanted, _)| {
+            *of == kind && (wanted.is_empty() || *wanted == outcome)
+        });
+        seen.map(|(_, _, name)| *name)
+    }
+
+    fn kind(&self) -> &'static str {
+        let is = |part: &str| self.asked.contains(part);
+        match self.watch {
+            true if self.is_streaming_list() && is(" resourceVersion=") => "stream at",
+            true if self.is_streaming_list() => "stream",
+            true => "watch",
+            false if is(" resourceVersionMatch=") => "probe",
+            false if is(" continue=next") => "page",
+            false if is(" resourceVersion=0") => "list at 0",
+            false if is(" resourceVersion=") => "list at",
+            false => "list",
         }
     }
 
@@ -94,7 +199,8 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pause > AT_ONCE {
             let mut least = LEAST;
-            while self.pause >= 2 * least {
+            // tokio's timers end with whole milliseconds, so the longest may be exactly twice as long.
+            while self.pause > 2 * least {
                 least *= 2;
             }
             write!(f, "after {:.1} s ", least.as_secs_f64())?;
@@ -107,10 +213,73 @@ impl fmt::Display for Line {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(status) => write!(f, "{status}"),
-            Self::Ended(how) => write!(f, "{how}"),
+            Self::Status(status, None) => write!(f, "{status}"),
+            Self::Status(status, Some(seconds)) => write!(f, "{status} for {seconds} s"),
+            Self::Closed => f.write_str("closed"),
+            Self::Expired => f.write_str("expired"),
+            Self::CompleteAndClosed => f.write_str("complete and closed"),
             Self::Refused => f.write_str("refused"),
             Self::Reset => f.write_str("reset"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(query: &str, millis: u64) -> String {
+        let pause = Duration::from_millis(millis);
+        Line::new("/api/v1/configmaps", query, pause, "abc").to_string()
+    }
+
+    #[test]
+    fn a_request_is_written_with_all_that_is_compared_and_nothing_random() {
+        assert_eq!(
+            written("limit=500&resourceVersion=0", 0),
+            "list resourceVersion=0 limit=500: refused"
+        );
+        assert_eq!(
+            written(
+                "timeoutSeconds=431&watch=true&resourceVersion=7&allowWatchBookmarks=true",
+                0
+            ),
+            "watch resourceVersion=7 allowWatchBookmarks=true timeoutSeconds: refused"
+        );
+        assert_eq!(written("continue=abc", 0), "list continue=next: refused");
+        assert_eq!(written("continue=abd", 0), "list continue=abd: refused");
+        assert_eq!(
+            written("resourceVersion=&labelSelector=a", 0),
+            "list labelSelector=a: refused"
+        );
+        let elsewhere = Line::new("/api/v1/pods", "", Duration::ZERO, "");
+        assert_eq!(elsewhere.to_string(), "list /api/v1/pods: refused");
+    }
+
+    #[test]
+    fn a_pause_is_written_as_the_delay_that_it_comes_from() {
+        for (millis, delay) in [(800, "0.8"), (1600, "0.8"), (1601, "1.6"), (31_000, "25.6")] {
+            assert_eq!(
+                written("", millis),
+                format!("after {delay} s list: refused")
+            );
+        }
+        assert_eq!(written("", 500), "list: refused");
+    }
+
+    #[test]
+    fn what_a_request_shows_is_told_by_kind_and_outcome() {
+        let mut line = Line::new(
+            "/api/v1/configmaps",
+            "resourceVersion=5",
+            Duration::ZERO,
+            "",
+        );
+        line.outcome = Outcome::Status(429, Some(20));
+        let seen: Vec<_> = line.seen().collect();
+        assert_eq!(
+            seen,
+            ["a list at a revision", "a list: 429 with Retry-After"]
+        );
     }
 }

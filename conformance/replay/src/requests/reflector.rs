@@ -28,6 +28,7 @@ use tower_service::Service;
 use super::{
     PAGES, STREAMING,
     host::{Delivery, Host},
+    line::Line,
 };
 use crate::{
     cached::{K, show},
@@ -115,30 +116,41 @@ impl<'a> Here<'a> {
     }
 
     async fn step(&mut self, at: usize) -> Step {
+        let (mut said, mut seen) = (Vec::new(), Vec::new());
         let mut turn = 0;
         loop {
-            let now = self.server.begin.elapsed();
-            let happened = self.server.host.lock().operate(at, turn, now);
-            for delivery in happened.delivers {
-                self.server.deliver(&delivery);
-            }
-            if self.sequence.operations[at].verb == "start" && turn == 0 {
-                self.start();
-            }
-            sleep(Duration::from_millis(happened.pass)).await;
-            if !happened.more {
+            let more = self.turn(at, turn).await;
+            let lines = self.server.host.lock().take();
+            said.extend(lines.iter().map(ToString::to_string));
+            seen.extend(lines.iter().flat_map(Line::seen));
+            if !more {
                 break;
             }
+            said.push(super::THEN.to_owned());
             turn += 1;
         }
         let snapshot = self.indexer.snapshot();
-        let mut store: Vec<_> = snapshot.iter().map(show).collect();
+        let broken = snapshot.broken().filter_map(|(name, _)| snapshot.get(name));
+        let mut store: Vec<_> = snapshot.iter().chain(broken).map(show).collect();
         store.sort_unstable();
-        let lines = self.server.host.lock().take();
         Step {
-            answer: Answer::said(super::say(&lines, &format!("[{}]", store.join(" ")))),
-            seen: super::seen(&lines),
+            answer: Answer::said(super::join(said, &format!("[{}]", store.join(" ")))),
+            seen,
         }
+    }
+
+    /// Whether there is another turn.
+    async fn turn(&mut self, at: usize, turn: usize) -> bool {
+        let now = self.server.begin.elapsed();
+        let happened = self.server.host.lock().operate(at, turn, now);
+        for delivery in happened.delivers {
+            self.server.deliver(&delivery);
+        }
+        if self.sequence.operations[at].verb == "start" && turn == 0 {
+            self.start();
+        }
+        sleep(Duration::from_millis(happened.pass)).await;
+        happened.more
     }
 
     fn start(&mut self) {

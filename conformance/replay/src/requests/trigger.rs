@@ -22,16 +22,14 @@ pub(super) struct Trigger {
 pub(super) enum Twist {
     /// Its object can't be decoded.
     Spoil,
-    /// Its type is one that nobody knows.
-    Retype,
 }
 
 /// An operation takes so long.
 const OPERATION: u64 = 2_000;
 /// Within it everyone has recovered from a fault, and has been well for longer than makes a back-off
 /// begin anew.
-const RECOVERY: u64 = 300_000;
-/// Longer than a server that does not stream lists is not asked again.
+pub(super) const RECOVERY: u64 = 300_000;
+/// The same, and longer than a server that does not stream lists is not asked again.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -63,7 +61,7 @@ const PLAIN: Trigger = Trigger {
 };
 
 const FAULT: Trigger = Trigger {
-    pass: &[RECOVERY],
+    pass: &[HOUR],
     ..PLAIN
 };
 
@@ -83,7 +81,7 @@ impl Trigger {
             },
             "break" => FAULT.with(&[&["break watch configmaps"]]),
             "cut_amid" => FAULT.with(&[&[HALF, CUT]]),
-            "gone" => FAULT.with(&[&[GONE]]),
+            "gone" | "end_early" => FAULT.with(&[&[GONE]]),
             "internal" => FAULT.with(&[&[INTERNAL]]),
             "unavailable" => FAULT.with(&[&[UNAVAILABLE]]),
             "throttled" => FAULT.with(&[&[THROTTLED]]),
@@ -94,15 +92,10 @@ impl Trigger {
                 twist: Some(Twist::Spoil),
                 ..FAULT
             },
-            "retype" => Self {
-                twist: Some(Twist::Retype),
-                ..FAULT
-            },
-            "end_early" => FAULT.with(&[&[GONE]]),
             "end_never" => Self {
                 rules: "watch configmaps: drop end-bookmark x1",
                 turns: &[&[GONE], &[]],
-                pass: &[HOUR, RECOVERY],
+                pass: &[RECOVERY, HOUR],
                 ends_unfinished: true,
                 ..FAULT
             },
@@ -128,10 +121,22 @@ impl Twist {
             let mut event: Value = serde_json::from_str(line).ok()?;
             match self {
                 Self::Spoil => event["object"]["metadata"]["annotations"] = json!(7),
-                Self::Retype => event["type"] = json!("MOVED"),
             }
             Some(format!("{event}\n"))
         });
         twisted.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twist_is_done_to_every_event_and_leaves_its_name_and_revision() {
+        let event = r#"{"object":{"metadata":{"name":"a","resourceVersion":"7"}},"type":"ADDED"}"#;
+        let spoilt = Twist::Spoil.apply(&format!("{event}\n{event}\n"));
+        let expected = r#"{"object":{"metadata":{"annotations":7,"name":"a","resourceVersion":"7"}},"type":"ADDED"}"#;
+        assert_eq!(spoilt, format!("{expected}\n{expected}\n"));
     }
 }

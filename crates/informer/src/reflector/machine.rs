@@ -19,7 +19,7 @@
 //! | a streaming list | is followed by |
 //! | --- | --- |
 //! | told its end (`k8s.io/initial-events-end`) | the watch that it goes on as |
-//! | 429 at open or inside, or nobody listens | the same, after a pause |
+//! | 429 at open or inside, refused for so many seconds (`Retry-After`), or nobody listens | the same, after a pause |
 //! | 410 or `TooLarge`, at open or inside, at a revision | one at `""`, at once |
 //! | told an end older than the revision asked for | one at `""`, at once if all was well |
 //! | refused as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
@@ -33,7 +33,7 @@
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
-//! | refused with 429, or nobody listens | the same watch, after a pause |
+//! | refused with 429 or for so many seconds (`Retry-After`), not answered because the connection broke, or nobody listens | the same watch, after a pause |
 //! | refused otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
 //! | told an older revision than before (not noticed by client-go) | a list at `""`, at once if all was well |
@@ -49,7 +49,7 @@
 //! All is well also when the server answers again after it could not be reached: each pause of an
 //! outage earns one "at once", for what comes then is another matter.
 //!
-//! Before a watch goes on whose connection was lost, or to whose server nobody could connect, one
+//! Before a watch goes on whose connection was lost, or that nobody could ask for, one
 //! object is asked for, not older than the last revision, at most once a minute:
 //!
 //! | the probe | is followed by |

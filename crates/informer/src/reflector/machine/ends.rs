@@ -35,13 +35,15 @@ impl Machine {
         match end {
             WatchEnd::Refused(error) => match error.class() {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
-                Class::ConnectionRefused => {
+                // Nobody has looked at what was asked for.
+                Class::ConnectionRefused | Class::Connection => {
                     if self.has_watched {
                         self.probe.owe();
                     }
                     self.pause(error, now, Next::Watch)
                 }
                 Class::Expired => self.relist_expired(now),
+                _ if error.retry_after().is_some() => self.pause(error, now, Next::Watch),
                 _ => self.pause(error, now, Next::List),
             },
             WatchEnd::Error(error) => match error.class() {

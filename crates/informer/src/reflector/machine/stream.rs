@@ -86,6 +86,10 @@ impl Machine {
                 Class::Connection | Class::Timeout => self.stream_again(Some(error), now),
                 Class::VeryShortWatch => self.stream_again(None, now),
                 Class::Invalid => self.list_instead(now),
+                _ if matches!(end, WatchEnd::Refused(_)) && error.retry_after().is_some() => {
+                    self.streaming.ended();
+                    self.pause(error, now, Next::List)
+                }
                 _ => {
                     self.streaming.ended();
                     self.list()

@@ -120,6 +120,10 @@ fn error(class: &str) -> Error {
             let error = Error::new(Class::TooManyRequests, "");
             return error.with_retry_after(Some(Duration::from_secs(40)));
         }
+        "500/40s" => {
+            let error = Error::new(Class::Server, "");
+            return error.with_retry_after(Some(Duration::from_secs(40)));
+        }
         "refused" => Class::ConnectionRefused,
         "went-back" => Class::WentBack,
         "reset" => Class::Connection,

@@ -103,3 +103,29 @@ async fn an_own_page_size_of_zero_is_none() {
     "#]];
     check(config, "page 10", &trace);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_not_answered_or_refused_for_a_time_only_is_asked_for_again_without_a_list()
+ {
+    after_start(
+        "refused reset
+         slept
+         probed 10
+         refused 500/40s
+         slept
+         refused 500
+         slept",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            refused reset: sleep from 0.8 s
+            slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probed 10: watch resourceVersion=10
+            refused 500/40s: sleep from 30 s
+            slept: watch resourceVersion=10
+            refused 500: sleep from 3.2 s
+            slept: list resourceVersion=10
+        "#]],
+    );
+}

@@ -236,3 +236,16 @@ async fn only_new_objects_that_may_be_part_of_the_list_are_progress() {
         assert!((waited - expected).abs() < 0.01, "{waited}: {events:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_is_refused_for_a_time_is_asked_for_again_and_not_listed_before() {
+    streams(
+        "refused 500/40s\nslept\nrefused 500",
+        &expect![[r#"
+            stream resourceVersion=
+            refused 500/40s: sleep from 30 s
+            slept: stream resourceVersion=
+            refused 500: list resourceVersion=0 limit=500
+        "#]],
+    );
+}

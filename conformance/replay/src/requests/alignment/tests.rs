@@ -1,0 +1,217 @@
+//! What each rule accepts, and what is next to it and is not accepted.
+
+use super::*;
+use crate::sequence::{Answer, Operation, Sequence, Step};
+
+/// What an operation has come to: its verb, and what both have asked.
+type Told<'a> = (&'static str, &'a str, &'a str);
+
+/// The names under which the last of these is accepted, in the order of the alphabet.
+fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
+    let sequence = Sequence {
+        component: "requests",
+        flags: Vec::new(),
+        limiter: None,
+        operations: told
+            .iter()
+            .map(|(verb, _, _)| Operation::new(verb))
+            .collect(),
+    };
+    let said = |text: &str| Answer::said(format!("{text}; store [default/a@5]"));
+    let steps: Vec<_> = told
+        .iter()
+        .map(|(_, _, ours)| Step {
+            answer: said(ours),
+            seen: Vec::new(),
+        })
+        .collect();
+    let answers: Vec<_> = told
+        .iter()
+        .map(|(_, theirs, _)| Some(said(theirs)))
+        .collect();
+    let alignment = align(&Moment {
+        sequence: &sequence,
+        at: told.len() - 1,
+        ours: &steps,
+        theirs: &answers,
+    })?;
+    let mut names = alignment.names;
+    names.sort_unstable();
+    Some((names, alignment.parts))
+}
+
+fn one(name: &'static str) -> (Vec<&'static str>, bool) {
+    (vec![name], false)
+}
+
+const LISTED: &str = "after 0.8 s list resourceVersion=5: 200; watch resourceVersion=5: 200";
+const AT_ONCE_LISTED: &str = "list resourceVersion=5: 200; watch resourceVersion=5: 200";
+
+#[test]
+fn only_what_has_expired_may_be_listed_for_at_once_and_only_the_first_time() {
+    assert_eq!(
+        accepted(&[("gone", LISTED, AT_ONCE_LISTED)]),
+        Some(one("the_first_relist_is_at_once"))
+    );
+    assert_eq!(accepted(&[("internal", LISTED, AT_ONCE_LISTED)]), None);
+    let theirs = "after 0.8 s list resourceVersion=5: 200; watch resourceVersion=5: 410; \
+                  after 1.6 s list resourceVersion=5: 200; watch resourceVersion=5: 200";
+    let ours = |second| {
+        format!(
+            "list resourceVersion=5: 200; watch resourceVersion=5: 410; \
+             {second}list resourceVersion=5: 200; watch resourceVersion=5: 200"
+        )
+    };
+    let waits = ours("after 0.8 s ");
+    assert_eq!(
+        accepted(&[("gone", theirs, &waits)]),
+        Some(one("the_first_relist_is_at_once"))
+    );
+    assert_eq!(accepted(&[("gone", theirs, &ours(""))]), None);
+}
+
+#[test]
+fn a_pause_that_is_not_the_next_of_its_own_back_off_is_never_accepted() {
+    for pause in ["1.6", "3.2", "51.2"] {
+        let ours = LISTED.replace("0.8", pause);
+        assert_eq!(accepted(&[("internal", LISTED, &ours)]), None, "{pause}");
+        assert_eq!(accepted(&[("internal", &ours, LISTED)]), None, "{pause}");
+        assert_eq!(
+            accepted(&[("gone", &ours, AT_ONCE_LISTED)]),
+            None,
+            "{pause}"
+        );
+    }
+}
+
+#[test]
+fn another_store_revision_or_outcome_or_one_request_more_is_never_accepted() {
+    let other = AT_ONCE_LISTED.replace("list resourceVersion=5", "list resourceVersion=4");
+    assert_eq!(accepted(&[("gone", LISTED, &other)]), None);
+    let other = AT_ONCE_LISTED.replace(
+        "watch resourceVersion=5: 200",
+        "watch resourceVersion=5: 500",
+    );
+    assert_eq!(accepted(&[("gone", LISTED, &other)]), None);
+    let other = format!("{AT_ONCE_LISTED}; watch resourceVersion=5: 200");
+    assert_eq!(accepted(&[("gone", LISTED, &other)]), None);
+    assert_eq!(accepted(&[("gone", LISTED, "")]), None);
+    let other = format!("{AT_ONCE_LISTED}; store [default/b@6]");
+    assert_eq!(accepted(&[("gone", LISTED, &other)]), None);
+}
+
+#[test]
+fn a_probe_is_accepted_when_a_connection_was_lost_and_nobody_has_asked_since() {
+    let theirs = "watch resourceVersion=5: 200";
+    let ours = "after 0.8 s list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=1: 200; \
+                watch resourceVersion=5: 200";
+    let name = "a_lost_connection_is_probed";
+    assert_eq!(accepted(&[("break", theirs, ours)]), Some(one(name)));
+    assert_eq!(accepted(&[("close", theirs, ours)]), None);
+    assert_eq!(
+        accepted(&[("break", theirs, &ours.replace("=5 r", "=4 r"))]),
+        None
+    );
+    assert_eq!(
+        accepted(&[("break", theirs, &ours.replace("after 0.8 s ", ""))]),
+        None
+    );
+    assert_eq!(
+        accepted(&[("break", theirs, &ours.replace("limit=1", "limit=2"))]),
+        None
+    );
+
+    let refused = "watch resourceVersion=5: refused; after 0.8 s watch resourceVersion=5: 200";
+    let probed = format!("watch resourceVersion=5: refused; {ours}");
+    assert_eq!(accepted(&[("close", refused, &probed)]), Some(one(name)));
+
+    let twice = "watch resourceVersion=5: reset; after 0.8 s watch resourceVersion=5: reset; \
+                 after 0.8 s watch resourceVersion=5: 200";
+    let owes = format!(
+        "watch resourceVersion=5: reset; {}; after 1.6 s watch resourceVersion=5: 200",
+        ours.replace(
+            "watch resourceVersion=5: 200",
+            "watch resourceVersion=5: reset"
+        )
+    );
+    let later = ours.replace("after 0.8 s ", "");
+    assert_eq!(
+        accepted(&[("close", twice, &owes), ("close", theirs, &later)]),
+        Some(one(name))
+    );
+    assert_eq!(
+        accepted(&[("close", theirs, theirs), ("close", theirs, &later)]),
+        None
+    );
+    let listed = ("gone", LISTED, AT_ONCE_LISTED);
+    assert_eq!(
+        accepted(&[("close", twice, &owes), listed, ("close", theirs, &later)]),
+        None
+    );
+}
+
+#[test]
+fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhere_else() {
+    let ours = AT_ONCE_LISTED.replace("list resourceVersion=5", "list limit=500");
+    let first = ("gone", LISTED, AT_ONCE_LISTED);
+    let (expired, at_once) = (
+        "a_second_expiry_at_a_revision_asks_for_the_newest",
+        "the_first_relist_is_at_once",
+    );
+    assert_eq!(
+        accepted(&[first, ("gone", LISTED, &ours)]),
+        Some((vec![expired, at_once], false))
+    );
+    assert_eq!(accepted(&[("gone", LISTED, &ours)]), None);
+
+    let newer = ours.replace("watch resourceVersion=5", "watch resourceVersion=9");
+    assert_eq!(
+        accepted(&[first, ("gone", LISTED, &newer)]),
+        Some((vec![expired, at_once], true)),
+        "client-go has stayed behind"
+    );
+    let older = ours.replace("watch resourceVersion=5", "watch resourceVersion=4");
+    assert_eq!(accepted(&[first, ("gone", LISTED, &older)]), None);
+}
+
+#[test]
+fn a_list_stands_for_a_streaming_one_only_when_that_was_given_up() {
+    let stream = "watch resourceVersion=5 sendInitialEvents=true";
+    let listed = "list resourceVersion=5: 200; watch resourceVersion=5: 200";
+    let theirs = format!("{stream}: 422; {listed}; then; after 0.8 s {stream}: 200");
+    let ours = format!("{stream}: 422; {listed}; then; {listed}");
+    assert_eq!(
+        accepted(&[("unsupported", &theirs, &ours)]),
+        Some((vec![NOT_ASKED, AT_ONCE], false))
+    );
+    assert_eq!(accepted(&[("gone", &theirs, &ours)]), None);
+
+    let vain = |times: usize| {
+        let theirs = vec![format!("{stream}: closed"); times].join("; ");
+        let mut ours = vec![format!("{stream}: closed")];
+        ours.extend(
+            ["0.8", "1.6"][..times - 1]
+                .iter()
+                .map(|pause| format!("after {pause} s {stream}: closed")),
+        );
+        (
+            format!("after 0.8 s {theirs}; {stream}: 200"),
+            format!("{}; {listed}", ours.join("; ")),
+        )
+    };
+    let (theirs, ours) = vain(3);
+    assert_eq!(
+        accepted(&[("end_early", &theirs, &ours)]),
+        Some((vec![IN_VAIN, IN_VAIN, THREE, AT_ONCE], false))
+    );
+    let (theirs, ours) = vain(2);
+    assert_eq!(accepted(&[("end_early", &theirs, &ours)]), None);
+}
+
+#[test]
+fn a_spoilt_object_is_the_only_reason_to_ask_for_nothing() {
+    let name = "an_object_that_can_not_be_decoded_is_kept";
+    assert_eq!(accepted(&[("spoil", LISTED, "")]), Some(one(name)));
+    assert_eq!(accepted(&[("garbage", LISTED, "")]), None);
+    assert_eq!(accepted(&[("spoil", AT_ONCE_LISTED, "")]), None);
+}

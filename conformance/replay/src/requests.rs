@@ -97,7 +97,7 @@ const ENDS: &[(u32, &str)] = &[
     (2, "close_at_once"),
     (2, "break"),
     (2, "cut_amid"),
-    (8, "gone"),
+    (10, "gone"),
     (2, "internal"),
     (2, "unavailable"),
     (2, "throttled"),
@@ -134,7 +134,7 @@ fn draw(draw: &mut Draw) -> Sequence {
         _ => Vec::new(),
     };
     flags.extend(draw.chance(45).then_some(OLD));
-    // Each operation may take many requests: the shorter half of what others have.
+    // An operation may take many requests, so sequences are shorter than those of others.
     let length = draw.length().min(45);
     let start = usize::try_from(draw.number(1..=6)).expect("it is at most 6");
     let operations = (0..length).map(|at| match at {
@@ -162,7 +162,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
     let operation = Operation::new(verb);
     match verb {
-        "put" | "remove" | "elsewhere" | "spoil" | "retype" => operation.about(draw.thing()),
+        "put" | "remove" | "elsewhere" | "spoil" => operation.about(draw.thing()),
         "compaction" => changes(draw, operation),
         "close" | "restart" => {
             let operation = if draw.chance(40) {
@@ -213,11 +213,11 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
         return operation.text("list configmaps: 410 skip=1 x1");
     }
     match draw.number(0..=9) {
-        0..=2 => operation,
-        3 => operation.number(draw.number(1..=3)),
+        0 => operation,
+        1 => operation.number(draw.number(1..=3)),
         // Without a refused streaming list there is no other.
-        4..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
-        9 if lists => {
+        2..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
+        8 | 9 if lists => {
             let watch = refusal(draw, "watch", &REFUSALS);
             // Three streaming lists in vain are one more reason for a list.
             if watch.contains("reset") || streaming && watch.ends_with("x3") {

@@ -1,6 +1,6 @@
 //! What a handler hears, and how a handler is written: as a type, or as closures.
 
-use std::{future::Future, marker::PhantomData, sync::Arc};
+use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
 use futures_core::future::BoxFuture;
 
@@ -253,12 +253,16 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// A handler that hears only of the objects a filter lets through.
 ///
 /// An object that begins to pass is told as added (not as initial), one that ceases to pass as
-/// deleted with its last passing state.
+/// deleted with its last passing state. What was told as added is told as deleted in the end, also if
+/// its last state does not pass, as when a [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce)
+/// buffer has merged the two; client-go drops that deletion. For this the names of all objects are
+/// remembered that it has let through.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 pub struct Filtering<K, F, H> {
     filter: F,
     handler: H,
+    told: BTreeSet<ObjectName>,
     kind: PhantomData<fn(K)>,
 }
 
@@ -271,15 +275,17 @@ where
         Self {
             filter,
             handler,
+            told: BTreeSet::new(),
             kind: PhantomData,
         }
     }
 
-    fn pass(&self, event: Event<K>) -> Option<Event<K>> {
+    fn pass(&mut self, event: Event<K>) -> Option<Event<K>> {
         match event {
-            Event::Added { ref object, .. } => (self.filter)(object).then_some(event),
+            Event::Added { ref object, .. } => self.admits(object).then_some(event),
             Event::Updated { old, new, cause } => {
-                match ((self.filter)(&old), (self.filter)(&new)) {
+                let told = self.told.contains(new.object_name());
+                match (told, self.admits(&new)) {
                     (true, true) => Some(Event::Updated { old, new, cause }),
                     (false, true) => Some(Event::Added {
                         object: new,
@@ -289,12 +295,20 @@ where
                     (false, false) => None,
                 }
             }
-            Event::Deleted(ref deleted) => deleted
-                .object()
-                .is_none_or(|object| (self.filter)(object))
-                .then_some(event),
+            Event::Deleted(ref deleted) => self.told.remove(deleted.object_name()).then_some(event),
             Event::Synced => Some(Event::Synced),
         }
+    }
+
+    /// Whether a state passes, which is remembered of its object.
+    fn admits(&mut self, object: &Object<K>) -> bool {
+        let passes = (self.filter)(object);
+        if passes {
+            self.told.insert(object.object_name().clone());
+        } else {
+            self.told.remove(object.object_name());
+        }
+        passes
     }
 }
 

@@ -41,15 +41,19 @@ async fn a_filter_turns_updates_into_what_they_mean_to_those_behind_it() {
     };
     for (event, expected) in [
         (added(1, true), "+a@1!"),
-        (added(2, true), ""),
         (updated(1, 3), "~a@1→3"),
-        (updated(2, 3), "+a@3"),
-        (updated(1, 2), "-a@1"),
+        (updated(3, 2), "-a@3"),
         (updated(2, 4), ""),
+        (updated(4, 5), "+a@5"),
         (Event::Deleted(Deleted::Known(object("a", 5))), "-a@5"),
-        (Event::Deleted(Deleted::Known(object("a", 6))), ""),
+        (added(2, true), ""),
+        (Event::Deleted(Deleted::Known(object("a", 3))), ""),
+        (added(3, false), "+a@3"),
+        // An update to a state that does not pass was merged into the deletion.
+        (Event::Deleted(Deleted::Known(object("a", 6))), "-a@6"),
+        (added(5, false), "+a@5"),
         (unknown(5), "-?a@5"),
-        (unknown(6), ""),
+        (unknown(5), ""),
         (Event::Synced, "synced"),
     ] {
         let input = show(&event);

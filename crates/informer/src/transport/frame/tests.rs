@@ -222,3 +222,32 @@ fn garbage_in_a_watch_is_a_clear_error() {
         );
     }
 }
+
+#[test]
+fn an_event_that_has_lost_its_end_is_found_out_two_events_later() {
+    let event = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","labels":{"b":"c"}}}}"#;
+    let bookmark = "{\"type\":\"BOOKMARK\",\"object\":{\"b\":1}}\n";
+    for length in 1..event.len() {
+        let half = format!("{}\n", &event[..length]);
+        // The first may pass for a value of the half.
+        let chunks = [half.as_bytes(), bookmark.as_bytes(), bookmark.as_bytes()];
+        let error = split_watch(&chunks).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "an event of a watch is not JSON",
+            "{half}"
+        );
+    }
+}
+
+#[test]
+fn an_event_of_many_lines_is_an_event_however_it_arrives() {
+    let labels: Vec<_> = (0..500).map(|n| format!("    \"l{n}\": \"x\"")).collect();
+    let object = format!("{{\n{}\n  }}", labels.join(",\n"));
+    let event = format!("{{\n  \"type\": \"ADDED\",\n  \"object\": {object}\n}}\n");
+    for size in [1, 7, 64, 4096] {
+        let chunks: Vec<&[u8]> = event.as_bytes().chunks(size).collect();
+        let frames = split_watch(&chunks).unwrap();
+        assert_eq!(frames[0].bytes, object.as_bytes(), "in chunks of {size}");
+    }
+}

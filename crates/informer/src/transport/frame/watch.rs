@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::{Buf, Bytes};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{Carry, Frame, FrameKind, PIECE_BYTES, is_space, malformed, value::ValueScanner};
@@ -11,13 +11,27 @@ use crate::transport::{Class, Error};
 
 /// Hands out the events of a watch as they are complete.
 ///
-/// An event is one JSON object; lines don't matter, so a pretty-printed one is an event too.
+/// An event is one JSON object; lines don't matter, so a pretty-printed one is an event too. But a line
+/// that ends inside an event is a reason to look whether that can still become one: if the rest of it
+/// was lost, all that follows would be waited for as its end.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
     scanner: ValueScanner,
     inside: bool,
+    looks: Looks,
 }
+
+/// How often an unfinished event was looked at, and how long it was then.
+#[derive(Debug, Default)]
+struct Looks {
+    count: u32,
+    bytes: usize,
+}
+
+/// So many chunks of an unfinished event are looked at whatever their length: API servers end each
+/// event with its line, so the next ones show that the first was cut off.
+const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -44,18 +58,40 @@ impl WatchSplitter {
                     b'{' => {
                         self.inside = true;
                         self.scanner = ValueScanner::default();
+                        self.looks = Looks::default();
                     }
                     _ => return Err(malformed("a watch sent something that is no event")),
                 }
             }
             let Some(end) = self.scanner.scan(&chunk) else {
-                return self.carry.extend(&chunk, PIECE_BYTES);
+                self.carry.extend(&chunk, PIECE_BYTES)?;
+                return match memchr::memchr(b'\n', &chunk) {
+                    Some(_) => self.look(),
+                    None => Ok(()),
+                };
             };
             let event = self.carry.complete(chunk.split_to(end), PIECE_BYTES)?;
             self.inside = false;
             frames.push(frame(&event, self.scanner.closed_inside)?);
         }
         Ok(())
+    }
+
+    /// Looks whether an event that has had the end of a line can still be one. Each look reads all of
+    /// it, so from some on it must have doubled.
+    fn look(&mut self) -> Result<(), Error> {
+        let bytes = self.carry.0.len();
+        if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
+            return Ok(());
+        }
+        self.looks = Looks {
+            count: self.looks.count + 1,
+            bytes,
+        };
+        match serde_json::from_slice::<IgnoredAny>(&self.carry.0) {
+            Err(error) if !error.is_eof() => Err(malformed("an event of a watch is not JSON")),
+            _ => Ok(()),
+        }
     }
 
     /// Called at the end of the body.

@@ -57,8 +57,8 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Takes out what is to be applied next, at most about `room` changes of single objects; `None`
-    /// if nothing waits or there is no room.
+    /// Takes out what is to be applied next, at most `room` changes of single objects, also of one that
+    /// has more; `None` if nothing waits or there is no room.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]

@@ -290,29 +290,6 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    fn take(&mut self, name: ObjectName) -> (Option<Popped<K>>, Option<SourceId>) {
-        let Some(deltas) = self.items.remove(&name) else {
-            return (None, None);
-        };
-        self.waiting -= deltas.len();
-        let sources: BTreeSet<SourceId> = deltas.iter().map(|delta| delta.source).collect();
-        let initial = |source: &SourceId| self.population.is_initial(*source);
-        let in_initial_list = sources.iter().any(initial);
-        let mut completes = None;
-        for source in sources {
-            match self.population.popped(source) {
-                Some(source) if completes.is_none() => completes = Some(source),
-                another => self.completed.extend(another),
-            }
-        }
-        let popped = Popped {
-            name,
-            deltas,
-            in_initial_list,
-        };
-        (Some(popped), completes)
-    }
-
     /// Queued keys of one source that are not in `listed`, with the newest state queued of each.
     fn queued_and_gone(
         &self,
@@ -457,11 +434,18 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         if room == 0 {
             return None;
         }
-        // One unit, with what marks how far the store has come around it.
+        // One unit, or as much of it as there is room for, with what marks how far the store has come
+        // around it.
         loop {
             match self.keys.pop_front() {
                 Some(Slot::Bookmark(source, revision)) => batch.reached.push((source, revision)),
                 Some(Slot::Key(name)) if batch.deltas.is_empty() => {
+                    if let Some(deltas) = self.take_part(&name, room) {
+                        batch.in_initial_list = self.is_initial(&deltas);
+                        batch.deltas = deltas;
+                        self.keys.push_front(Slot::Key(name));
+                        break;
+                    }
                     if let (Some(popped), completes) = self.take(name) {
                         batch.deltas = popped.deltas;
                         batch.in_initial_list = popped.in_initial_list;

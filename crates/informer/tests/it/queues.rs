@@ -108,12 +108,14 @@ async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_as_one_unit_and_no_sync() {
+async fn a_held_back_delta_fifo_hands_over_a_keys_deltas_one_after_the_other_and_no_sync() {
     let trace = held_back(DeltaFifo::new(), &Trace::default()).await;
     expect![[r#"
         resync
         Updated default/b@6
-        Updated default/a@7, Updated default/a@8, Deleted default/a@9
+        Updated default/a@7
+        Updated default/a@8
+        Deleted default/a@9
         Sync default/c@3
     "#]]
     .assert_eq(&trace);

@@ -1,7 +1,10 @@
 //! The deltas of one key, as a unit.
 
+use std::collections::BTreeSet;
+
+use super::DeltaFifo;
 use crate::{
-    object::ObjectName,
+    object::{ObjectName, SourceId},
     reflector::{Delta, DeltaKind},
 };
 
@@ -30,6 +33,46 @@ impl<K> Popped<K> {
     #[doc(alias = "Oldest")]
     pub fn oldest(&self) -> Option<&Delta<K>> {
         self.deltas.first()
+    }
+}
+
+impl<K> DeltaFifo<K> {
+    /// Takes the oldest deltas of a key that has more than there is room for; `None` if it has not.
+    pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
+        let deltas = self.items.get_mut(name)?;
+        if deltas.len() <= room {
+            return None;
+        }
+        self.waiting -= room;
+        Some(deltas.drain(..room).collect())
+    }
+
+    pub(super) fn is_initial(&self, deltas: &[Delta<K>]) -> bool {
+        let mut sources = deltas.iter().map(|delta| delta.source);
+        sources.any(|source| self.population.is_initial(source))
+    }
+
+    /// Takes a unit, and says the source whose first list ends with it.
+    pub(super) fn take(&mut self, name: ObjectName) -> (Option<Popped<K>>, Option<SourceId>) {
+        let Some(deltas) = self.items.remove(&name) else {
+            return (None, None);
+        };
+        self.waiting -= deltas.len();
+        let in_initial_list = self.is_initial(&deltas);
+        let sources: BTreeSet<SourceId> = deltas.iter().map(|delta| delta.source).collect();
+        let mut completes = None;
+        for source in sources {
+            match self.population.popped(source) {
+                Some(source) if completes.is_none() => completes = Some(source),
+                another => self.completed.extend(another),
+            }
+        }
+        let popped = Popped {
+            name,
+            deltas,
+            in_initial_list,
+        };
+        (Some(popped), completes)
     }
 }
 

@@ -32,6 +32,19 @@ fn all_deltas_of_a_key_come_out_as_one_unit_and_the_key_keeps_its_place() {
 }
 
 #[test]
+fn of_a_unit_with_more_deltas_than_there_is_room_for_the_oldest_come_first() {
+    check(
+        "add a@1; update a@2; update a@3; add b@4; pop 2; update a@5; pop 2; pop 2; pop 2",
+        &expect![[r#"
+            [Added a@1, Updated a@2]
+            [Updated a@3, Updated a@5] → 3
+            [Added b@4] → 5
+            nothing
+        "#]],
+    );
+}
+
+#[test]
 fn of_two_deletions_in_a_row_the_one_that_knows_more_is_kept() {
     check(
         "known a@1; delete a@2; tombstone a@1; pop all",

@@ -134,13 +134,18 @@ impl Keys {
             }
             match self.slots.remove(0) {
                 Slot::Bookmark(source, revision) => self.reached.push((source, revision)),
-                Slot::Key(key, deltas) => {
+                Slot::Key(key, mut deltas) => {
                     let source = source_of(&key);
+                    let rest = deltas.split_off(deltas.len().min(room));
                     let deltas = deltas
                         .iter()
                         .map(|Change(what, at)| format!("{what} {key}@{at}"));
                     unit.deltas = deltas.collect();
                     unit.in_initial_list = !self.sync.synced(source);
+                    if !rest.is_empty() {
+                        self.slots.insert(0, Slot::Key(key, rest));
+                        break;
+                    }
                     unit.completes = self.sync.popped(source).then_some(source);
                 }
             }

@@ -195,6 +195,7 @@ async fn a_transform_that_drops_the_revision_loses_nothing() {
     expect![[r#"
         list 0 limit=500: 200
         watch 2: 200
+        list 3 limit=1: 200
         watch 3: 200
         watch 4: 200
         list 4: 200
@@ -246,7 +247,7 @@ fn no_snapshot_over_a_delta_fifo_claims_a_revision_it_has_not_reached() {
         Queue::push(&mut fifo, delta, &writer).unwrap();
     }
     let mut trace = Vec::new();
-    while let Some(batch) = fifo.pop_batch(1) {
+    while let Some(batch) = fifo.pop_batch(2) {
         writer.apply(batch);
         let snapshot = indexer.snapshot();
         trace.push(format!("up to {}: {snapshot:?}\n", snapshot.revision()));

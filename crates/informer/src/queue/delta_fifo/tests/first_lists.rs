@@ -32,7 +32,7 @@ fn a_unit_that_completes_the_first_lists_of_two_sources_is_followed_by_one_that_
         fifo.replace(list(source, &["a@1"]), &()).unwrap();
     }
     assert!(!fifo.has_synced());
-    let popped: Vec<_> = std::iter::from_fn(|| fifo.pop_batch(1))
+    let popped: Vec<_> = std::iter::from_fn(|| fifo.pop_batch(2))
         .map(|batch| show(&batch))
         .collect();
     assert_eq!(

@@ -10,7 +10,7 @@ use crate::compare::Moment;
 
 use self::asked::{
     LOSE, Pause, Request, Side, expired, is_page, is_probe, is_stream, is_watch, owed, requests,
-    revision, split,
+    revision, split, without_revision,
 };
 
 /// The first relist after health waits for nobody.
@@ -19,7 +19,7 @@ const AT_ONCE: &str = "the_first_relist_is_at_once";
 const RESET: &str = "a_reset_connection_is_backed_off_from";
 /// A streaming list that comes to nothing is backed off from.
 const IN_VAIN: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// One object is asked for after a lost connection.
+/// One object is asked for after a lost connection, or a watch that was closed before its time.
 const PROBE: &str = "a_lost_connection_is_probed";
 /// A second watch that expires at a revision leads to a list of the newest state.
 const EXPIRED_TWICE: &str = "a_second_expiry_at_a_revision_asks_for_the_newest";
@@ -105,9 +105,10 @@ impl<'a> Pair<'a> {
     /// Aligns what is left, by the first rules that lead to the end. Once the newest state was asked for
     /// here instead of one at a revision, theirs may fall behind.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
-        let rules: [Rule<'a>; 9] = [
+        let rules: [Rule<'a>; 10] = [
             Self::same,
             Self::probed,
+            Self::made_up_for,
             Self::newest,
             Self::skipped,
             Self::not_asked,
@@ -170,6 +171,18 @@ impl<'a> Pair<'a> {
         let waits = our.outcome == "reset" || our.outcome.starts_with("429");
         let goes_on = waits != (watch.pause == Pause::None) && watch.asked == their.asked;
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
+    }
+
+    /// A probe that came too early, and for which an open watch gives way when the minute is over.
+    fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
+        let (our, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
+        let (open, _) = our.before?;
+        let gives_way = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
+        let goes_on = (watch.pause, watch.outcome) == (Pause::None, "200");
+        // It has gone on meanwhile.
+        let is_same = without_revision(watch.asked) == without_revision(open)
+            && revision(our.asked) == revision(watch.asked);
+        (gives_way && goes_on && is_same).then(|| (0, 2, vec![PROBE]))
     }
 
     /// A probe that is told that the server has not come so far, so that everything is asked for.
@@ -317,10 +330,17 @@ impl<'a> Pair<'a> {
 
     /// Theirs is streamed again after a pause, until it stays open.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
-        let our = self.ours.get(j)?;
-        let (_, outcome) = our.before?;
-        let watches = is_watch(our.asked);
-        if outcome != "complete and closed" || !watches || our.pause != Pause::None {
+        let (_, outcome) = self.ours.get(j)?.before?;
+        let probe = self.ours.get(j)?;
+        let is_probed = is_probe(probe.asked) && self.owed[j] && probe.outcome == "200";
+        let (probes, names) = if is_probed {
+            (1, vec![COMPLETE, PROBE])
+        } else {
+            (0, vec![COMPLETE])
+        };
+        let our = self.ours.get(j + probes)?;
+        let waits = (probe.pause, our.pause) != (Pause::None, Pause::None);
+        if outcome != "complete and closed" || !is_watch(our.asked) || waits {
             return None;
         }
         let again = |request: &&Request<'_>| {
@@ -329,7 +349,7 @@ impl<'a> Pair<'a> {
                 && ["complete and closed", "200"].contains(&request.outcome)
         };
         let streams = self.theirs[i..].iter().take_while(again).count();
-        (streams > 0 && our.outcome == "200").then_some((streams, 1, vec![COMPLETE]))
+        (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
     fn broken(&self, i: usize, j: usize) -> Option<Matched> {

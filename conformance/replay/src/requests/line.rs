@@ -86,7 +86,7 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "503 for 20 s", "a watch: 503 with Retry-After"),
     ("watch", "403", "a watch: 403"),
     ("watch", "504", "a watch: 504, the revision is too large"),
-    ("watch", "refused", "a watch: the connection is refused"),
+    ("probe", "refused", "a probe: the connection is refused"),
     ("watch", "reset", "a watch: the connection is reset"),
     ("watch", "closed", "a watch closes at once"),
     ("watch", "expired", "a watch: 410 inside it"),

@@ -40,7 +40,7 @@
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
 //! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
-//! | ended with another error, or with something unreadable | a list, after a pause |
+//! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
 //! | let go of, because the store took nothing | the same watch, at once |
@@ -49,15 +49,16 @@
 //! All is well also when the server answers again after it could not be reached: each pause of an
 //! outage earns one "at once", for what comes then is another matter.
 //!
-//! Before a watch goes on whose connection was lost, or that nobody could ask for, one
-//! object is asked for, not older than the last revision, at most once a minute:
+//! Before a watch goes on whose connection was lost, that nobody could ask for, or that was closed before
+//! its time, one object is asked for, not older than the last revision: at most once a minute, and what
+//! was left out for that reason is made up for when the minute is over.
 //!
 //! | the probe | is followed by |
 //! | --- | --- |
 //! | answered | the watch |
 //! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
 //! | nobody listens | the same probe, after a pause |
-//! | 429, broken, not answered | the watch, after a pause |
+//! | 429, broken, not answered | the watch, after a pause; another probe a minute later |
 //! | refused otherwise | the watch, at once |
 //!
 //! Some of this says that the server has gone back, or may have. Then the next list is believed whatever
@@ -66,7 +67,7 @@
 //! | what is noticed | what it says |
 //! | --- | --- |
 //! | an event, a bookmark, a probe, a list or the end of a streaming list older than the last revision | it has gone back |
-//! | `TooLarge`, whatever was asked | it may have, or lags behind |
+//! | `TooLarge`, whatever was asked | nothing yet: it lags behind, or the list that follows is older |
 //! | a doubt, be it while the list is under way | it may have |
 //! | a reflector before this one, which may have noticed any of it | it may have |
 
@@ -166,6 +167,8 @@ pub(crate) struct Machine {
     internal_errors: RetryBudget,
     streaming: Streaming,
     probe: Probe,
+    /// How long the last watch was asked to last.
+    watch_lasts: Duration,
     /// The newest revision that the store has accepted; unset before the first list.
     last: ResourceVersion,
     /// What is heard now. It is another one than that of `last` from when the server is noticed to have
@@ -198,6 +201,7 @@ impl Machine {
             internal_errors: RetryBudget::new(config.internal_error_retry),
             streaming: Streaming::new(config.initial_list),
             probe: Probe::default(),
+            watch_lasts: Duration::ZERO,
             config,
             rng,
             last: ResourceVersion::UNSET,
@@ -434,6 +438,13 @@ impl Machine {
         Action::Probe(probe_options(self.last.clone()))
     }
 
+    /// When a watch that is open is to give way to a probe that came too early before it; `None` if
+    /// there is none.
+    pub(crate) fn probe_due(&self) -> Option<Instant> {
+        let asks = !self.config.skips_probe && self.is_ordered() && !self.is_streaming();
+        self.probe.due_at().filter(|_| asks)
+    }
+
     /// Whether `last` is a place in the server's history.
     fn is_ordered(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
@@ -455,6 +466,7 @@ impl Machine {
             .max(WATCH_TIMEOUT_MIN)
             .as_secs();
         let seconds = self.rng.u64(min..=min.saturating_mul(2));
+        self.watch_lasts = Duration::from_secs(seconds);
         ListOptions {
             timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
             allow_watch_bookmarks: true,

@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::{
+    clock,
     object::ResourceVersion,
     transport::{Error, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch},
 };
@@ -16,14 +17,15 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Whether a server that was away may be another one now.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
-    /// The connection to a server that was being watched was lost, and nobody has asked since.
+    /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
     is_owed: bool,
     /// When the last answer came.
     asked: Option<Instant>,
 }
 
 impl Probe {
-    /// The connection was lost, or nobody listens where there was a server.
+    /// The connection was lost, the watch ended before its time, or nobody listens where there was a
+    /// server.
     pub(super) fn owe(&mut self) {
         self.is_owed = true;
     }
@@ -34,6 +36,17 @@ impl Probe {
             && self
                 .asked
                 .is_none_or(|asked| now.duration_since(asked) >= EVERY)
+    }
+
+    /// When a probe that is owed is due; `None` if none is.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        let asked = self.asked.filter(|_| self.is_owed)?;
+        Some(clock::after(asked, EVERY))
+    }
+
+    /// It was not answered, which may change: it is still owed, and comes too early for a while.
+    pub(super) fn put_off(&mut self, now: Instant) {
+        self.asked = Some(now);
     }
 
     /// The server has answered, or won't.

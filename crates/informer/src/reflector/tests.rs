@@ -48,7 +48,7 @@ async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     heard: &mut mpsc::Receiver<Delta<ConfigMap>>,
 ) -> Vec<Timeline> {
-    let running = reflector.again().run_inside();
+    let running = reflector.again(None).run_inside();
     let ended = timeout(Duration::from_secs(20), running).await;
     assert!(ended.is_err(), "it runs for as long as its store is there");
     let mut timelines = Vec::new();

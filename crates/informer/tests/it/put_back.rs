@@ -202,6 +202,13 @@ fn notices(way: InitialList) -> Vec<Notice> {
         revisions: BACK_OR_ON,
         says,
     };
+    // That is also what a server says that lags behind, so what is listed next must say it too.
+    let refused = |what, watch| Notice {
+        revisions: &[4],
+        ..notice(WentBack, what, watch, || {
+            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
+        })
+    };
     let silent = || (String::new(), Then::Hangs);
     let cut = || (String::new(), Then::Breaks(Class::Connection));
     let expired = || (error_event(EXPIRED), Then::Ends);
@@ -217,12 +224,8 @@ fn notices(way: InitialList) -> Vec<Notice> {
         notice(WentBack, "an older probe", cut(), || {
             vec![body(list(3, "", &[]))]
         }),
-        notice(Doubt, "a probe that is refused", cut(), || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        }),
-        notice(Doubt, "a list that is refused", expired(), || {
-            vec![Answer::Refuse(Class::TooLargeResourceVersion)]
-        }),
+        refused("a probe that is refused", cut()),
+        refused("a list that is refused", expired()),
         notice(Doubt, "a difference", silent(), || {
             vec![body(list(
                 5,
@@ -363,6 +366,7 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
         let expired = error_event(EXPIRED);
         let [blue, other] = ["blue", "other"].map(|colour| [item("b", 1, colour)]);
         let mut answers = listed(way, (5, &blue), "", Then::EndsAfter(MINUTE));
+        answers.push(body(list(5, "", &[])));
         answers.push(body(expired));
         answers.extend(listed(way, (9, &other), "", Then::Hangs));
         let two = Script::streaming(answers);
@@ -395,6 +399,7 @@ async fn a_list_that_voids_a_doubt_is_believed_as_the_one_that_it_stands_for() {
         let more = [item("a", 1, "green"), item("b", 3, "red")];
         // It comes by chance when half of its period is over, or all of it.
         answers.push(late(40 * second, body(list(5, "", &more))));
+        answers.push(body(list(5, "", &[])));
         answers.push(body(error_event(EXPIRED)));
         let mut relist = listed(way, (9, &green), "", Then::Hangs);
         let told = relist.remove(0);

@@ -40,6 +40,7 @@ async fn a_delete_missed_while_away_is_told_with_the_last_known_state() {
     expect![[r#"
         list 0 limit=500: 200
         watch 2: 200
+        list 2 limit=1: 200
         watch 2: 200
         list 2: 200
         watch 4: 200
@@ -116,7 +117,7 @@ async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
     settle().await;
 
     let before = Instant::now();
-    server.faults().answer(Match::list("pods"), 410).times(1);
+    server.faults().answer(Match::list("pods"), 410).times(2);
     server.faults().cut_watches();
     server.create(pod("b")).unwrap();
     server.faults().expire_history();
@@ -130,6 +131,7 @@ async fn a_list_that_has_expired_is_repeated_at_once_at_the_newest_state() {
     expect![[r#"
         list 0 limit=500: 200
         watch 1: 200
+        list 1 limit=1: 410
         watch 1: 200
         list 1: 410
         list - limit=500: 200
@@ -161,6 +163,7 @@ async fn without_a_watch_cache_lists_stay_paged() {
         list - limit=500 continue: 200
         list - limit=500 continue: 200
         watch 1201: 200
+        list 1201 limit=1: 200
         watch 1201: 500
         list 1201 limit=500: 200
         list - limit=500 continue: 200
@@ -300,6 +303,7 @@ async fn events_of_unknown_type_and_garbage_lose_nothing() {
     .assert_eq(&trace.take());
     expect![[r#"
         unknown type of watch event: "SURPRISE"
+        the watch told something of a type that is not known
         a watch sent something that is no event
     "#]]
     .assert_eq(&errors.take());

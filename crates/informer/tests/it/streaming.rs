@@ -207,6 +207,7 @@ async fn a_watch_that_closes_is_opened_again_and_one_that_expires_is_streamed_af
     let outcome = check(
         [
             Answer::Body(added("a", 2) + &end(3), Then::EndsAfter(2 * SECOND)),
+            body(list(3, "", &[])),
             Answer::Body(event("MODIFIED", &pod("a", 4)), Then::EndsAfter(2 * SECOND)),
             hangs(error_event(EXPIRED)),
             hangs(added("a", 9) + &end(10)),
@@ -214,6 +215,7 @@ async fn a_watch_that_closes_is_opened_again_and_one_that_expires_is_streamed_af
         50 * SECOND,
         expect![[r#"
             0.0 s: stream
+            2.0 s: list resourceVersion=3 resourceVersionMatch=NotOlderThan limit=1
             2.0 s: watch resourceVersion=3
             4.0 s: watch resourceVersion=4
             4.0 s: stream resourceVersion=4

@@ -7,6 +7,9 @@ use crate::compare::Moment;
 /// The verbs that break an open watch off.
 pub(super) const LOSE: [&str; 2] = ["break", "cut_amid"];
 
+/// Those that have an open watch closed before its time.
+const CLOSE: [&str; 4] = ["close", "close_at_once", "restart", "compaction"];
+
 /// What is between a request and what happened before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
@@ -18,6 +21,8 @@ pub(super) enum Pause {
     Repeat,
     /// As long as a streaming list is waited for that brings nothing.
     Patience,
+    /// What is left of the minute in which a probe comes too early, while a watch is open.
+    Minute,
     /// Any other, which is never right.
     Strange,
 }
@@ -79,8 +84,10 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
         let (asked, outcome) = rest.rsplit_once(": ").unwrap_or((rest, ""));
         let last = before.map_or("", |(_, outcome): (&str, &str)| outcome);
         let was_told = last.contains(" for ");
+        let watches = before.is_some_and(|(asked, outcome)| is_watch(asked) && outcome == "200");
         let pause = match label {
             None => Pause::None,
+            Some(_) if side == Side::Ours && watches && is_probe(asked) => Pause::Minute,
             Some("12.8") if was_told => Pause::Repeat,
             Some("0.8") if last == "reset" && side == Side::Theirs => Pause::Repeat,
             Some(label) if is_nth(label, backoff) => Pause::Backoff,
@@ -98,6 +105,8 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             is_free: fresh && pause == Pause::None && is_free(verb, before),
         });
         fresh &= pause == Pause::None && !is_free(verb, before);
+        // The pause of an outage earns that what comes behind it need not wait.
+        fresh |= side == Side::Ours && pause != Pause::None && is_outage(verb, before);
         before = Some((asked, outcome));
     }
     requests
@@ -110,6 +119,14 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
         None => EXPIRES.contains(&verb),
         Some((asked, outcome)) if is_watch(asked) => ["410", "expired"].contains(&outcome),
         Some((asked, outcome)) => is_stream(asked) && outcome == "closed",
+    }
+}
+
+/// Whether the server, or what stands before it, was not there.
+fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
+    match before {
+        None => LOSE.contains(&verb),
+        Some((_, outcome)) => ["reset", "refused"].contains(&outcome) || outcome.starts_with("503"),
     }
 }
 
@@ -138,6 +155,14 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
+/// What is asked for beside the revision.
+pub(super) fn without_revision(asked: &str) -> Vec<&str> {
+    let words = asked.split(' ');
+    words
+        .filter(|word| !word.starts_with("resourceVersion="))
+        .collect()
+}
+
 /// The revisions of lists that have followed an expired watch before.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
@@ -151,23 +176,26 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Before which requests of ours a lost connection has not been asked about.
+/// Before which requests of ours a lost connection, or a watch closed before its time, has not been asked
+/// about.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();
     let operations = &moment.sequence.operations[..=moment.at];
     for (operation, step) in operations.iter().zip(moment.ours) {
-        owed |= LOSE.contains(&operation.verb);
+        owed |= LOSE.contains(&operation.verb) || CLOSE.contains(&operation.verb);
         before.clear();
         let parts = step.answer.text().and_then(split);
         let parts = parts.map_or_else(Vec::new, |(parts, _)| parts);
         for request in requests(&parts, Side::Ours, operation.verb) {
             before.push(owed);
             let lost = ["reset", "refused"].contains(&request.outcome);
+            let closed = ["closed", "complete and closed"].contains(&request.outcome);
             if request.asked.starts_with("list ") || is_stream(request.asked) {
                 owed &= lost;
+                owed |= request.outcome == "complete and closed";
             } else {
-                owed |= lost;
+                owed |= lost || closed;
             }
         }
     }

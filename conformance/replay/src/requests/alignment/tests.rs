@@ -139,15 +139,51 @@ fn a_probe_is_accepted_when_a_connection_was_lost_and_nobody_has_asked_since() {
         accepted(&[("close", twice, &owes), ("close", theirs, &later)]),
         Some(one(name))
     );
-    assert_eq!(
-        accepted(&[("close", theirs, theirs), ("close", theirs, &later)]),
-        None
-    );
     let listed = ("gone", LISTED, AT_ONCE_LISTED);
     assert_eq!(
-        accepted(&[("close", twice, &owes), listed, ("close", theirs, &later)]),
+        accepted(&[("close", twice, &owes), listed, ("put", theirs, &later)]),
         None
     );
+}
+
+#[test]
+fn a_probe_behind_a_watch_that_was_closed_is_at_once_or_when_the_minute_is_over() {
+    let name = "a_lost_connection_is_probed";
+    let theirs = "watch resourceVersion=5: 200";
+    let probed = |at| {
+        format!(
+            "list resourceVersion={at} resourceVersionMatch=NotOlderThan limit=1: 200; \
+             watch resourceVersion={at}: 200"
+        )
+    };
+    let ours = probed(5);
+    assert_eq!(accepted(&[("close", theirs, &ours)]), Some(one(name)));
+    assert_eq!(accepted(&[("put", theirs, &ours)]), None);
+    assert_eq!(
+        accepted(&[("close", theirs, &ours), ("put", theirs, &ours)]),
+        None,
+        "it has been asked"
+    );
+
+    let closes = format!("watch resourceVersion=5: closed; {theirs}");
+    let early = |later: &str| {
+        format!(
+            "{}; {theirs}; {later}",
+            ours.replace(
+                "watch resourceVersion=5: 200",
+                "watch resourceVersion=5: closed"
+            )
+        )
+    };
+    let later = early(&format!("after 51.2 s {}", probed(7)));
+    assert_eq!(
+        accepted(&[("close_at_once", &closes, &later)]),
+        Some((vec![name, name], false))
+    );
+    let of_another = later.replace("watch resourceVersion=7", "watch resourceVersion=6");
+    assert_eq!(accepted(&[("close_at_once", &closes, &of_another)]), None);
+    let again = format!("{later}; after 51.2 s {}", probed(7));
+    assert_eq!(accepted(&[("close_at_once", &closes, &again)]), None);
 }
 
 #[test]

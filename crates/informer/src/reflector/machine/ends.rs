@@ -32,6 +32,9 @@ impl Machine {
         }
         let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
         self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
+        if matches!(end, WatchEnd::Closed(open_for) if open_for < self.watch_lasts) {
+            self.probe.owe();
+        }
         match end {
             WatchEnd::Refused(error) => match error.class() {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
@@ -104,19 +107,21 @@ impl Machine {
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.note(class);
-        if class != Class::ConnectionRefused {
-            self.probe.answered(now);
-        }
         match class {
             Class::TooLargeResourceVersion | Class::WentBack => {
+                self.probe.answered(now);
                 self.last_unavailable = true;
                 self.everything(now)
             }
-            Class::ConnectionRefused
-            | Class::TooManyRequests
-            | Class::Connection
-            | Class::Timeout => self.pause(error, now, Next::Watch),
-            _ => self.watch(),
+            Class::ConnectionRefused => self.pause(error, now, Next::Watch),
+            Class::TooManyRequests | Class::Connection | Class::Timeout => {
+                self.probe.put_off(now);
+                self.pause(error, now, Next::Watch)
+            }
+            _ => {
+                self.probe.answered(now);
+                self.watch()
+            }
         }
     }
 }

@@ -55,12 +55,10 @@ impl Machine {
     }
 
     /// What a failure says of the server's history. That it has not come as far as the last revision
-    /// is also what one of several servers says that lags behind, so it is no more than a doubt.
+    /// is also what one of several servers says that lags behind: whether it is that, the next list shows.
     pub(super) fn note(&mut self, class: Class) {
-        match class {
-            Class::WentBack => self.go_back(),
-            Class::TooLargeResourceVersion => self.doubt(),
-            _ => {}
+        if class == Class::WentBack {
+            self.go_back();
         }
     }
 }

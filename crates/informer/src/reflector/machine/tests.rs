@@ -206,13 +206,13 @@ async fn first_list_at_zero_then_watch_from_its_revision() {
 #[tokio::test(start_paused = true)]
 async fn a_clean_close_watches_on_from_the_last_event_at_once() {
     after_start(
-        "event modified 55\nevent bookmark 32\nclosed 300000\nclosed 5000",
+        "event modified 55\nevent bookmark 32\nclosed 700000\nclosed 700000",
         &expect![[r#"
         list resourceVersion=0 limit=500
         page 10: replace at 10
         replaced: watch resourceVersion=10
-        closed 300000: watch resourceVersion=32
-        closed 5000: watch resourceVersion=32
+        closed 700000: watch resourceVersion=32
+        closed 700000: watch resourceVersion=32
     "#]],
     );
 }
@@ -220,12 +220,13 @@ async fn a_clean_close_watches_on_from_the_last_event_at_once() {
 #[tokio::test(start_paused = true)]
 async fn closes_within_a_second_pause_from_the_second_on() {
     after_start(
-        "closed 900\nclosed 900\nslept\nclosed 900\nslept\nclosed 2000\nclosed 900",
+        "closed 900\nprobed 10\nclosed 900\nslept\nclosed 900\nslept\nclosed 2000\nclosed 900",
         &expect![[r#"
         list resourceVersion=0 limit=500
         page 10: replace at 10
         replaced: watch resourceVersion=10
-        closed 900: watch resourceVersion=10
+        closed 900: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+        probed 10: watch resourceVersion=10
         closed 900: sleep from 0.8 s
         slept: watch resourceVersion=10
         closed 900: sleep from 1.6 s
@@ -409,13 +410,13 @@ async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
 async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revision() {
     check(
         listing(),
-        "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 5000\nevent added 9\nevent modified 11\nevent added 12\nclosed 5000",
+        "page 0\nreplaced\nevent added 9\nevent added 7\nclosed 700000\nevent added 9\nevent modified 11\nevent added 12\nclosed 700000",
         &expect![[r#"
         list resourceVersion=0 limit=500
         page 0: replace at 0
         replaced: watch resourceVersion=0
-        closed 5000: watch resourceVersion=0
-        closed 5000: watch resourceVersion=12
+        closed 700000: watch resourceVersion=0
+        closed 700000: watch resourceVersion=12
     "#]],
     );
 }
@@ -479,7 +480,7 @@ async fn an_event_without_a_revision_leaves_the_last_one_standing() {
     machine.observe(&FrameKind::Modified, Some(12.into()));
     machine.observe(&FrameKind::Modified, Some("".into()));
     machine.observe(&FrameKind::Modified, None);
-    let closed = WatchEnd::Closed(Duration::from_secs(300));
+    let closed = WatchEnd::Closed(Duration::from_secs(700));
     let action = machine.watch_ended(closed, Instant::now());
     assert_eq!(show(&action), "watch resourceVersion=12");
 }

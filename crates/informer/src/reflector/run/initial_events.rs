@@ -14,7 +14,7 @@ use crate::{
     decode,
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Frame, FrameKind},
+    transport::{self, Class, Frame, FrameKind},
 };
 
 impl<K, S> Running<K, S>
@@ -61,7 +61,8 @@ where
             }
             FrameKind::Unknown(unknown) => {
                 self.report(&Error::UnknownEvent(unknown.clone()));
-                decode::revision(bytes)
+                let what = "the streaming list told something of a type that is not known";
+                return Err(transport::Error::new(Class::Protocol, what).into());
             }
             FrameKind::Item => None,
         };

@@ -35,7 +35,7 @@ enum Ended {
     Broken(transport::Error),
     /// It has not told the end of its initial events.
     Overdue(transport::Error),
-    /// The store was full for too long.
+    /// The store was full for too long, or there is something to ask the server before going on.
     LetGo,
     /// The store was found to differ from the server.
     Doubted(RelistReason),
@@ -81,7 +81,14 @@ impl Opened {
             None => self.silent(machine),
             overdue => overdue,
         };
-        silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
+        let until = [silent, machine.probe_due()].into_iter().flatten();
+        until.fold(self.outlived(), Instant::min)
+    }
+
+    /// Whether there is something to ask the server before the watch goes on.
+    fn gives_way(machine: &Machine) -> bool {
+        let due = machine.probe_due();
+        due.is_some_and(|due| Instant::now() >= due)
     }
 
     fn is_overdue(&self, machine: &Machine) -> bool {
@@ -90,6 +97,9 @@ impl Opened {
 
     /// What it means that nothing has come.
     fn outlasted(&self, machine: &Machine) -> Ended {
+        if Self::gives_way(machine) {
+            return Ended::LetGo;
+        }
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
             let what = "the streaming list brings nothing new, and no end";
@@ -253,6 +263,9 @@ where
             if let Err(error) = fed {
                 return Ok(Ended::Error(error));
             }
+            if Opened::gives_way(&self.machine) {
+                return Ok(Ended::LetGo);
+            }
             if self.machine.is_streaming() {
                 self.streaming();
                 if opened.is_overdue(&self.machine) {
@@ -304,8 +317,10 @@ where
                 self.object_event(kind, bytes).await?
             }
             FrameKind::Unknown(unknown) => {
+                // Something has happened, and nobody knows what: everything is asked for.
                 self.report(&Error::UnknownEvent(unknown.clone()));
-                self.bookmark(kind, bytes).await?
+                let what = "the watch told something of a type that is not known";
+                return Err(transport::Error::new(Class::Protocol, what).into());
             }
             FrameKind::Item => None,
         };

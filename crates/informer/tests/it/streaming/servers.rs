@@ -66,6 +66,7 @@ async fn a_relist_is_streamed_at_the_last_revision_and_its_deletions_are_told() 
     informer.caught_up(&server).await;
     expect![[r#"
         watch -: 200 streaming
+        list 2 limit=1: 200
         watch 2: 200
         watch 2: 200 streaming
     "#]]

@@ -74,6 +74,7 @@ async fn a_watch_that_is_refused_as_expired_is_listed_after_at_once() {
 async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_row_only() {
     after_start(
         "closed 1000
+         probed 10
          closed 999
          closed 1000
          closed 999
@@ -82,7 +83,8 @@ async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_
             list resourceVersion=0 limit=500
             page 10: replace at 10
             replaced: watch resourceVersion=10
-            closed 1000: watch resourceVersion=10
+            closed 1000: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            probed 10: watch resourceVersion=10
             closed 999: watch resourceVersion=10
             closed 1000: watch resourceVersion=10
             closed 999: watch resourceVersion=10

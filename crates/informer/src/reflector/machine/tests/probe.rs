@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_is_followed_by_a_probe_and_then_by_the_watch() {
     after_start(
-        "broken reset\nslept\nprobed 10\nwait 60\nclosed 5000",
+        "broken reset\nslept\nprobed 10\nwait 60\nclosed 700000",
         &expect![[r#"
         list resourceVersion=0 limit=500
         page 10: replace at 10
@@ -13,7 +13,7 @@ async fn a_lost_connection_is_followed_by_a_probe_and_then_by_the_watch() {
         broken reset: sleep from 0.8 s
         slept: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
         probed 10: watch resourceVersion=10
-        closed 5000: watch resourceVersion=10
+        closed 700000: watch resourceVersion=10
     "#]],
     );
 }
@@ -90,7 +90,7 @@ async fn a_server_that_is_away_is_probed_again_and_one_that_can_not_be_asked_is_
 #[tokio::test(start_paused = true)]
 async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
     after_start(
-        "broken reset\nslept\nprobed 10\nbroken reset\nslept\nclosed 50000\nwait 60\nclosed 50000",
+        "broken reset\nslept\nprobed 10\nbroken reset\nslept\nclosed 700000\nwait 60\nclosed 700000",
         &expect![[r#"
             list resourceVersion=0 limit=500
             page 10: replace at 10
@@ -100,8 +100,8 @@ async fn it_is_probed_once_a_minute_at_most_and_then_made_up_for() {
             probed 10: watch resourceVersion=10
             broken reset: sleep from 1.6 s
             slept: watch resourceVersion=10
-            closed 50000: watch resourceVersion=10
-            closed 50000: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
+            closed 700000: watch resourceVersion=10
+            closed 700000: probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1
         "#]],
     );
 }
@@ -134,19 +134,19 @@ async fn a_server_that_nobody_reaches_is_probed_if_it_was_watched_before() {
 #[tokio::test(start_paused = true)]
 async fn a_clean_close_throttling_and_a_new_list_need_no_probe() {
     after_start(
-        "closed 5000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\npage 20\nreplaced\nclosed 5000",
+        "closed 700000\nrefused 429\nslept\nbroken reset\nwait 60\nrefused expired\npage 20\nreplaced\nclosed 700000",
         &expect![[r#"
             list resourceVersion=0 limit=500
             page 10: replace at 10
             replaced: watch resourceVersion=10
-            closed 5000: watch resourceVersion=10
+            closed 700000: watch resourceVersion=10
             refused 429: sleep from 0.8 s
             slept: watch resourceVersion=10
             broken reset: sleep from 1.6 s
             refused expired: list resourceVersion=10
             page 20: replace at 20
             replaced: watch resourceVersion=20
-            closed 5000: watch resourceVersion=20
+            closed 700000: watch resourceVersion=20
         "#]],
     );
 }
@@ -192,4 +192,49 @@ async fn who_goes_on_from_what_was_saved_probes_a_server_that_was_away() {
     assert!(matches!(pause, Action::Sleep(_)), "{pause:?}");
     let probe = "probe resourceVersion=10 resourceVersionMatch=NotOlderThan limit=1";
     assert_eq!(show(&machine.slept(now)), probe);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
+    after_start(
+        "event modified 12\nclosed 299000\nprobe-failed too-large\npage 4\nreplaced",
+        &expect![[r#"
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            closed 299000: probe resourceVersion=12 resourceVersionMatch=NotOlderThan limit=1
+            probe-failed too-large: list limit=500
+            page 4: replace at 4
+            replaced: watch resourceVersion=4
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_came_too_early_or_was_put_off_is_due_when_the_minute_is_over() {
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    let began = Instant::now();
+    machine.begin_at("10".into());
+    machine.start(began);
+    let lost = || Error::new(Class::Connection, "lost");
+    let at = |seconds| began + Duration::from_secs(seconds);
+
+    machine.watch_ended(WatchEnd::Broken(&lost()), began);
+    assert!(matches!(machine.slept(at(1)), Action::Probe(_)));
+    machine.probed(&"10".into(), at(1)).unwrap();
+    assert_eq!(machine.probe_due(), None);
+
+    machine.watch_ended(WatchEnd::Broken(&lost()), at(20));
+    assert!(matches!(machine.slept(at(22)), Action::Watch(_)));
+    assert_eq!(machine.probe_due(), Some(at(61)));
+    let after = machine.watch_ended(WatchEnd::LetGo, at(61));
+    assert!(matches!(after, Action::Probe(_)), "{after:?}");
+
+    let throttled = Error::new(Class::TooManyRequests, "later");
+    machine.probe_failed(&throttled, at(61));
+    assert!(matches!(machine.slept(at(65)), Action::Watch(_)));
+    assert_eq!(machine.probe_due(), Some(at(121)));
+    machine.watch_ended(WatchEnd::LetGo, at(121));
+    machine.probed(&"10".into(), at(121)).unwrap();
+    assert_eq!(machine.probe_due(), None);
 }

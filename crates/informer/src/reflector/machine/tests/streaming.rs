@@ -9,11 +9,11 @@ fn streams(script: &str, trace: &Expect) {
 #[tokio::test(start_paused = true)]
 async fn the_first_streaming_list_is_of_the_newest_state_and_the_next_not_older_than_the_last() {
     streams(
-        "opened\nstreamed 10\nevent modified 12\nerror expired\nopened\nstreamed 20\nclosed 5000",
+        "opened\nstreamed 10\nevent modified 12\nerror expired\nopened\nstreamed 20\nclosed 700000",
         &expect![[r#"
             stream resourceVersion=
             error expired: stream resourceVersion=12
-            closed 5000: watch resourceVersion=20
+            closed 700000: watch resourceVersion=20
         "#]],
     );
 }
@@ -149,10 +149,10 @@ async fn a_stream_without_an_end_is_listed_at_once_and_not_streamed_for_an_hour(
         "#]],
     );
     streams(
-        "opened\nclosed 300000",
+        "opened\nclosed 700000",
         &expect![[r#"
         stream resourceVersion=
-        closed 300000: list resourceVersion=0 limit=500
+        closed 700000: list resourceVersion=0 limit=500
     "#]],
     );
 }
@@ -160,13 +160,13 @@ async fn a_stream_without_an_end_is_listed_at_once_and_not_streamed_for_an_hour(
 #[tokio::test(start_paused = true)]
 async fn an_end_older_than_what_was_asked_for_is_not_believed() {
     streams(
-        "opened\nstreamed 10\nerror 500\nslept\nopened\nstreamed 9\nopened\nstreamed 9\nclosed 5000",
+        "opened\nstreamed 10\nerror 500\nslept\nopened\nstreamed 9\nopened\nstreamed 9\nclosed 700000",
         &expect![[r#"
             stream resourceVersion=
             error 500: sleep from 0.8 s
             slept: stream resourceVersion=10
             streamed 9: stream resourceVersion=
-            closed 5000: watch resourceVersion=9
+            closed 700000: watch resourceVersion=9
         "#]],
     );
 }

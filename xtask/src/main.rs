@@ -32,10 +32,15 @@ enum Task {
         check: bool,
     },
     /// Let informers live through drawn changes and faults, and check that all comes right
+    #[command(disable_help_flag = true)]
     Simulate {
-        /// Which lives: A..B, without B
-        #[arg(long, value_name = "A..B", value_parser = simulate::seeds)]
-        seeds: std::ops::Range<u64>,
+        /// --help tells them
+        #[arg(
+            value_name = "OPTIONS",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        options: Vec<String>,
     },
     /// Compare with what others do
     Conformance {
@@ -94,7 +99,7 @@ fn run(task: &Task) -> Result<ExitCode> {
             say(&kinds::run(root, mode)?);
             Ok(ExitCode::SUCCESS)
         }
-        Task::Simulate { seeds } => simulate::run(root, seeds),
+        Task::Simulate { options } => simulate::run(root, options),
         Task::Conformance {
             with: Conformance::Oracle { options },
         } => conformance::oracle(root, options),

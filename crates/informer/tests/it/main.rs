@@ -36,7 +36,6 @@ mod requests;
 mod script;
 mod scripted;
 mod setting;
-mod simulation;
 mod status;
 mod stops;
 mod streaming;

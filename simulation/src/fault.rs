@@ -1,0 +1,245 @@
+//! The faults: what each does to the server's answers, and within what time an informer is right again
+//! once it has ended.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// A failure that is backed off from: the pause in progress, at most twice the cap of 30 s.
+const ONE_PAUSE: u64 = 60;
+
+/// Watches fall silent.
+pub(crate) const FROZEN: &str = "watch frozen";
+
+/// They go on.
+pub(crate) const THAWED: &str = "watch thawed";
+
+/// The same of what does not mean that the server was away: when it answers again, and what was asked
+/// for is gone, that is a failure too.
+const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
+
+/// A kind of fault.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// In schedules and tables.
+    pub(crate) name: &'static str,
+    /// Within so many seconds after the end of all faults the cache is the server's state again.
+    pub(crate) heals_within: u64,
+    /// What may be said of the cache while it is in force.
+    pub(crate) harm: Harm,
+    /// Draws one, as a fault plan.
+    pub(crate) draw: fn(&mut Rng) -> String,
+}
+
+/// What a fault can do to what an informer believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// Nothing: what is told is true, though not all of it comes through.
+    None,
+    /// What the server sends is wrong or in the wrong order; the informer notices.
+    Lies,
+    /// An event is lost without a trace. Only a comparison with the server shows it.
+    Loses,
+    /// The server is another one: it was put back to what it had been.
+    PutsBack,
+}
+
+/// A fault of a life.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    kind: usize,
+    /// What is done, in the words of the server's fault plans.
+    pub(crate) plan: String,
+}
+
+impl Fault {
+    /// Draws one of any kind for which there is a use.
+    pub(crate) fn draw(rng: &mut Rng, is_used: impl Fn(&Kind) -> bool) -> Self {
+        loop {
+            let kind = rng.usize(..KINDS.len());
+            if is_used(&KINDS[kind]) {
+                let plan = (KINDS[kind].draw)(rng);
+                return Self { kind, plan };
+            }
+        }
+    }
+
+    /// The one of a name, which has no figures.
+    pub(crate) fn named(name: &str) -> Self {
+        let kind = KINDS.iter().position(|kind| kind.name == name);
+        let kind = kind.expect("a kind of that name");
+        let plan = (KINDS[kind].draw)(&mut Rng::with_seed(0));
+        Self { kind, plan }
+    }
+
+    fn kind(&self) -> &'static Kind {
+        &KINDS[self.kind]
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind().name
+    }
+
+    pub(crate) fn harm(&self) -> Harm {
+        self.kind().harm
+    }
+
+    /// The last figure of the plan; 0 without one.
+    pub(crate) fn figure(&self) -> u64 {
+        let mut words = self.plan.split_whitespace().rev();
+        words.find_map(|word| word.parse().ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn heals_within(&self) -> Duration {
+        Duration::from_secs(self.kind().heals_within)
+    }
+}
+
+/// Makes watches end, and what they would go on from forgotten, so that there is a list.
+const LIST: &str = "expire history; cut watch pods";
+
+/// A fault that is only noticed is healed at once: the next request goes out within a second.
+const AT_ONCE: u64 = 1;
+
+const fn kind(name: &'static str, heals_within: u64, draw: fn(&mut Rng) -> String) -> Kind {
+    Kind {
+        name,
+        heals_within,
+        harm: Harm::None,
+        draw,
+    }
+}
+
+const fn harmful(harm: Harm, kind: Kind) -> Kind {
+    Kind { harm, ..kind }
+}
+
+/// All of them. A watch that ends at once, before it has told anything, counts as a failure too, so
+/// most are healed within one pause.
+pub(crate) const KINDS: [Kind; 32] = [
+    kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
+    kind("watch cut at a byte", ONE_PAUSE, |rng| {
+        let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
+        format!("watch pods: cut after {bytes} bytes x{times}; cut watch pods")
+    }),
+    kind("watch broken", ONE_PAUSE, |_| "break watch pods".to_owned()),
+    kind("watch broken at a byte", ONE_PAUSE, |rng| {
+        let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
+        format!("watch pods: break after {bytes} bytes x{times}; cut watch pods")
+    }),
+    kind("list cut at a byte", ONE_PAUSE, |rng| {
+        let (bytes, times) = (rng.u32(..2000), rng.u32(1..3));
+        format!("list pods: cut after {bytes} bytes x{times}; {LIST}")
+    }),
+    kind(FROZEN, ONE_PAUSE, |_| "freeze watch pods".to_owned()),
+    kind(THAWED, AT_ONCE, |_| "thaw watch pods".to_owned()),
+    kind("events delayed", ONE_PAUSE, |rng| {
+        let (pause, times) = (rng.u32(1..2000), rng.u32(1..3));
+        format!("watch pods: delay each event {pause}ms x{times}; cut watch pods")
+    }),
+    kind("answers delayed", ONE_PAUSE, |rng| {
+        let (pause, times) = (rng.u32(1..20), rng.u32(1..4));
+        format!("* pods: delay {pause}s x{times}; cut watch pods")
+    }),
+    kind("body split", AT_ONCE, |_| {
+        "* pods: split randomly x4; cut watch pods".to_owned()
+    }),
+    kind("reader too slow", ONE_PAUSE, |_| {
+        "close watch pods".to_owned()
+    }),
+    kind("list 410", ONE_PAUSE, |rng| {
+        format!("list pods: 410 x{}; {LIST}", rng.u32(1..4))
+    }),
+    kind("watch 410", ONE_PAUSE, |rng| {
+        format!("watch pods: 410 x{}; cut watch pods", rng.u32(1..4))
+    }),
+    kind("history expired", ONE_PAUSE, |_| {
+        "expire history".to_owned()
+    }),
+    kind("history expired while away", ONE_PAUSE, |_| LIST.to_owned()),
+    kind("continue token expired", ONE_PAUSE, |_| {
+        format!("list pods: 410 skip=1 x1; {LIST}")
+    }),
+    kind("429", TWO_PAUSES, |rng| {
+        let (pause, times) = (rng.u32(1..30), rng.u32(1..4));
+        format!("* pods: 429 retry-after={pause} x{times}; cut watch pods")
+    }),
+    kind("429 in words", TWO_PAUSES, |rng| {
+        format!("* pods: 429 plain x{}; cut watch pods", rng.u32(1..4))
+    }),
+    kind("500", ONE_PAUSE, |rng| {
+        format!("* pods: 500 x{}; {LIST}", rng.u32(1..5))
+    }),
+    kind("503", ONE_PAUSE, |rng| {
+        format!("* pods: 503 x{}; cut watch pods", rng.u32(1..5))
+    }),
+    kind("revision too large", ONE_PAUSE, |rng| {
+        format!("* pods: 504 too-large x{}; {LIST}", rng.u32(1..4))
+    }),
+    kind("restart", ONE_PAUSE, |_| "restart".to_owned()),
+    kind("connections refused", ONE_PAUSE, |rng| {
+        format!(
+            "refuse connections for {}s; break watch pods",
+            rng.u32(1..90)
+        )
+    }),
+    kind("connection reset", ONE_PAUSE, |rng| {
+        format!("* pods: reset x{}; cut watch pods", rng.u32(1..4))
+    }),
+    kind("streaming lists refused", ONE_PAUSE, |rng| {
+        format!("watch pods: refuse streaming x{}; {LIST}", rng.u32(1..4))
+    }),
+    kind("end of a streaming list lost", ONE_PAUSE, |rng| {
+        format!("watch pods: drop end-bookmark x{}; {LIST}", rng.u32(1..4))
+    }),
+    kind("bookmarks lost", ONE_PAUSE, |_| {
+        "watch pods: drop bookmarks x2; cut watch pods".to_owned()
+    }),
+    harmful(
+        Harm::Lies,
+        kind("garbage", ONE_PAUSE, |rng| {
+            let edit = ["garble", "retype"][rng.usize(..2)];
+            format!(
+                "watch pods: {edit} event {} x1; cut watch pods",
+                rng.u32(1..4)
+            )
+        }),
+    ),
+    harmful(
+        Harm::Lies,
+        kind("events in disorder", ONE_PAUSE, |rng| {
+            let edit = ["duplicate", "swap"][rng.usize(..2)];
+            format!(
+                "watch pods: {edit} event {} x1; cut watch pods",
+                rng.u32(1..4)
+            )
+        }),
+    ),
+    // The next state of the object mends it.
+    harmful(
+        Harm::Lies,
+        kind("undecodable object", ONE_PAUSE, |rng| {
+            format!(
+                "watch pods: spoil event {} x1; cut watch pods",
+                rng.u32(1..4)
+            )
+        }),
+    ),
+    // Two rounds of the comparison, the first of which may be on its way, and the list that it asks for.
+    harmful(
+        Harm::Loses,
+        kind("event lost", TWO_PAUSES, |rng| {
+            format!(
+                "watch pods: drop event {} x1; cut watch pods",
+                rng.u32(1..4)
+            )
+        }),
+    ),
+    // A watch that is on its way ends a pause later, and a server is probed once a minute at most.
+    harmful(
+        Harm::PutsBack,
+        kind("server put back", TWO_PAUSES, |rng| {
+            format!("restart back {}", rng.u32(1..12))
+        }),
+    ),
+];

@@ -1,0 +1,144 @@
+//! Bugs on purpose: a simulation that does not find them is worth nothing.
+//!
+//! Each is a faulty implementation behind a seam of the library, or what a user would see of one.
+
+mod source;
+mod waiting;
+
+pub(crate) use self::{source::Spoilt, waiting::queue};
+
+use std::{collections::BTreeMap, fmt};
+
+use kube_informer::{Event, EventHandler};
+use parking_lot::Mutex;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// Now and then a watch event does not arrive.
+    EventLost,
+    /// A watch begins at the present instead of where the last one ended.
+    WatchFromNow,
+    /// That a revision is gone is taken for the end of a watch.
+    GoneIgnored,
+    /// What is refused is asked for again at once.
+    RetriedAtOnce,
+    /// The first page passes for the whole list.
+    FirstPageOnly,
+    /// A streaming list is an empty one.
+    BookmarkTooEarly,
+    /// Nobody lets go of a watch's body.
+    BodyLeaked,
+    /// A task goes on behind each watch.
+    TaskLeaked,
+    /// Now and then a deletion is not queued.
+    DeletionIgnored,
+    /// A list tells everyone of everything that it brings.
+    UnchangedToldToAll,
+    /// A resync queues what has newer changes waiting.
+    ResyncOvertakes,
+    /// The first batch completes the first list.
+    SyncedTooEarly,
+    /// The first list is never complete.
+    NeverSynced,
+    /// The store says that it is where its queue is.
+    RevisionTooEarly,
+    /// What happens while a handler joins passes it by.
+    LateWithoutBarrier,
+    /// A bounded buffer grows.
+    BoundIgnored,
+    /// An index keeps the first value of an object.
+    StaleIndexValue,
+}
+
+impl Bug {
+    /// All of them.
+    pub(crate) const ALL: [Self; 17] = [
+        Self::EventLost,
+        Self::WatchFromNow,
+        Self::GoneIgnored,
+        Self::RetriedAtOnce,
+        Self::FirstPageOnly,
+        Self::BookmarkTooEarly,
+        Self::BodyLeaked,
+        Self::TaskLeaked,
+        Self::DeletionIgnored,
+        Self::UnchangedToldToAll,
+        Self::ResyncOvertakes,
+        Self::SyncedTooEarly,
+        Self::NeverSynced,
+        Self::RevisionTooEarly,
+        Self::LateWithoutBarrier,
+        Self::BoundIgnored,
+        Self::StaleIndexValue,
+    ];
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EventLost => "a watch event that does not arrive",
+            Self::WatchFromNow => "a watch that begins at the present",
+            Self::GoneIgnored => "a 410 taken for the end of a watch",
+            Self::RetriedAtOnce => "a refusal that is not backed off from",
+            Self::FirstPageOnly => "a first page that passes for the list",
+            Self::BookmarkTooEarly => "a streaming list that ends before its objects",
+            Self::BodyLeaked => "a body that nobody lets go of",
+            Self::TaskLeaked => "a task that outlives its watch",
+            Self::DeletionIgnored => "a deletion that is not queued",
+            Self::UnchangedToldToAll => "an unchanged list told to everyone",
+            Self::ResyncOvertakes => "a resync that overtakes a change",
+            Self::SyncedTooEarly => "has-synced with the first batch",
+            Self::NeverSynced => "a list that is never complete",
+            Self::RevisionTooEarly => "a revision that the store has not reached",
+            Self::LateWithoutBarrier => "a late handler without the barrier",
+            Self::BoundIgnored => "a bounded buffer that grows",
+            Self::StaleIndexValue => "a stale index value",
+        })
+    }
+}
+
+/// A handler that does not hear what was there when it began.
+pub(crate) struct Late<H> {
+    handler: H,
+    skips: bool,
+}
+
+impl<H> Late<H> {
+    /// Spoils a handler, if it is to be spoilt.
+    pub(crate) fn new(handler: H, skips: bool) -> Self {
+        Self { handler, skips }
+    }
+}
+
+impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
+    async fn handle(&mut self, event: Event<K>) {
+        let initial = matches!(
+            event,
+            Event::Added {
+                in_initial_list: true,
+                ..
+            }
+        );
+        if !(self.skips && initial) {
+            self.handler.handle(event).await;
+        }
+    }
+}
+
+/// What the index of thirds says of a value.
+pub(crate) fn third(value: u32) -> String {
+    (value % 3).to_string()
+}
+
+/// The function of the index of thirds: of an object's name and value.
+pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
+    let first = Mutex::new(BTreeMap::new());
+    move |name, value| {
+        if bug == Some(Bug::StaleIndexValue) {
+            let mut first = first.lock();
+            return third(*first.entry(name.to_owned()).or_insert(value));
+        }
+        third(value)
+    }
+}

@@ -1,0 +1,170 @@
+//! A source with a bug.
+
+use std::{pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use futures_core::{Stream, future::BoxFuture};
+use futures_util::StreamExt as _;
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use memchr::memmem;
+use tokio::{task::JoinSet, time::sleep};
+
+use super::Bug;
+
+/// One watch event of so many is lost.
+const LOST: usize = 7;
+
+/// So often a refusal is answered by asking again.
+const TRIES: usize = 100;
+
+/// A source that is spoilt, or as it is.
+pub(crate) struct Spoilt<S> {
+    source: S,
+    bug: Option<Bug>,
+}
+
+impl<S: ListerWatcher> Spoilt<S> {
+    /// Spoils a source, if it is to be spoilt.
+    pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
+        Self { source, bug }
+    }
+
+    async fn spoilt_watch(&self, mut options: ListOptions) -> Result<ByteStream, Error> {
+        let streams = options.send_initial_events.is_some();
+        if self.bug == Some(Bug::WatchFromNow) && !streams {
+            options.resource_version = "".into();
+        }
+        let mut opened = self.source.watch(&options).await;
+        let mut tries = 0;
+        while self.bug == Some(Bug::RetriedAtOnce) && opened.is_err() && tries < TRIES {
+            tries += 1;
+            opened = self.source.watch(&options).await;
+        }
+        let body = match (self.bug, opened) {
+            (Some(Bug::GoneIgnored), Err(error)) if error.class() == Class::Expired => {
+                return Ok(Box::pin(futures_util::stream::empty()));
+            }
+            (_, opened) => opened?,
+        };
+        Ok(match self.bug {
+            Some(Bug::EventLost) if !streams => lines(body, |number, line| {
+                let lost = number.is_multiple_of(LOST) && !has(line, b"BOOKMARK");
+                (!lost).then(|| line.clone())
+            }),
+            Some(Bug::GoneIgnored) => lines(body, |_, line| {
+                (!has(line, b"\"code\":410")).then(|| line.clone())
+            }),
+            Some(Bug::BookmarkTooEarly) if streams => lines(body, |_, line| {
+                has(line, b"initial-events-end").then(|| line.clone())
+            }),
+            Some(Bug::BodyLeaked) => leak(body),
+            Some(Bug::TaskLeaked) => {
+                let mut tasks = JoinSet::new();
+                tasks.spawn(sleep(Duration::from_secs(1_000_000)));
+                tasks.detach_all();
+                body
+            }
+            _ => body,
+        })
+    }
+
+    async fn spoilt_list(&self, options: ListOptions) -> Result<ByteStream, Error> {
+        let body = self.source.list(&options).await?;
+        if self.bug != Some(Bug::FirstPageOnly) {
+            return Ok(body);
+        }
+        Ok(lines(body, |_, line| {
+            let text = String::from_utf8_lossy(line);
+            let Some((before, behind)) = text.split_once("\"continue\":\"") else {
+                return Some(line.clone());
+            };
+            let (_, behind) = behind.split_once('"')?;
+            Some(format!("{before}\"continue\":\"\"{behind}").into())
+        }))
+    }
+}
+
+impl<S: ListerWatcher> ListerWatcher for Spoilt<S> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        Box::pin(self.spoilt_list(options.clone()))
+    }
+
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.source.list_metadata(options)
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        Box::pin(self.spoilt_watch(options.clone()))
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.source.streams_lists()
+    }
+
+    fn collection(&self) -> Option<String> {
+        self.source.collection()
+    }
+
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        self.source.server()
+    }
+
+    fn description(&self) -> String {
+        self.source.description()
+    }
+}
+
+fn has(line: &Bytes, word: &[u8]) -> bool {
+    memmem::find(line, word).is_some()
+}
+
+/// A body whose last chunks are never read, and which is never dropped.
+fn leak(body: ByteStream) -> ByteStream {
+    let body = Box::leak(Box::new(body));
+    Box::pin(futures_util::stream::poll_fn(move |context| {
+        body.as_mut().poll_next(context)
+    }))
+}
+
+/// The lines of a body, each by its number and changed or left out; what is behind the last one comes
+/// as it is.
+fn lines(
+    body: ByteStream,
+    change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
+) -> ByteStream {
+    let mut number = 0;
+    let mut waiting = Vec::new();
+    let chunks = body
+        .map(Some)
+        .chain(futures_util::stream::once(async { None }));
+    let chunks = chunks.map(move |chunk| {
+        let mut out = Vec::new();
+        match chunk {
+            Some(Err(error)) => return Err(error),
+            Some(Ok(chunk)) => waiting.extend_from_slice(&chunk),
+            None => return Ok(change_last(&mut waiting, &mut number, &change)),
+        }
+        while let Some(end) = memchr::memchr(b'\n', &waiting) {
+            number += 1;
+            let line: Bytes = waiting.drain(..=end).collect();
+            out.extend(change(number, &line).unwrap_or_default());
+        }
+        Ok(out.into())
+    });
+    let some = |chunk: &Result<Bytes, Error>| {
+        std::future::ready(!matches!(chunk, Ok(chunk) if chunk.is_empty()))
+    };
+    let chunks: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(chunks.filter(some));
+    chunks
+}
+
+/// What has no end of line: a list, or what a cut has left.
+fn change_last(
+    waiting: &mut Vec<u8>,
+    number: &mut usize,
+    change: &impl Fn(usize, &Bytes) -> Option<Bytes>,
+) -> Bytes {
+    *number += 1;
+    let rest: Bytes = std::mem::take(waiting).into();
+    change(*number, &rest).unwrap_or_default()
+}

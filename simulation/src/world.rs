@@ -1,0 +1,414 @@
+//! [`World`]: a server, an informer with its users, and what happens to them.
+
+mod check;
+mod running;
+mod users;
+
+use std::{collections::BTreeSet, panic::AssertUnwindSafe, time::Duration};
+
+use fastrand::Rng;
+use futures_util::FutureExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::{DynamicObject, PartialObjectMeta};
+use kube_informer_apiserver::{LoggedRequest, Server, WatchCache};
+use serde_json::{Value, json};
+use tokio::{
+    runtime::{self, Handle},
+    sync::oneshot,
+    task::{JoinSet, yield_now},
+    time::{sleep, timeout},
+};
+
+use self::{
+    check::HELD_UP,
+    running::{Running, start},
+    users::User,
+};
+use crate::{
+    coverage::Seen,
+    fault::{Fault, Harm},
+    life::{Change, End, Key, Life, NAMESPACES, Step, Store, Written},
+    planted::Bug,
+    stored::Stored,
+    truth::Truth,
+    wire::Wire,
+};
+
+/// Within it an informer that is told to stop has stopped: the callback in progress ends, which takes
+/// 200 ms at most.
+const STOPS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Longer than any answer is delayed.
+const ON_ITS_WAY: Duration = Duration::from_secs(30);
+
+/// Something that does not hold.
+pub(crate) type Wrong = String;
+
+/// What a life came to.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// What does not hold in it, in words.
+    pub(crate) wrong: Option<Wrong>,
+    /// What happened in it.
+    pub(crate) seen: Seen,
+    /// Every request, and every event that a handler heard.
+    pub(crate) trace: Vec<String>,
+}
+
+/// Lives a life, and says what it came to.
+pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
+    let lived = std::panic::catch_unwind(|| {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime without a driver for I/O asks nothing of the system");
+        runtime.block_on(async {
+            match life.setting.store {
+                Store::Typed => World::<Pod>::new(life, bug).live().await,
+                Store::Dynamic => World::<DynamicObject>::new(life, bug).live().await,
+                Store::Metadata => World::<PartialObjectMeta<Pod>>::new(life, bug).live().await,
+            }
+        })
+    });
+    lived.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Outcome {
+            wrong: Some(format!("a panic: {}", text.unwrap_or_default())),
+            ..Outcome::default()
+        }
+    })
+}
+
+struct World<'a, K> {
+    life: &'a Life,
+    bug: Option<Bug>,
+    server: Server,
+    truth: Truth,
+    wire: Wire,
+    rng: Rng,
+    informer: Running<K>,
+    users: Vec<User<K>>,
+    /// Reads of one's own writes that are waited for.
+    reads: JoinSet<Result<(), Wrong>>,
+    /// What may be said of the cache, after the faults that there were.
+    harm: BTreeSet<&'static str>,
+    outcome: Outcome,
+}
+
+impl<'a, K: Stored> World<'a, K> {
+    fn new(life: &'a Life, bug: Option<Bug>) -> Self {
+        let setting = &life.setting;
+        let mut rng = Rng::with_seed(setting.rng);
+        let cache = setting
+            .watch_cache
+            .map_or(WatchCache::Off, WatchCache::Size);
+        let mut keys = setting.objects.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        let server = Server::builder()
+            .seed(keys.into_iter().map(|key| {
+                pod(Written {
+                    key,
+                    value: 0,
+                    web: true,
+                })
+            }))
+            .watch_cache(cache)
+            .rng_seed(rng.u64(..))
+            .build();
+        let mut truth = Truth::new();
+        truth.note(&server, setting);
+        let wire = Wire::default();
+        let informer = start(setting, bug, &server, &wire, rng.u64(..));
+        let mut outcome = Outcome::default();
+        outcome.seen.setting(setting);
+        Self {
+            life,
+            bug,
+            server,
+            truth,
+            wire,
+            rng,
+            informer,
+            users: Vec::new(),
+            reads: JoinSet::new(),
+            harm: BTreeSet::new(),
+            outcome,
+        }
+    }
+
+    async fn live(mut self) -> Outcome {
+        let lived = self.go_through().await;
+        self.note_trace();
+        let mut outcome = std::mem::take(&mut self.outcome);
+        outcome.wrong = match lived {
+            Ok(()) => self.finish().await.err(),
+            Err(wrong) => Some(wrong),
+        };
+        outcome
+    }
+
+    async fn go_through(&mut self) -> Result<(), Wrong> {
+        let life = self.life;
+        for (at, step) in &life.steps {
+            let wrong = |wrong| format!("at step {at}: {wrong}");
+            self.take(step).await.map_err(wrong)?;
+            self.outcome.seen.step(step);
+            self.check_now().map_err(wrong)?;
+        }
+        if life.setting.end == End::Heal {
+            self.server.faults().clear();
+            self.heal(self.heals_within(), true).await?;
+            self.check_all().await?;
+        }
+        self.end(life.setting.end == End::Kill).await
+    }
+
+    fn note_trace(&mut self) {
+        let Outcome { seen, trace, .. } = &mut self.outcome;
+        for user in &self.users {
+            trace.append(&mut user.history.take_lines());
+        }
+        for request in &self.server.requests() {
+            seen.hits(&request.faults);
+            trace.push(shown(request));
+        }
+    }
+
+    async fn take(&mut self, step: &Step) -> Result<(), Wrong> {
+        match step {
+            Step::Pass(time) => self.pass(*time).await?,
+            Step::Change(change) => self.change(change),
+            Step::Fault(fault) => self.fault(fault).await?,
+            Step::User(act) => self.act(act).await?,
+        }
+        Ok(())
+    }
+
+    async fn pass(&mut self, time: Duration) -> Result<(), Wrong> {
+        let before = self.wire.requests();
+        sleep(time).await;
+        let asked = self.wire.requests() - before;
+        self.check_rate(time, asked)
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Write(written) => drop(self.write(*written)),
+            Change::Delete(key) => drop(self.delete(*key)),
+            Change::Recreate(written) => {
+                self.delete(written.key);
+                self.write(*written);
+            }
+            Change::Burst(all) => {
+                for written in all {
+                    self.write(*written);
+                }
+            }
+            Change::DeleteNamespace(namespace) => {
+                let name = NAMESPACES[*namespace];
+                if self.server.get("v1", "namespaces", name).is_none() {
+                    let namespace = json!({
+                        "apiVersion": "v1",
+                        "kind": "Namespace",
+                        "metadata": {"name": name},
+                    });
+                    self.server.create(namespace).expect("a namespace is made");
+                }
+                // One that is being deleted already stays as it is.
+                drop(self.server.delete("v1", "namespaces", name));
+                self.truth.note(&self.server, &self.life.setting);
+            }
+        }
+    }
+
+    /// Creates or updates an object, and gives what the server answered; `None` if it can't be: a
+    /// server that was put back may be about to delete the namespace.
+    fn write(&mut self, written: Written) -> Option<Value> {
+        let name = path(written.key);
+        let answer = if self.server.get("v1", "pods", &name).is_some() {
+            self.server.update(pod(written))
+        } else {
+            self.server.create(pod(written))
+        };
+        self.truth.note(&self.server, &self.life.setting);
+        answer.ok()
+    }
+
+    /// Deletes an object, and gives its last state; `None` if there is none.
+    fn delete(&mut self, key: Key) -> Option<Value> {
+        let deleted = self.server.delete("v1", "pods", &path(key)).ok();
+        self.truth.note(&self.server, &self.life.setting);
+        deleted
+    }
+
+    async fn fault(&mut self, fault: &Fault) -> Result<(), Wrong> {
+        match fault.harm() {
+            Harm::None => {}
+            Harm::Lies | Harm::Loses => self.harmed(fault),
+            Harm::PutsBack => return self.put_back(fault).await,
+        }
+        let faults = self.server.faults();
+        faults
+            .inject(&fault.plan)
+            .map_err(|error| error.to_string())
+    }
+
+    fn harmed(&mut self, fault: &Fault) {
+        self.harm.insert(fault.name());
+        for user in &self.users {
+            user.history.lied();
+        }
+    }
+
+    /// An informer that comes to ask only when the server has passed what it knew can't tell that the
+    /// server is another one; so nothing happens until it has noticed.
+    async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
+        let faults = self.server.faults();
+        faults.clear();
+        if self.server.revision() <= fault.figure() {
+            return Ok(());
+        }
+        // What is on its way does not survive the server.
+        sleep(ON_ITS_WAY).await;
+        let gone = faults.inject("refuse connections for 2s; break watch pods");
+        gone.map_err(|error| error.to_string())?;
+        sleep(Duration::from_secs(1)).await;
+        if faults.inject(&fault.plan).is_err() {
+            // It has forgotten what it would go back to.
+            return Ok(());
+        }
+        self.harmed(fault);
+        self.truth.note(&self.server, &self.life.setting);
+        let within = self.heals_within().max(fault.heals_within());
+        self.heal(within, false).await
+    }
+
+    /// Within which time everything is right again once the faults have ended: that of the slowest
+    /// fault there was, and of handlers that hold the informer up.
+    fn heals_within(&self) -> Duration {
+        let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
+            Step::Fault(fault) => Some(fault.heals_within()),
+            _ => None,
+        });
+        let slowest = faults.max().unwrap_or_default() + Duration::from_secs(1);
+        if self.users.iter().any(User::holds_up) {
+            slowest + HELD_UP
+        } else {
+            slowest
+        }
+    }
+
+    /// Ends the informer, begins another one, and lets its users join that.
+    async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
+        self.end(kill).await?;
+        let setting = &self.life.setting;
+        let seed = self.rng.u64(..);
+        self.informer = start(setting, self.bug, &self.server, &self.wire, seed);
+        let users = std::mem::take(&mut self.users);
+        for user in users {
+            self.outcome.trace.append(&mut user.history.take_lines());
+            self.join(&user.handler).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops or drops the informer. What its users have heard until then makes sense.
+    async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
+        let informer = &mut self.informer;
+        if kill {
+            informer.tasks.abort_all();
+        } else {
+            let (stop, _) = oneshot::channel();
+            drop(std::mem::replace(&mut informer.stop, stop));
+        }
+        let ended = timeout(STOPS_WITHIN, informer.tasks.join_next()).await;
+        let Ok(ended) = ended else {
+            return Err(format!("the informer has not stopped in {STOPS_WITHIN:?}"));
+        };
+        if let Some(Err(error)) = ended
+            && error.is_panic()
+        {
+            return Err("the informer panicked".to_owned());
+        }
+        while let Some(edges) = informer.edges.join_next().await {
+            self.outcome
+                .seen
+                .add(edges.map_err(|error| error.to_string())?);
+        }
+        for user in &self.users {
+            user.check_history()?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of everything, and sees that nothing is left.
+    async fn finish(mut self) -> Result<(), Wrong> {
+        self.reads.shutdown().await;
+        let wire = self.wire.clone();
+        drop(self);
+        // Whoever has been told to end needs turns to do so.
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        let tasks = Handle::current().metrics().num_alive_tasks();
+        match (tasks, wire.open()) {
+            (0, 0) => Ok(()),
+            (tasks, bodies) => Err(format!(
+                "after the end there are {tasks} tasks and {bodies} open answers"
+            )),
+        }
+    }
+}
+
+/// A request in a line.
+fn shown(request: &LoggedRequest) -> String {
+    let options = &request.options;
+    let verb = format!("{:?}", request.verb).to_lowercase();
+    let namespace = request.namespace.as_deref().unwrap_or("everywhere");
+    let revision = options.resource_version.as_deref().unwrap_or("-");
+    let mut line = format!("{verb} {namespace} {revision}");
+    if options.send_initial_events.is_some() {
+        line += " streaming";
+    }
+    if let Some(limit) = options.limit {
+        line = format!("{line} limit={limit}");
+    }
+    if options.continue_token.is_some() {
+        line += " continue";
+    }
+    let status = request
+        .status
+        .map_or("refused".to_owned(), |status| status.to_string());
+    format!("{line}: {status} {:?}", request.faults)
+}
+
+fn path(key: Key) -> String {
+    format!("{}/p{}", key.namespace(), key.name)
+}
+
+/// An object as it is sent: without a revision, so that writing it is unconditional.
+fn pod(written: Written) -> Value {
+    let mut labels = json!({"v": written.value.to_string()});
+    if written.web {
+        labels["app"] = json!("web");
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("p{}", written.key.name),
+            "namespace": written.key.namespace(),
+            "labels": labels,
+        },
+        "spec": {"containers": [{"name": "main", "image": "pause"}]},
+    })
+}
+
+/// Waits for something that must come, and must not panic.
+async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
+    let waited = AssertUnwindSafe(waited).catch_unwind();
+    waited.await.map_err(|_| "a panic".to_owned())
+}

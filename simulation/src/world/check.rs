@@ -1,0 +1,271 @@
+//! What must hold: at every moment, and once the faults have ended.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use kube_informer::{ObjectName, Snapshot, object::SourceId, shared_informer::ListenerBuffer};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    World, Wrong,
+    users::{LATE_INDEX, User},
+};
+use crate::{
+    life::{Key, NAMESPACES, Queue, Scope, Written},
+    stored::Stored,
+    truth::{self, States},
+};
+
+/// For so long handlers with a bounded buffer may hold the informer up: a thousand events of at most
+/// 200 ms each are on their way to the slowest.
+pub(super) const HELD_UP: Duration = Duration::from_secs(600);
+
+/// Within it handlers have heard everything: as many events are waiting for the slowest.
+const TOLD_WITHIN: Duration = Duration::from_secs(1800);
+
+/// While nothing new breaks, a source may ask so often at once, for all faults that wait for requests
+/// (three times each, a list and a watch, once anew), and then as often as its back-off lets it.
+const BURST: usize = 30;
+/// The back-off's first pause is 0.8 s at least; but only two minutes of health bring that back.
+const PER_MINUTE: usize = 20;
+
+/// The value of what was written anew.
+const MENDED: u32 = 1_000_000;
+
+impl<K: Stored> World<'_, K> {
+    /// What must hold at every moment.
+    pub(super) fn check_now(&mut self) -> Result<(), Wrong> {
+        let snapshot = self.informer.informer.indexer().snapshot();
+        check_indices(&snapshot)?;
+        self.check_revision(&snapshot)?;
+        for user in &self.users {
+            user.check_history()?;
+            let (depth, most) = (user.registration.depth(), user.depth_max());
+            // First lists go past a full buffer: whether an informer has synced depends on no handler.
+            if depth > most && user.registration.has_synced() {
+                return Err(format!("{depth} notifications wait, at most {most} may"));
+            }
+            if user.registration.has_synced() && !user.history.has_synced() {
+                return Err("a handler has synced that has not heard everything".to_owned());
+            }
+        }
+        while let Some(read) = self.reads.try_join_next() {
+            self.check_read(read.map_err(|error| error.to_string())?)?;
+        }
+        self.wire.wrong().map_or(Ok(()), Err)
+    }
+
+    /// Revisions have no order any more after a server was put back, and a cache that was lied to says
+    /// that it has what it was not told.
+    fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
+        self.outcome.seen.checked("own write read");
+        if self.harm.is_empty() { read } else { Ok(()) }
+    }
+
+    /// The cache is, of each source, what the server had at the revision that it says.
+    fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
+        let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
+        if !in_order || !self.harm.is_empty() {
+            return Ok(());
+        }
+        let have = truth::cached(snapshot);
+        for (number, namespace) in (0..).zip(self.namespaces()) {
+            let revision = snapshot.source_revision(SourceId::new(number)).to_string();
+            let Ok(revision) = revision.parse() else {
+                continue;
+            };
+            let have = truth::part(&have, namespace);
+            match self.truth.was(revision, namespace, &have) {
+                Some(true) => self.outcome.seen.checked("cache compared at its revision"),
+                None => {}
+                Some(false) => {
+                    let want = self.truth.at(revision).cloned().unwrap_or_default();
+                    let differs = truth::difference(&have, &truth::part(&want, namespace));
+                    return Err(format!(
+                        "the cache is not what the server had at revision {revision}:\n    {differs}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespaces of the informer's sources; `None` for one over all.
+    fn namespaces(&self) -> Vec<Option<&'static str>> {
+        match self.life.setting.scope {
+            Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
+            Scope::Everywhere | Scope::Labelled => vec![None],
+        }
+    }
+
+    /// Requests stay within what the back-off allows.
+    pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
+        let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
+        let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
+        let compared = (2 * time.as_secs()).checked_div(self.life.setting.consistency);
+        most += usize::try_from(compared.unwrap_or_default()).unwrap_or(usize::MAX);
+        let most = most.saturating_mul(self.life.setting.sources());
+        if asked > most {
+            return Err(format!(
+                "{asked} requests in {time:?}, at most {most} may be"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The faults have ended: in time, the cache is the server's state. Objects that could not be decoded
+    /// are written again, which mends them, or left out.
+    pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
+        let began = Instant::now();
+        loop {
+            let asked = self.wire.requests();
+            // Brings an idle watch up to date, also with what was written before it began.
+            self.server.faults().send_bookmarks();
+            sleep(Duration::from_secs(1)).await;
+            self.check_rate(Duration::from_secs(1), self.wire.requests() - asked)?;
+            self.check_now()?;
+            if mends {
+                self.write_broken();
+            }
+            let snapshot = self.informer.informer.indexer().snapshot();
+            let have = truth::cached(&snapshot);
+            let mut want = truth::on_server(&self.server, &self.life.setting);
+            let broken: BTreeSet<_> = snapshot.broken().map(|(name, _)| name).collect();
+            want.retain(|name, _| mends || !broken.contains(name));
+            if have == want && self.informer.informer.has_synced() && self.is_newest(&snapshot) {
+                return Ok(());
+            }
+            if began.elapsed() > within {
+                let status = self.informer.informer.status().get();
+                let differs = truth::difference(&have, &want);
+                return Err(format!(
+                    "{within:?} after the faults: {status}\n    {differs}"
+                ));
+            }
+        }
+    }
+
+    /// An object that could not be decoded is right again with its next state.
+    fn write_broken(&mut self) {
+        let snapshot = self.informer.informer.indexer().snapshot();
+        let broken: BTreeSet<_> = snapshot.broken().map(|(name, _)| name.clone()).collect();
+        for key in Key::all().filter(|key| broken.contains(&key.object_name())) {
+            self.write(Written {
+                key,
+                value: MENDED,
+                web: true,
+            });
+        }
+    }
+
+    /// Whether every source is where the server is.
+    fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
+        let newest = self.server.revision().to_string();
+        let sources = (0..).zip(self.namespaces());
+        let mut revisions =
+            sources.map(|(number, _)| snapshot.source_revision(SourceId::new(number)));
+        revisions.all(|revision| revision.to_string() == newest)
+    }
+
+    /// The cache is right: so are histories, registrations, own writes, and the overlay.
+    pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
+        let informer = &self.informer.informer;
+        let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
+        if told.is_err() {
+            return Err(format!("{TOLD_WITHIN:?} later handlers have not been told"));
+        }
+        let want = truth::on_server(&self.server, &self.life.setting);
+        for user in &self.users {
+            let differs = self.check_user(user, &want);
+            differs.map_err(|wrong| format!("{}: {wrong}", user.registration.status().name))?;
+        }
+        while !self.reads.is_empty() && self.harm.is_empty() {
+            let Ok(Some(read)) = timeout(Duration::from_secs(1), self.reads.join_next()).await
+            else {
+                return Err("somebody still waits to read their own write".to_owned());
+            };
+            self.check_read(read.map_err(|error| error.to_string())?)?;
+        }
+        let laid = self
+            .informer
+            .overlay
+            .list(&kube_informer::Selector::default());
+        let laid: States = laid
+            .iter()
+            .map(|object| (object.object_name().clone(), truth::State::of(object)))
+            .collect();
+        // A write that the server has forgotten is laid over the cache until its time is up.
+        if laid != want && self.harm.is_empty() {
+            let differs = truth::difference(&laid, &want);
+            return Err(format!("read through the overlay:\n    {differs}"));
+        }
+        let different = self.informer.informer.status().get().consistency.different;
+        if different > 0 && self.harm.is_empty() {
+            return Err("a comparison found a difference, and nothing was lost".to_owned());
+        }
+        self.outcome.seen.checked("everything right in the end");
+        self.check_now()
+    }
+
+    fn check_user(&self, user: &User<K>, want: &States) -> Result<(), Wrong> {
+        user.check_history()?;
+        if !user.registration.has_synced() {
+            return Err("it has never synced".to_owned());
+        }
+        let mut want = want.clone();
+        want.retain(|_, state| state.web || !user.handler.filtered);
+        let told = user.history.state();
+        if told != want {
+            let differs = truth::difference(&told, &want);
+            return Err(format!("what it was told leads elsewhere:\n    {differs}"));
+        }
+        let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
+        let merged = user.handler.buffer == ListenerBuffer::Coalesce;
+        if !in_order || merged || !self.harm.is_empty() || user.handler.filtered {
+            return Ok(());
+        }
+        let at_sync = user.history.at_sync().unwrap_or_default();
+        for namespace in self.namespaces() {
+            let was = self
+                .truth
+                .was_ever(namespace, &truth::part(&at_sync, namespace));
+            if !was {
+                return Err(format!("it had synced with what never was: {at_sync:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the indices say is what the objects of the same moment say.
+fn check_indices<K: Stored>(snapshot: &Snapshot<K>) -> Result<(), Wrong> {
+    let states = truth::cached(snapshot);
+    for index in snapshot.index_names() {
+        let mut want: BTreeMap<String, BTreeSet<ObjectName>> = BTreeMap::new();
+        for (name, state) in &states {
+            let value = match &*index {
+                LATE_INDEX => state.value.parse().ok().map(crate::planted::third),
+                "app" => state.web.then(|| "web".to_owned()),
+                _ => name.namespace().map(str::to_owned),
+            };
+            if let Some(value) = value {
+                want.entry(value).or_default().insert(name.clone());
+            }
+        }
+        let mut have = BTreeMap::new();
+        for value in snapshot
+            .index_values(&*index)
+            .map_err(|error| error.to_string())?
+        {
+            let keys = snapshot.index_keys(&*index, &value);
+            let keys = keys.map_err(|error| error.to_string())?;
+            have.insert(value.to_string(), keys.into_iter().collect::<BTreeSet<_>>());
+        }
+        if have != want {
+            return Err(format!("index {index}: {have:?} instead of {want:?}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! What users of the informer do: listen, index, write and read what they wrote.
+
+use std::{sync::Arc, time::Duration};
+
+use kube_informer::{
+    Object, SharedInformer,
+    shared_informer::{ListenerBuffer, Registration, RevisionError},
+};
+
+use super::{World, Wrong};
+use crate::{
+    history::History,
+    life::{Act, Handler, Key, NAMES, NAMESPACES, Written},
+    planted::Bug,
+    stored::Stored,
+};
+
+/// The index that comes and goes.
+pub(super) const LATE_INDEX: &str = "third";
+
+/// Whoever reads their own write waits until the end of the life.
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+/// Somebody who listens.
+pub(super) struct User<K> {
+    pub(super) handler: Handler,
+    pub(super) history: History,
+    pub(super) registration: Registration<K>,
+}
+
+impl<K: Stored> User<K> {
+    /// Whether changes can wait for this handler until the informer waits.
+    pub(super) fn holds_up(&self) -> bool {
+        self.handler.bound().is_some()
+    }
+
+    /// At most so many notifications wait once it has synced, with the one that is being told.
+    pub(super) fn depth_max(&self) -> usize {
+        let telling = 1;
+        match self.handler.buffer {
+            ListenerBuffer::Block(most) => most.get() + telling,
+            // A deletion and an addition of each.
+            ListenerBuffer::Coalesce => 2 * NAMES * NAMESPACES.len() + telling,
+            _ => usize::MAX,
+        }
+    }
+
+    pub(super) fn check_history(&self) -> Result<(), Wrong> {
+        let wrong = self.history.wrong();
+        wrong.map_or(Ok(()), |wrong| {
+            Err(format!("{}: {wrong}", self.registration.status().name))
+        })
+    }
+}
+
+impl<K: Stored> World<'_, K> {
+    pub(super) async fn act(&mut self, act: &Act) -> Result<(), Wrong> {
+        match act {
+            Act::Join(handler) => self.join(handler).await?,
+            Act::Leave(number) => self.leave(*number).await?,
+            Act::AddIndex => self.add_index().await?,
+            Act::RemoveIndex => {
+                // It need not be there.
+                let _ = self.informer.informer.remove_index(LATE_INDEX).await;
+            }
+            Act::Restart { kill } => self.restart(*kill).await?,
+            Act::WriteAndRead(written) => self.write_and_read(*written)?,
+            Act::DeleteAndRead(key) => self.delete_and_read(*key)?,
+        }
+        Ok(())
+    }
+
+    pub(super) async fn join(&mut self, handler: &Handler) -> Result<(), Wrong> {
+        let history = History::new(handler, &self.life.setting);
+        if !self.harm.is_empty() {
+            history.lied();
+        }
+        let informer = &self.informer.informer;
+        let late = self.bug == Some(Bug::LateWithoutBarrier) && informer.has_synced();
+        if late {
+            let wanted = |object: &&Object<K>| {
+                !handler.filtered || object.labels().get("app") == Some("web")
+            };
+            for object in informer.indexer().snapshot().iter().filter(wanted) {
+                history.note(object);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let listening = history.listening(handler);
+        let listening = crate::planted::Late::new(listening, late);
+        let buffer = match self.bug {
+            Some(Bug::BoundIgnored) => ListenerBuffer::Grow,
+            _ => handler.buffer,
+        };
+        let builder = informer
+            .handler(listening)
+            .name(format!("handler-{}", self.users.len()))
+            .resync(Duration::from_secs(handler.resync))
+            .buffer(buffer);
+        let registered = if handler.filtered {
+            let web = |object: &Object<K>| object.labels().get("app") == Some("web");
+            builder.filter(web).register()
+        } else {
+            builder.register()
+        };
+        let registration = registered.map_err(|error| error.to_string())?;
+        self.users.push(User {
+            handler: *handler,
+            history,
+            registration,
+        });
+        Ok(())
+    }
+
+    async fn leave(&mut self, number: usize) -> Result<(), Wrong> {
+        if self.users.len() < 2 {
+            return Ok(());
+        }
+        // The first one stays, so that somebody has heard everything.
+        let user = self.users.remove(1 + number % (self.users.len() - 1));
+        let removed = super::timeout(super::STOPS_WITHIN, user.registration.remove());
+        if super::sound(removed).await?.is_err() {
+            return Err("a handler that leaves is still called".to_owned());
+        }
+        let told = user.history.state();
+        for _ in 0..10 {
+            super::yield_now().await;
+        }
+        if told != user.history.state() {
+            return Err("a handler that has left hears on".to_owned());
+        }
+        self.outcome.trace.append(&mut user.history.take_lines());
+        user.history.wrong().map_or(Ok(()), Err)
+    }
+
+    async fn add_index(&mut self) -> Result<(), Wrong> {
+        let function = crate::planted::index_function(self.bug);
+        let informer = &self.informer.informer;
+        let adding = informer.add_index(LATE_INDEX, move |object: &K| {
+            let labels = object.meta().labels.as_ref()?;
+            let value = labels.get("v").and_then(|value| value.parse().ok())?;
+            let name = object.meta().name.clone().unwrap_or_default();
+            Some(function(&name, value))
+        });
+        // It may be there.
+        let _ = super::sound(adding).await?;
+        Ok(())
+    }
+
+    fn write_and_read(&mut self, written: Written) -> Result<(), Wrong> {
+        let Some(answer) = self.write(written) else {
+            return Ok(());
+        };
+        let wanted = self
+            .life
+            .setting
+            .wants(written.key.namespace(), written.web);
+        if !wanted {
+            return Ok(());
+        }
+        let object: K = serde_json::from_value(answer).map_err(|error| error.to_string())?;
+        let revision = number(object.meta().resource_version.as_ref());
+        let overlay = &self.informer.overlay;
+        let put = overlay.put(object.clone());
+        put.map_err(|error| error.to_string())?;
+        let read = overlay.find(&written.key.object_name());
+        let read = read.map_or(0, |object| order(&object));
+        if read < revision && self.harm.is_empty() {
+            return Err(format!(
+                "{} was written as {revision}, and is read as {read} through the overlay",
+                written.key
+            ));
+        }
+        let informer = self.informer.informer.clone();
+        self.reads.spawn(async move {
+            match informer.wait_for_revision(&object, FOR_EVER).await {
+                Ok(()) => has_at_least(&informer, written.key, revision),
+                Err(RevisionError::WentBack { .. } | RevisionError::Stopped { .. }) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        Ok(())
+    }
+
+    fn delete_and_read(&mut self, key: Key) -> Result<(), Wrong> {
+        let Some(deleted) = self.delete(key) else {
+            return Ok(());
+        };
+        let web = deleted["metadata"]["labels"]["app"] == "web";
+        if !self.life.setting.wants(key.namespace(), web) {
+            return Ok(());
+        }
+        let uid = deleted["metadata"]["uid"].as_str().unwrap_or_default();
+        let uid: Arc<str> = Arc::from(uid);
+        let overlay = &self.informer.overlay;
+        overlay.delete(&key.object_name(), Arc::clone(&uid));
+        let read = overlay.find(&key.object_name());
+        if read.is_some_and(|object| object.uid() == &*uid) && self.harm.is_empty() {
+            return Err(format!(
+                "{key} was deleted, and is read through the overlay"
+            ));
+        }
+        let informer = self.informer.informer.clone();
+        let name = key.object_name();
+        self.reads.spawn(async move {
+            // It may come again under its name: the uid tells them apart.
+            drop(informer.wait_for_deleted(&name, &*uid, FOR_EVER).await);
+            let read = informer.indexer().get(&name);
+            match read {
+                Some(object) if object.uid() == &*uid && !informer.is_stopped() => {
+                    Err(format!("{key} was seen to be deleted, and is read"))
+                }
+                _ => Ok(()),
+            }
+        });
+        Ok(())
+    }
+}
+
+fn has_at_least<K: Stored>(
+    informer: &SharedInformer<K>,
+    key: Key,
+    revision: u64,
+) -> Result<(), Wrong> {
+    let read = informer.indexer().get(&key.object_name());
+    match read {
+        Some(object) if order(&object) < revision && !informer.is_stopped() => Err(format!(
+            "{key} was written as {revision}, waited for, and read as {}",
+            order(&object)
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn order<K>(object: &Object<K>) -> u64 {
+    number(Some(&object.revision().to_string()))
+}
+
+fn number(revision: Option<&String>) -> u64 {
+    let number = revision.and_then(|revision| revision.parse().ok());
+    number.unwrap_or_default()
+}

@@ -95,6 +95,17 @@ impl Seen {
         self.0.iter().map(line)
     }
 
+    /// How much of what must be seen was, and what of it least.
+    pub(crate) fn summary(&self) -> String {
+        let required = required();
+        let times = required
+            .iter()
+            .map(|what| (self.0.get(what).copied().unwrap_or(0), what));
+        let (least, (table, name)) = times.min().expect("something is required");
+        let count = required.len();
+        format!("{count} things that must be seen; the least often: {table}: {name}, {least} times")
+    }
+
     /// What was seen too seldom in so many lives.
     pub(crate) fn missing(&self, lives: usize) -> Vec<String> {
         let least = REQUIRED * lives / PER_LIVES;

@@ -179,6 +179,9 @@ fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
     for line in &missing {
         say(line);
     }
+    if is_whole {
+        say(&tally.seen.summary());
+    }
     say(&format!("{passed} passed, {failed} failed, {seconds:.1} s"));
     failed == 0 && missing.is_empty()
 }

@@ -30,7 +30,7 @@ use crate::{
     life::{Change, End, Key, Life, NAMESPACES, Step, Store, Written},
     planted::Bug,
     stored::Stored,
-    truth::Truth,
+    truth::{self, Truth},
     wire::Wire,
 };
 
@@ -92,6 +92,8 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Reads of one's own writes that are waited for.
     reads: JoinSet<Result<(), Wrong>>,
+    /// Whether the server has been in states that nobody has looked at.
+    gaps: bool,
     /// What may be said of the cache, after the faults that there were.
     harm: BTreeSet<&'static str>,
     outcome: Outcome,
@@ -134,6 +136,7 @@ impl<'a, K: Stored> World<'a, K> {
             informer,
             users: Vec::new(),
             reads: JoinSet::new(),
+            gaps: false,
             harm: BTreeSet::new(),
             outcome,
         }
@@ -217,9 +220,13 @@ impl<'a, K: Stored> World<'a, K> {
                     });
                     self.server.create(namespace).expect("a namespace is made");
                 }
+                let before = truth::on_server(&self.server, &self.life.setting).len();
                 // One that is being deleted already stays as it is.
                 drop(self.server.delete("v1", "namespaces", name));
                 self.truth.note(&self.server, &self.life.setting);
+                // Its objects go one by one.
+                let after = truth::on_server(&self.server, &self.life.setting).len();
+                self.gaps |= before > after + 1;
             }
         }
     }

@@ -221,7 +221,7 @@ impl<K: Stored> World<'_, K> {
             let differs = truth::difference(&told, &want);
             return Err(format!("what it was told leads elsewhere:\n    {differs}"));
         }
-        let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
+        let in_order = matches!(self.life.setting.queue, Queue::InOrder(_)) && !self.gaps;
         let merged = user.handler.buffer == ListenerBuffer::Coalesce;
         if !in_order || merged || !self.harm.is_empty() || user.handler.filtered {
             return Ok(());

@@ -58,7 +58,7 @@
 //! | answered | the watch |
 //! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
 //! | nobody listens | the same probe, after a pause |
-//! | 429, broken, not answered | the watch, after a pause; another probe a minute later |
+//! | 429, broken, not answered | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
 //! | refused otherwise | the watch, at once |
 //!
 //! Some of this says that the server has gone back, or may have. Then the next list is believed whatever

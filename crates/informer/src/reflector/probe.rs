@@ -14,13 +14,19 @@ use crate::{
 /// A reflector asks at most this often: a connection that flaps must not become a load.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// One that is put off again and again comes after twice as long each time, up to this: each costs the
+/// watch the time that the server takes to refuse it, and a pause.
+const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
+
 /// Whether a server that was away may be another one now.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
     is_owed: bool,
-    /// When the last answer came.
-    asked: Option<Instant>,
+    /// Before when it comes too early; unset before the first one.
+    not_before: Option<Instant>,
+    /// How long the last one was put off for; zero if it was answered.
+    put_off: Duration,
 }
 
 impl Probe {
@@ -32,27 +38,26 @@ impl Probe {
 
     /// Whether to ask before watching on. One that comes too early is owed until later.
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.is_owed
-            && self
-                .asked
-                .is_none_or(|asked| now.duration_since(asked) >= EVERY)
+        self.is_owed && self.not_before.is_none_or(|at| now >= at)
     }
 
     /// When a probe that is owed is due; `None` if none is.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        let asked = self.asked.filter(|_| self.is_owed)?;
-        Some(clock::after(asked, EVERY))
+        self.not_before.filter(|_| self.is_owed)
     }
 
-    /// It was not answered, which may change: it is still owed, and comes too early for a while.
-    pub(super) fn put_off(&mut self, now: Instant) {
-        self.asked = Some(now);
+    /// It was not answered, which may change: it is still owed, and comes too early for a while from when
+    /// the watch is asked for.
+    pub(super) fn put_off(&mut self, watched: Instant) {
+        self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
+        self.not_before = Some(clock::after(watched, self.put_off));
     }
 
     /// The server has answered, or won't.
     pub(super) fn answered(&mut self, now: Instant) {
         self.is_owed = false;
-        self.asked = Some(now);
+        self.put_off = Duration::ZERO;
+        self.not_before = Some(clock::after(now, EVERY));
     }
 
     /// Everything was listed, so there is nothing to doubt.

@@ -1,10 +1,13 @@
 //! What follows the end of a watch, of a streaming list and of a probe: the second, third and fourth
 //! table of the machine.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::{Action, Machine, Next, VERY_SHORT, WatchEnd};
 use crate::{
+    clock,
     object::ResourceVersion,
     transport::{Class, Error, FrameKind},
 };
@@ -115,8 +118,13 @@ impl Machine {
             }
             Class::ConnectionRefused => self.pause(error, now, Next::Watch),
             Class::TooManyRequests | Class::Connection | Class::Timeout => {
-                self.probe.put_off(now);
-                self.pause(error, now, Next::Watch)
+                let action = self.pause(error, now, Next::Watch);
+                let pause = match action {
+                    Action::Sleep(pause) => pause,
+                    _ => Duration::ZERO,
+                };
+                self.probe.put_off(clock::after(now, pause));
+                action
             }
             _ => {
                 self.probe.answered(now);

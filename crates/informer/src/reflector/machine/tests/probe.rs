@@ -231,10 +231,62 @@ async fn a_probe_that_came_too_early_or_was_put_off_is_due_when_the_minute_is_ov
     assert!(matches!(after, Action::Probe(_)), "{after:?}");
 
     let throttled = Error::new(Class::TooManyRequests, "later");
-    machine.probe_failed(&throttled, at(61));
-    assert!(matches!(machine.slept(at(65)), Action::Watch(_)));
-    assert_eq!(machine.probe_due(), Some(at(121)));
-    machine.watch_ended(WatchEnd::LetGo, at(121));
-    machine.probed(&"10".into(), at(121)).unwrap();
+    let throttled = throttled.with_retry_after(Some(Duration::from_secs(90)));
+    let pause = machine.probe_failed(&throttled, at(61));
+    assert_eq!(pause, Action::Sleep(Duration::from_secs(90)));
+    assert!(matches!(machine.slept(at(151)), Action::Watch(_)));
+    assert_eq!(
+        machine.probe_due(),
+        Some(at(211)),
+        "the watch has its minute"
+    );
+    machine.watch_ended(WatchEnd::LetGo, at(211));
+    machine.probed(&"10".into(), at(211)).unwrap();
     assert_eq!(machine.probe_due(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_watches_and_no_probes_is_watched_nearly_all_the_time() {
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    let began = Instant::now();
+    let (mut now, mut watched, mut probes) = (began, Duration::ZERO, Vec::new());
+    machine.begin_at("10".into());
+    let mut action = machine.start(now);
+    let lost = Error::new(Class::Connection, "lost");
+    action = match action {
+        Action::Watch(_) => machine.watch_ended(WatchEnd::Broken(&lost), now),
+        other => other,
+    };
+    while now < began + Duration::from_secs(4 * 3600) {
+        action = match action {
+            Action::Sleep(pause) => {
+                now += pause;
+                machine.slept(now)
+            }
+            Action::Probe(_) => {
+                probes.push((now - began).as_secs() / 60);
+                now += Duration::from_secs(60);
+                machine.probe_failed(&Error::new(Class::Timeout, "late"), now)
+            }
+            Action::Watch(_) => {
+                machine.watch_opened(now);
+                let due = machine.probe_due().unwrap();
+                watched += due - now;
+                now = due;
+                machine.watch_ended(WatchEnd::LetGo, now)
+            }
+            other => panic!("{other:?}"),
+        };
+    }
+    assert_eq!(probes, [0, 2, 5, 10, 19, 36, 69, 130, 191]);
+    assert!(watched > (now - began).mul_f64(0.95), "{watched:?}");
+
+    // One that is answered says that the server has recovered.
+    let Action::Probe(_) = action else {
+        panic!("{action:?}");
+    };
+    machine.probed(&"10".into(), now).unwrap();
+    machine.watch_ended(WatchEnd::Broken(&lost), now);
+    machine.slept(now);
+    assert_eq!(machine.probe_due(), Some(now + Duration::from_secs(60)));
 }

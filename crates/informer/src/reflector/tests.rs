@@ -7,7 +7,10 @@ use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 
 use super::*;
 use crate::{
@@ -77,4 +80,55 @@ async fn what_a_reflector_hands_on_is_of_another_timeline_than_what_the_one_befo
     source.0.lock().extend([9, 9]);
     let second = lists(&reflector, &mut heard).await;
     assert_eq!(second, [went_back.after_doubt(went_back); 2]);
+}
+
+/// Loses the first two watches, takes a minute to answer the third, and has it expire half a second
+/// later.
+#[derive(Clone, Default)]
+struct Overloaded(Arc<Mutex<u32>>);
+
+impl ListerWatcher for Overloaded {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
+        let body = stream::iter([Ok(Bytes::from(list))]).boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        *self.0.lock() += 1;
+        let watches = *self.0.lock();
+        async move {
+            if watches < 3 {
+                let lost = transport::Error::new(transport::Class::Connection, "lost");
+                return Ok(stream::iter([Err(lost)]).boxed());
+            }
+            sleep(Duration::from_secs(60)).await;
+            let expired =
+                r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
+            let late = sleep(Duration::from_millis(500)).map(move |()| Ok(Bytes::from(expired)));
+            Ok(late.into_stream().boxed())
+        }
+        .boxed()
+    }
+
+    fn streams_lists(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is_due() {
+    let (sender, mut heard) = mpsc::channel(16);
+    let mut reflector = Reflector::builder::<ConfigMap>(Overloaded::default())
+        .initial_list(InitialList::List)
+        .rng_seed(1)
+        .into_store(sender);
+    reflector.from = Some("5".into());
+    let running = reflector.run(sleep(Duration::from_secs(66)));
+    running.await;
+    let first = heard.recv().await.unwrap().kind;
+    assert!(
+        matches!(first, DeltaKind::ReplacedAll { .. }),
+        "{first:?} before the server has said that the revision is gone"
+    );
 }

@@ -216,7 +216,8 @@ where
             let mut patience = opened.patience(&self.machine);
             let is_unconfirmed = self.reflector.from.is_some() && !self.machine.is_streaming();
             if is_unconfirmed {
-                patience = patience.min(opened.answered + VERY_SHORT);
+                // Before anything else, also a probe that is due: whatever comes first confirms.
+                patience = opened.answered + VERY_SHORT;
             }
             let is_streaming = self.machine.is_streaming();
             let next = tokio::select! {

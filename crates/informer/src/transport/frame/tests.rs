@@ -241,6 +241,17 @@ fn an_event_that_has_lost_its_end_is_found_out_two_events_later() {
 }
 
 #[test]
+fn an_event_of_many_lines_may_arrive_in_parts_that_end_inside_a_number_a_word_or_a_text() {
+    let object = r#"{"a":[-1.5e-3,true,null,"\u00e9-\"é"]}"#;
+    let event = format!("{{\n\"type\":\"ADDED\",\n\"object\":{object}}}\n");
+    for at in 1..event.len() {
+        let (first, rest) = event.as_bytes().split_at(at);
+        let frames = split_watch(&[first, rest]).unwrap();
+        assert_eq!(frames[0].bytes, object.as_bytes(), "in two at {at}");
+    }
+}
+
+#[test]
 fn an_event_of_many_lines_is_an_event_however_it_arrives() {
     let labels: Vec<_> = (0..500).map(|n| format!("    \"l{n}\": \"x\"")).collect();
     let object = format!("{{\n{}\n  }}", labels.join(",\n"));

@@ -88,7 +88,11 @@ impl WatchSplitter {
             count: self.looks.count + 1,
             bytes,
         };
-        match serde_json::from_slice::<IgnoredAny>(&self.carry.0) {
+        // What may be the beginning of a number is not complete, which the parser calls a wrong one.
+        let is_of_number =
+            |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let end = self.carry.0.iter().rposition(|byte| !is_of_number(byte));
+        match serde_json::from_slice::<IgnoredAny>(&self.carry.0[..=end.unwrap_or_default()]) {
             Err(error) if !error.is_eof() => Err(malformed("an event of a watch is not JSON")),
             _ => Ok(()),
         }

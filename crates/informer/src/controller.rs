@@ -447,6 +447,7 @@ where
         // whoever is waiting for an answer hears of the end.
         self.parts.commands.close();
         while self.parts.commands.recv().await.is_some() {}
+        self.moments.clear();
         let discarded = self.parts.processor.close(closing).await;
         // What was changed since the last check, by the last callbacks too.
         let detector = self.parts.mutation_detector.iter_mut();

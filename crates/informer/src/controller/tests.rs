@@ -191,3 +191,24 @@ async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     let refused = moment(&mut by_key).await.unwrap();
     assert!(matches!(refused, Err(SaveError::NotSynced)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
+    let (mut serving, _arriving) = due(DeltaFifo::new()).await;
+    serving.accept(Delta::added(Object::new(pod("a", 2)).unwrap()));
+    let saved = moment(&mut serving);
+    let buffer = Buffer::new(ListenerBuffer::Grow, Arc::from("test"), Arc::default());
+    let buffer = Arc::new(buffer);
+    let snapshot = serving.parts.indexer.snapshot();
+    let listener = NewListener {
+        id: ListenerId(1),
+        closer: Closer::new(&buffer),
+        buffer,
+        resync: None,
+        tells: Tells::News,
+        task: Some(Box::pin(async { assert!(saved.await.is_err()) })),
+    };
+    serving.parts.processor.add(listener, snapshot, true);
+    let closed = tokio::time::timeout(PERIOD, serving.close()).await;
+    closed.expect("it ends");
+}

@@ -18,10 +18,13 @@ use std::{
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Event, EventHandler, SharedInformer,
+    Event, EventHandler, Indexers, SharedInformer,
     client::ListWatch,
+    indexer,
+    informer::Informer,
+    reflector::Reflector,
     shared_informer::{ListenerBuffer, Registration},
-    status::{SyncError, SyncFailure},
+    status::{SyncError, SyncFailure, WaitForSync},
 };
 use kube_informer_apiserver::{Match, Server};
 use parking_lot::Mutex;
@@ -217,6 +220,69 @@ async fn a_drop_at_any_await_leaves_no_task_and_nobody_waiting() {
         if complete {
             assert!(at > 20, "the run has more steps than {at}");
             return;
+        }
+    }
+}
+
+/// Until it has synced, and 20 steps of others more.
+async fn a_while_after(synced: WaitForSync) {
+    synced.await.unwrap();
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+/// Polls a run so often, lets others go on in between, and drops it; whether it had come to its end.
+async fn dropped_after(polls: usize, run: impl Future<Output = ()>) -> bool {
+    let mut run = pin!(run);
+    for _ in 0..polls {
+        if run.as_mut().now_or_never().is_some() {
+            return true;
+        }
+        yield_now().await;
+    }
+    false
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_at_any_await_leaves_no_task_of_several_sources_a_plain_informer_or_a_reflector() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let client = server.client();
+    let source = |namespace| ListWatch::<Pod>::new(client.clone()).namespace(namespace);
+    sleep(Duration::from_secs(1)).await;
+    let baseline = alive();
+    for what in ["several sources", "plain", "reflector"] {
+        for at in 0.. {
+            let complete = match what {
+                "several sources" => {
+                    let (pods, controller) = SharedInformer::<Pod>::builder(source("default"))
+                        .source(source("other"))
+                        .build();
+                    Replay::default().listen(&pods);
+                    dropped_after(at, controller.run(a_while_after(pods.wait_for_sync()))).await
+                }
+                "plain" => {
+                    let plain = Informer::builder::<Pod>(source("default"));
+                    let (_, controller) = plain.handler(Replay::default()).build();
+                    let synced = controller.wait_for_sync();
+                    dropped_after(at, controller.run(a_while_after(synced))).await
+                }
+                _ => {
+                    let (_, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
+                    let reflector = Reflector::builder(source("default")).into_indexer(writer);
+                    let synced = reflector.wait_for_sync();
+                    dropped_after(at, reflector.run(a_while_after(synced))).await
+                }
+            };
+            assert!(
+                until_gone(baseline).await,
+                "{} tasks of {what} are left, dropped at {at}",
+                alive() - baseline
+            );
+            if complete {
+                assert!(at > 20, "{what} has more steps than {at}");
+                break;
+            }
         }
     }
 }

@@ -26,6 +26,21 @@ where
     /// ended: first the reflectors, then the loop, then the handlers. A callback in progress ends
     /// first. With a [saved store](crate::warm_start), it is loaded before and saved at the end.
     ///
+    /// An informer runs once, which the compiler sees to:
+    ///
+    /// ```
+    /// # async fn example(controller: kube_informer::Controller<k8s_openapi::api::core::v1::Pod>) {
+    /// controller.run(std::future::pending()).await;
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0382
+    /// # async fn example(controller: kube_informer::Controller<k8s_openapi::api::core::v1::Pod>) {
+    /// controller.run(std::future::pending()).await;
+    /// controller.run(std::future::pending()).await; // it was moved
+    /// # }
+    /// ```
+    ///
     /// # Cancel safety
     /// Dropping the future aborts all tasks at once; handlers are cut off at an await, and nothing is
     /// saved. Nothing is left running, except a callback that blocks a thread of its own.

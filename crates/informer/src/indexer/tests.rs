@@ -536,6 +536,9 @@ fn a_snapshot_does_not_change_while_the_store_does() {
     assert_eq!(before.revision(), ResourceVersion::from(3));
     assert_eq!(before.broken_count(), 0);
     assert!(before.index_values("late").is_err());
+    let names = |snapshot: &Snapshot<K>| snapshot.index_names().join(", ");
+    assert_eq!(names(&before), "colour, namespace");
+    assert_eq!(names(&after), "colour, late, namespace");
     assert_eq!(format!("{after:?}"), "[a/x@4, b/w@7 (broken), b/z@6]");
     assert_eq!(index(&after, "colour"), "blue: [a/x], red: [b/z]");
     assert_eq!(index(&after, "late"), "blue: [a/x], red: [b/z]");

@@ -105,6 +105,7 @@ impl Pager {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::ResourceVersionMatch;
 
     fn end(revision: u64, token: Option<&str>) -> ListEnd {
         ListEnd {
@@ -117,6 +118,7 @@ mod tests {
     fn first() -> ListOptions {
         ListOptions {
             resource_version: 10.into(),
+            resource_version_match: Some(ResourceVersionMatch::Exact),
             limit: Some(2),
             ..ListOptions::default()
         }
@@ -130,6 +132,10 @@ mod tests {
         assert_eq!(
             (&second.resource_version, second.limit),
             (&ResourceVersion::UNSET, Some(2))
+        );
+        assert_eq!(
+            second.resource_version_match, None,
+            "it goes with the revision"
         );
         assert_eq!(second.continue_token.as_deref(), Some("t1"));
         assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);

@@ -20,6 +20,16 @@ use super::rate_limiting_queue::Shared;
 ///
 /// Whatever the verdict, an item that was added while it was in work is queued again at once.
 /// After a shut-down nothing is added any more, so a retry is then the same as [`Item::done`].
+///
+/// There is one verdict on each item:
+///
+/// ```compile_fail,E0382
+/// # async fn example(queue: kube_informer::workqueue::RateLimitingQueue<String>) {
+/// let item = queue.get().await.unwrap();
+/// item.done();
+/// item.done(); // it was moved
+/// # }
+/// ```
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
     key: T,

@@ -1,6 +1,12 @@
 //! Objects that do not decode, transform or index: kept, reported, and the end of nothing.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
@@ -146,6 +152,43 @@ async fn a_transform_that_fails_or_panics_breaks_one_object() {
         ]
     );
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_transform_failed_is_tried_again_when_it_is_listed() {
+    for delta_fifo in [false, true] {
+        let server = Server::builder().seed([pod("a"), pod("b")]).build();
+        let is_mended = Arc::new(AtomicBool::new(false));
+        let mended = Arc::clone(&is_mended);
+        let mut informer = builder(&server).try_transform(move |pod: &mut Pod| {
+            let fails = pod.metadata.name.as_deref() == Some("a");
+            if fails && !mended.load(Ordering::Relaxed) {
+                return Err("not yet".to_owned());
+            }
+            Ok(())
+        });
+        if delta_fifo {
+            informer = informer.queue(DeltaFifo::new());
+        }
+        let informer = run(informer);
+        let trace = Trace::default();
+        trace.listen(&informer.pods);
+        informer.caught_up(&server).await;
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(trace.take(), "add default/b@2 (initial)\nsynced\n");
+        assert_eq!(informer.pods.status().get().broken_count, 1);
+
+        is_mended.store(true, Ordering::Relaxed);
+        server.faults().cut_watches();
+        server.create(pod("c")).unwrap();
+        server.faults().expire_history();
+        informer.caught_up(&server).await;
+        let mut told: Vec<_> = trace.take().lines().map(str::to_owned).collect();
+        told.sort();
+        assert_eq!(told, ["add default/a@1", "add default/c@3"]);
+        assert_eq!(informer.pods.status().get().broken_count, 0);
+        informer.stop().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

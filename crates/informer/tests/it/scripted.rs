@@ -11,7 +11,7 @@ use kube_informer::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    script::{Answer, Script, body, error_event, event, hangs, list, pod},
+    script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
     setting::{LONG, Running, Trace, run},
 };
 
@@ -169,6 +169,7 @@ async fn errors_inside_a_stream_reach_the_error_handler_with_their_class() {
         failing(500, "InternalError"),
         listed(),
         failing(429, "TooManyRequests"),
+        Answer::Body(String::new(), Then::Breaks(Class::Connection)),
     ]);
     let classes = Trace::default();
     let heard = classes.clone();
@@ -179,7 +180,10 @@ async fn errors_inside_a_stream_reach_the_error_handler_with_their_class() {
         heard.note(format!("{:?}", error.class()));
     }));
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(classes.take(), "Expired\nInternal\nTooManyRequests\n");
+    assert_eq!(
+        classes.take(),
+        "Expired\nInternal\nTooManyRequests\nConnection\n"
+    );
     assert_eq!(script.unasked(), 0);
     informer.stop().await;
 }

@@ -73,6 +73,27 @@ async fn threads_that_ask_at_the_same_moment_get_one_informer() {
     }
 }
 
+/// client-go's `Run` checks and starts in two steps, so two at once may both start.
+#[tokio::test(start_paused = true)]
+async fn a_factory_that_is_started_by_many_at_once_starts_each_informer_once() {
+    for _ in 0..20 {
+        let server = Server::builder().seed([pod("a")]).build();
+        let factory = factory(&server);
+        let pods = factory.informer::<Pod>();
+        factory.informer::<ConfigMap>();
+        at_once(|| factory.start());
+        let both = factory.wait_for_cache_sync().deadline(LONG);
+        both.await.unwrap();
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(pods.indexer().len(), 1);
+        let log = server.requests();
+        assert_eq!(log.lists("pods").len(), 1);
+        assert_eq!(log.watches("pods").len(), 1);
+        assert_eq!(log.lists("configmaps").len(), 1);
+        factory.shutdown().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lister_alone_is_enough_for_the_informer_to_run() {
     let server = Server::builder().seed([pod("a")]).build();

@@ -62,8 +62,12 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Whether a watch with `sendInitialEvents` may be asked for: it tells of everything there is, and
     /// then sends a bookmark with the annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// By default not, as a source of one's own may not know of it; everything is listed then. One
-    /// that passes requests on to a [`ListWatch`](client::ListWatch) passes this on too.
+    /// By default not, as a source of one's own may not know of it; everything is listed then. Nor is
+    /// such a source asked for one object that is "not older than" the last revision after a connection
+    /// was lost, for it may pass over that too; so a server behind it that was put back is noticed only
+    /// by what it tells.
+    ///
+    /// One that passes requests on to a [`ListWatch`](client::ListWatch) passes this on too.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false

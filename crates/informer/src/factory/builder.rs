@@ -200,9 +200,9 @@ impl FactoryBuilder {
     /// alone does not say that objects were deleted.
     ///
     /// It costs one more informer, of the definitions' metadata, which runs as long as informers of kinds
-    /// do that may have a definition (their group has a dot), and is waited for like all others; the client must be allowed to list
-    /// and watch `customresourcedefinitions.apiextensions.k8s.io`. Informers of an own constructor are
-    /// not concerned.
+    /// do that may have a definition (their group has a dot), and is waited for like all others; the
+    /// client must be allowed to list and watch `customresourcedefinitions.apiextensions.k8s.io`.
+    /// Informers of an own constructor are not concerned.
     pub fn follow_definitions(mut self) -> Self {
         self.definitions = Some(Definitions::default());
         self

@@ -132,3 +132,41 @@ async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is
         "{first:?} before the server has said that the revision is gone"
     );
 }
+
+/// Lists nothing, and watches what is no JSON inside of its braces.
+#[derive(Clone)]
+struct Garbled;
+
+impl ListerWatcher for Garbled {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
+        let body = stream::iter([Ok(Bytes::from(list))]).boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let garbled = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",,\"resourceVersion\":\"6\"}}}\n{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"}}}\n";
+        let body = stream::iter([Ok(Bytes::from(garbled))])
+            .chain(stream::pending())
+            .boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn streams_lists(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_which_nothing_can_be_read_is_followed_by_a_list() {
+    let (sender, mut heard) = mpsc::channel(16);
+    let reflector = Reflector::builder::<ConfigMap>(Garbled)
+        .rng_seed(1)
+        .into_store(sender);
+    reflector.run(sleep(Duration::from_secs(4))).await;
+    let mut kinds = Vec::new();
+    while let Ok(delta) = heard.try_recv() {
+        kinds.push(format!("{:?}", delta.delta_type()));
+    }
+    assert_eq!(kinds, ["ReplacedAll", "ReplacedAll"]);
+}

@@ -16,7 +16,8 @@ use super::{
     Gone, LIST_STALL, Running, Stop,
 };
 use crate::{
-    clock, decode,
+    clock,
+    decode::{self, Decoded},
     metrics::RelistReason,
     object::{Deleted, ResourceVersion},
     status::Activity,
@@ -339,8 +340,15 @@ where
         bytes: &Bytes,
     ) -> Result<Option<ResourceVersion>, Stop> {
         let decoded = self.reflector.decoder.object(bytes);
+        let is_unreadable = matches!(decoded, Decoded::Unreadable(_));
         let Some(object) = self.usable(decoded) else {
-            return self.bookmark(kind, bytes).await;
+            let revision = self.bookmark(kind, bytes).await?;
+            if is_unreadable && revision.is_none() {
+                // Some object has changed, and nobody knows which.
+                let what = "the watch told of an object that can't be read";
+                return Err(transport::Error::new(Class::Protocol, what).into());
+            }
+            return Ok(revision);
         };
         let revision = object.revision().clone();
         self.machine.in_order(kind, Some(&revision))?;

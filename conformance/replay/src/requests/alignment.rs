@@ -21,8 +21,8 @@ const RESET: &str = "a_reset_connection_is_backed_off_from";
 const IN_VAIN: &str = "a_streaming_list_in_vain_is_backed_off_from";
 /// One object is asked for after a lost connection, or a watch that was closed before its time.
 const PROBE: &str = "a_lost_connection_is_probed";
-/// A second watch that expires at a revision leads to a list of the newest state.
-const EXPIRED_TWICE: &str = "a_second_expiry_at_a_revision_asks_for_the_newest";
+/// A watch that expires leads to a list of the newest state, if one at its revision may lead back to it.
+const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// The list of the newest state comes in pages, whatever failed before it.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
 /// A server that does not stream lists is not asked for it within the hour.
@@ -128,7 +128,7 @@ impl<'a> Pair<'a> {
         }
         let matches = rules.iter().filter_map(|rule| rule(self, i, j));
         let mut alignments = matches.filter_map(|(theirs, ours, names)| {
-            let newer = newer || names.contains(&EXPIRED_TWICE);
+            let newer = newer || names.contains(&EXPIRED);
             let mut rest = self.align(i + theirs, j + ours, newer)?;
             rest.names.extend(names);
             Some(rest)
@@ -210,8 +210,8 @@ impl<'a> Pair<'a> {
             names.push(PAGED);
             return Some((1, 1, names));
         }
-        self.is_second_expiry(their, our).then(|| {
-            names.push(EXPIRED_TWICE);
+        self.expires_again(their, our).then(|| {
+            names.push(EXPIRED);
             (1, 1, names)
         })
     }
@@ -223,18 +223,19 @@ impl<'a> Pair<'a> {
         let is_newest =
             again.asked == our.asked || again.asked == "list" && our.asked == "list limit=500";
         let is_again = (again.pause, again.outcome) == (Pause::None, our.outcome);
-        if their.outcome != "410" || !is_newest || !is_again || !self.is_second_expiry(their, our) {
+        if their.outcome != "410" || !is_newest || !is_again || !self.expires_again(their, our) {
             return None;
         }
-        let names = [vec![EXPIRED_TWICE], paused(their, our)?].concat();
+        let names = [vec![EXPIRED], paused(their, our)?].concat();
         Some((2, 1, names))
     }
 
-    fn is_second_expiry(&self, their: &Request<'_>, our: &Request<'_>) -> bool {
+    fn expires_again(&self, their: &Request<'_>, our: &Request<'_>) -> bool {
         let at = revision(their.asked);
         let newest = their.asked.replace(&format!(" resourceVersion={at}"), "");
         let is_newest = newest == our.asked || newest == "list" && our.asked == "list limit=500";
-        is_newest && !at.is_empty() && self.has_expired(at, their)
+        let in_pages = their.follows_expiry && their.asked.contains(" limit=");
+        is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
     /// Whether a watch at this revision has led to a list before.

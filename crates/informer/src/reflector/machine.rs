@@ -11,6 +11,7 @@
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
 //! | a watch expired at the revision at which one expired before | `""` |
+//! | a watch expired, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
 //! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
@@ -178,8 +179,7 @@ pub(crate) struct Machine {
     last_unavailable: bool,
     /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
     pages_at_zero: bool,
-    /// Where a watch expired last. A paged list at a revision is answered with exactly that state,
-    /// however old, so it may lead back here for ever.
+    /// Where a watch expired last. What is listed at that revision may lead back here for ever.
     expired_at: Option<ResourceVersion>,
     pager: Option<Pager>,
     /// The one immediate retry at `""` of this attempt has been used.
@@ -411,15 +411,17 @@ impl Machine {
         if resource_version.is_unset() && !self.last_unavailable {
             resource_version = ResourceVersion::ZERO;
         }
+        let own_size = self.config.page_size.filter(|size| *size > 0);
+        // Pages of a revision are of exactly that, and this one can't be watched from.
+        let in_pages = own_size.is_some() || self.pages_at_zero;
+        if in_pages && self.expired_at.as_ref() == Some(&resource_version) {
+            resource_version = ResourceVersion::UNSET;
+        }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
         // A page size with another revision would bypass the server's watch cache.
         let default_size = (self.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
         let options = ListOptions {
-            limit: self
-                .config
-                .page_size
-                .filter(|size| *size > 0)
-                .or(default_size),
+            limit: own_size.or(default_size),
             resource_version,
             ..ListOptions::default()
         };

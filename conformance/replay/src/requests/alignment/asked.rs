@@ -38,6 +38,8 @@ pub(super) struct Request<'a> {
     pub(super) turn: usize,
     /// It follows the first failure of this turn, which need not mean that anything is wrong.
     pub(super) is_free: bool,
+    /// It follows a watch that has expired.
+    pub(super) follows_expiry: bool,
 }
 
 /// Which side a list is of.
@@ -103,6 +105,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             before,
             turn,
             is_free: fresh && pause == Pause::None && is_free(verb, before),
+            follows_expiry: has_expired(verb, before),
         });
         fresh &= pause == Pause::None && !is_free(verb, before);
         // The pause of an outage earns that what comes behind it need not wait.
@@ -114,11 +117,16 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
 
 /// Whether what follows this need not wait, for nothing may be wrong.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
+    let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
+    is_closed || has_expired(verb, before)
+}
+
+/// Whether this is a watch that has expired.
+fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
         None => EXPIRES.contains(&verb),
-        Some((asked, outcome)) if is_watch(asked) => ["410", "expired"].contains(&outcome),
-        Some((asked, outcome)) => is_stream(asked) && outcome == "closed",
+        Some((asked, outcome)) => is_watch(asked) && ["410", "expired"].contains(&outcome),
     }
 }
 

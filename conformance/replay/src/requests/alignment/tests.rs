@@ -191,7 +191,7 @@ fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhe
     let ours = AT_ONCE_LISTED.replace("list resourceVersion=5", "list limit=500");
     let first = ("gone", LISTED, AT_ONCE_LISTED);
     let (expired, at_once) = (
-        "a_second_expiry_at_a_revision_asks_for_the_newest",
+        "an_expiry_that_may_come_again_asks_for_the_newest",
         "the_first_relist_is_at_once",
     );
     assert_eq!(
@@ -199,6 +199,14 @@ fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhe
         Some((vec![expired, at_once], false))
     );
     assert_eq!(accepted(&[("gone", LISTED, &ours)]), None);
+
+    let in_pages = LISTED.replace("list resourceVersion=5", "list resourceVersion=5 limit=2");
+    let ours_in_pages = AT_ONCE_LISTED.replace("list resourceVersion=5", "list limit=2");
+    assert_eq!(
+        accepted(&[("gone", &in_pages, &ours_in_pages)]),
+        Some((vec![expired, at_once], false))
+    );
+    assert_eq!(accepted(&[("garbage", &in_pages, &ours_in_pages)]), None);
 
     let newer = ours.replace("watch resourceVersion=5", "watch resourceVersion=9");
     assert_eq!(

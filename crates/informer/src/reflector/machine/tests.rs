@@ -295,26 +295,22 @@ async fn repeated_expiry_without_health_backs_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_leads_back_to_an_expired_revision_is_not_repeated_for_ever() {
-    let config = MachineConfig {
-        page_size: Some(4),
-        ..listing()
-    };
     let script = "page 16\nreplaced\nerror expired\npage 16\nreplaced\nopened\nerror expired\nslept\npage 37\nreplaced";
     check(
-        config,
+        listing(),
         script,
         &expect![[r#"
-            list resourceVersion=0 limit=4
-            page 16: replace at 16
-            replaced: watch resourceVersion=16
-            error expired: list resourceVersion=16 limit=4
-            page 16: replace at 16
-            replaced: watch resourceVersion=16
-            error expired: sleep from 0.8 s
-            slept: list limit=4
-            page 37: replace at 37
-            replaced: watch resourceVersion=37
-        "#]],
+        list resourceVersion=0 limit=500
+        page 16: replace at 16
+        replaced: watch resourceVersion=16
+        error expired: list resourceVersion=16
+        page 16: replace at 16
+        replaced: watch resourceVersion=16
+        error expired: sleep from 0.8 s
+        slept: list limit=500
+        page 37: replace at 37
+        replaced: watch resourceVersion=37
+    "#]],
     );
 }
 

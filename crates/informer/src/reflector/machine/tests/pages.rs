@@ -71,6 +71,41 @@ async fn an_own_page_size_is_used_with_any_revision() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
+    let config = MachineConfig {
+        page_size: Some(4),
+        ..listing()
+    };
+    check(
+        config,
+        "page 16\nreplaced\nerror expired\npage 37 t1\npage 37\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list resourceVersion=0 limit=4
+        page 16: replace at 16
+        replaced: watch resourceVersion=16
+        error expired: list limit=4
+        page 37 t1: next limit=4 continue=t1
+        page 37: replace at 37
+        replaced: watch resourceVersion=37
+        error 500: sleep from 0.8 s
+        slept: list resourceVersion=37 limit=4
+    "#]],
+    );
+    // A server without a watch cache answers in pages unasked, and so to any revision.
+    check(
+        listing(),
+        "page 10 t1\npage 10\nreplaced\nerror expired",
+        &expect![[r#"
+        list resourceVersion=0 limit=500
+        page 10 t1: next limit=500 continue=t1
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error expired: list limit=500
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_size_of_zero_is_as_none() {
     let config = MachineConfig {
         page_size: Some(0),

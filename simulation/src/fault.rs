@@ -116,7 +116,7 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
 
 /// All of them. A watch that ends at once, before it has told anything, counts as a failure too, so
 /// most are healed within one pause.
-pub(crate) const KINDS: [Kind; 32] = [
+pub(crate) const KINDS: [Kind; 33] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
@@ -207,10 +207,9 @@ pub(crate) const KINDS: [Kind; 32] = [
     ),
     harmful(
         Harm::Lies,
-        kind("events in disorder", ONE_PAUSE, |rng| {
-            let edit = ["duplicate", "swap"][rng.usize(..2)];
+        kind("event told twice", ONE_PAUSE, |rng| {
             format!(
-                "watch pods: {edit} event {} x1; cut watch pods",
+                "watch pods: duplicate event {} x1; cut watch pods",
                 rng.u32(1..4)
             )
         }),
@@ -231,6 +230,16 @@ pub(crate) const KINDS: [Kind; 32] = [
         kind("event lost", TWO_PAUSES, |rng| {
             format!(
                 "watch pods: drop event {} x1; cut watch pods",
+                rng.u32(1..4)
+            )
+        }),
+    ),
+    // The same, for a watch may end between the two.
+    harmful(
+        Harm::Loses,
+        kind("events swapped", TWO_PAUSES, |rng| {
+            format!(
+                "watch pods: swap event {} x1; cut watch pods",
                 rng.u32(1..4)
             )
         }),

@@ -31,7 +31,7 @@
 //! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
 //! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these`, and ten a minute of everything else, then `more were skipped within a minute` | `error`; `skipped` |
-//! | WARN | `not indexed`: an index function, or one of a derived index, failed | `error` |
+//! | WARN | `not indexed`: an index function, or one of a derived index, failed; ten a minute of each, then `more were not indexed within a minute` | `error`; `objects` |
 //! | WARN | `slow handler`: a callback took more than 100 ms while others waited; ten a minute of each handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |
 //! | WARN | `a resync period under 1 s is raised to 1 s`, and two others of periods that can't be had | `asked_for`, and the period that holds |

@@ -30,6 +30,11 @@ pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
 /// Implement it to bring objects from elsewhere than a Kubernetes client: a file, another
 /// protocol, a proxy. The bytes are those of the Kubernetes API: a list is one JSON object with
 /// `items`, a watch is a sequence of JSON objects `{"type": …, "object": …}`.
+///
+/// Revisions must grow, as those of a server do: what is told later, in a watch or in the next list,
+/// has a revision that is not older. A list that is older than what was told before, or an event of a
+/// watch that is, is taken for a server that was put back, and everything is listed anew. Revisions that
+/// are no numbers have no order and are not compared; then nothing of that is noticed.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
     /// Asks for a list, or for one page of it.

@@ -14,11 +14,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     event_handler::{Event, EventHandler},
     indexer::{IndexError, Indexer, Placement, Values, ask, sorted},
+    logs::Ration,
     object::ObjectName,
 };
 
@@ -43,6 +44,7 @@ struct Kept {
     dependencies: Placement,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
+    not_indexed: Ration,
 }
 
 impl Board {
@@ -104,8 +106,15 @@ impl Claim {
     }
 
     fn leave_out(&self, error: IndexError) {
-        tracing::warn!(%error, "not indexed");
         let mut kept = self.board.kept.lock();
+        let now = Instant::now();
+        let objects = kept.not_indexed.left_out(now);
+        if objects > 0 {
+            tracing::warn!(objects, "more were not indexed within a minute");
+        }
+        if kept.not_indexed.line(now) {
+            tracing::warn!(%error, "not indexed");
+        }
         kept.values.place(&self.name, &Values::default());
         kept.errors.insert(self.name.clone(), error);
     }

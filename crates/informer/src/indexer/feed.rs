@@ -2,9 +2,11 @@
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::{Applied, IndexError, IndexerWriter, Snapshot};
 use crate::{
+    logs::Ration,
     queue::Batch,
     reflector::{Delta, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError},
     status::Status,
@@ -56,6 +58,7 @@ pub(crate) struct StatusNotes {
     report: Reporter,
     /// Which broken objects the status tells of.
     broken_version: u64,
+    not_indexed: Ration,
 }
 
 impl std::fmt::Debug for StatusNotes {
@@ -71,13 +74,21 @@ impl StatusNotes {
         Self {
             report,
             broken_version: 0,
+            not_indexed: Ration::default(),
         }
     }
 
     pub(crate) fn note<K>(&mut self, snapshot: &Snapshot<K>, index_errors: &[IndexError]) {
         let Reporter { name, status, .. } = &self.report;
         for error in index_errors {
-            tracing::warn!(informer = %name, %error, "not indexed");
+            let now = Instant::now();
+            let objects = self.not_indexed.left_out(now);
+            if objects > 0 {
+                tracing::warn!(informer = %name, objects, "more were not indexed within a minute");
+            }
+            if self.not_indexed.line(now) {
+                tracing::warn!(informer = %name, %error, "not indexed");
+            }
         }
         let version = snapshot.broken_version();
         if index_errors.is_empty() && version == self.broken_version {

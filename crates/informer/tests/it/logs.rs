@@ -78,10 +78,11 @@ mod spans {
     use super::*;
     use crate::{
         script::{Answer, Script, body, event, hangs, list, pod},
-        setting::run,
+        setting::{self, run},
     };
     use k8s_openapi::api::core::v1::{Pod, Secret};
     use kube_informer::{SharedInformer, transport::Class};
+    use kube_informer_apiserver::Server;
 
     #[tokio::test(start_paused = true)]
     async fn every_line_of_an_informer_is_in_its_span_and_those_of_a_callback_in_its_handlers() {
@@ -112,6 +113,41 @@ mod spans {
              WARN informer{name="pods" kind="v1 Pod"}: not indexed informer=pods error=default/b is not in index thing: no such thing
             DEBUG informer{name="pods" kind="v1 Pod"}: stopped reflector=pods expects=v1 Pod
         "#]].assert_eq(&logs.take());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ten_objects_a_minute_that_an_index_can_not_place_are_logged_and_the_others_counted() {
+        let logs = Logs::capture();
+        let objects = (0..25).map(|n| setting::pod(&format!("p{n}")));
+        let server = Server::builder().seed(objects).build();
+        let informer = run(setting::builder(&server));
+        let pods = &informer.pods;
+        pods.wait_for_sync().await.unwrap();
+        let fails = |_: &Pod| Err::<Vec<String>, _>("no such thing");
+        pods.try_add_index("thing", fails).await.unwrap();
+        let none = |_: &Pod| Ok(None);
+        let fails = |_: &Pod, _: &[std::sync::Arc<Pod>]| Err::<Vec<String>, _>("nor this");
+        let derived = pods.try_derived_index("other", pods, none, fails).unwrap();
+        derived.wait_for_sync().await.unwrap();
+        let is_one = |line: &&str| line.contains(": not indexed");
+        let first = logs.take();
+        assert_eq!(first.lines().filter(is_one).count(), 20, "{first}");
+        sleep(Duration::from_secs(90)).await;
+        server.create(setting::pod("z")).unwrap();
+        informer.caught_up(&server).await;
+        let later = logs.take();
+        assert_eq!(later.lines().filter(is_one).count(), 2, "{later}");
+        let counted = "more were not indexed within a minute";
+        let counts: Vec<_> = later
+            .lines()
+            .filter(|line| line.contains(counted))
+            .collect();
+        assert_eq!(counts.len(), 2, "{later}");
+        assert!(
+            counts.iter().all(|line| line.contains("objects=15")),
+            "{counts:?}"
+        );
+        informer.stop().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,10 @@ use fastrand::Rng;
 /// A failure that is backed off from: the pause in progress, at most twice the cap of 30 s.
 const ONE_PAUSE: u64 = 60;
 
+/// Seconds by which an answer is held back at most. One that is on its way when the faults end may bring
+/// another fault with it, which is backed off from only then.
+const DELAY_MAX: u32 = 20;
+
 /// Watches fall silent.
 pub(crate) const FROZEN: &str = "watch frozen";
 
@@ -137,8 +141,8 @@ pub(crate) const KINDS: [Kind; 33] = [
         let (pause, times) = (rng.u32(1..2000), rng.u32(1..3));
         format!("watch pods: delay each event {pause}ms x{times}; cut watch pods")
     }),
-    kind("answers delayed", ONE_PAUSE, |rng| {
-        let (pause, times) = (rng.u32(1..20), rng.u32(1..4));
+    kind("answers delayed", ONE_PAUSE + DELAY_MAX as u64, |rng| {
+        let (pause, times) = (rng.u32(1..=DELAY_MAX), rng.u32(1..4));
         format!("* pods: delay {pause}s x{times}; cut watch pods")
     }),
     kind("body split", AT_ONCE, |_| {

@@ -44,7 +44,7 @@
 //! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
-//! | let go of, because the store took nothing | the same watch, at once |
+//! | let go of, because the store took nothing, or to make way for a probe that is due | the same watch, or the probe, at once |
 //! | doubted, because a consistency check found a difference | a list at `""`, at once if all was well |
 //!
 //! All is well also when the server answers again after it could not be reached: each pause of an

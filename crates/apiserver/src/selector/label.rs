@@ -47,6 +47,9 @@ enum Token<'a> {
     End,
 }
 
+/// What separates words; any other space is part of one, and makes it wrong.
+const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// Longest first, so that `==` is not read as two `=`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
@@ -161,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     fn next(&mut self) -> Token<'a> {
-        self.rest = self.rest.trim_start();
+        self.rest = self.rest.trim_start_matches(SPACES);
         if self.rest.is_empty() {
             return Token::End;
         }
@@ -174,7 +177,7 @@ impl<'a> Reader<'a> {
         }
         let end = self
             .rest
-            .find(|c: char| c.is_whitespace() || "=!(),<>".contains(c))
+            .find(|c: char| SPACES.contains(&c) || "=!(),<>".contains(c))
             .unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
@@ -207,8 +210,8 @@ impl<'a> Reader<'a> {
         match self.next() {
             Token::Symbol("=" | "==") => Ok(Operator::In(vec![self.exact(key)?])),
             Token::Symbol("!=") => Ok(Operator::NotIn(vec![self.exact(key)?])),
-            Token::Symbol(">") => Ok(Operator::GreaterThan(self.bound()?)),
-            Token::Symbol("<") => Ok(Operator::LessThan(self.bound()?)),
+            Token::Symbol(">") => Ok(Operator::GreaterThan(self.bound(key)?)),
+            Token::Symbol("<") => Ok(Operator::LessThan(self.bound(key)?)),
             Token::Word("in") => Ok(Operator::In(self.set(key)?)),
             Token::Word("notin") => Ok(Operator::NotIn(self.set(key)?)),
             other => Err(format!(
@@ -237,10 +240,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn bound(&mut self) -> Result<i64, String> {
+    /// An integer that is a label's value too, so it has no sign.
+    fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
-        word.parse()
-            .map_err(|_| format!("values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
+        let bound = word
+            .parse()
+            .map_err(|_| format!("values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
+        checked_value(word, key, 0)?;
+        Ok(bound)
     }
 
     fn set(&mut self, key: &str) -> Result<Vec<String>, String> {

@@ -198,6 +198,12 @@ fn events_are_split_alike_wherever_the_chunks_end() {
 }
 
 #[test]
+fn what_stands_behind_a_text_in_the_place_of_an_object_is_no_part_of_it() {
+    let body = br#"{"type":"ADDED","object":"a","more":{}}"#;
+    assert_eq!(show(&split_watch(&[body]).unwrap()), "Added \"a\"\n");
+}
+
+#[test]
 fn an_event_of_a_whole_chunk_is_not_copied() {
     let chunk = Bytes::from_static(br#"{"type":"ADDED","object":{"a":1}}"#);
     let mut frames = Vec::new();

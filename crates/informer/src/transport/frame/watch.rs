@@ -122,10 +122,11 @@ const BEGINNINGS: [(&[u8], FrameKind); 4] = [
 ];
 
 fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, Error> {
-    // With exactly one value closed inside, and that at the end, the object is all the rest.
+    // With exactly one value closed inside, and that at the end, an object is all the rest; behind
+    // anything else that stands for it, such as a text, that value may be another member's.
     if closed_inside == 1 && event.ends_with(b"}}") {
         for (beginning, kind) in BEGINNINGS {
-            if event.starts_with(beginning) {
+            if event.starts_with(beginning) && event[beginning.len()] == b'{' {
                 let bytes = event.slice(beginning.len()..event.len() - 1);
                 return Ok(Frame { kind, bytes });
             }

@@ -24,6 +24,9 @@ use crate::watch_cache::{Cache, WatchCache};
 /// Events that may wait for one watcher: the most a Kubernetes API server lets wait (`watch_cache_history.go`).
 const WATCHER_BUFFER: usize = 1_000;
 
+/// What the objects may take unless a builder says otherwise: the most that etcd recommends for its `--quota-backend-bytes`.
+const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
+
 /// Namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
@@ -57,6 +60,7 @@ impl Builder {
                 allow_remote: false,
                 fault_endpoint: None,
                 watcher_buffer: WATCHER_BUFFER,
+                storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
             },
         }
@@ -105,6 +109,15 @@ impl Builder {
     /// How many events may wait for one watcher before it is closed as too slow; 1,000 if never said, and at least 1.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
         self.settings.watcher_buffer = events.max(1);
+        self
+    }
+
+    /// How many bytes all objects together may take in memory, about; 8 GiB if never said.
+    ///
+    /// A write that would go over it is refused with the 500 of an etcd that is full, and nothing is stored; what makes an object no larger, and a deletion, always passes.
+    /// An object counts with its JSON, its key and 400 bytes; history has a bound of its own, 1 GiB.
+    pub fn storage_quota(mut self, bytes: u64) -> Builder {
+        self.settings.storage_quota = bytes;
         self
     }
 

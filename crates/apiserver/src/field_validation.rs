@@ -21,6 +21,9 @@ pub(crate) use warnings::Warnings;
 /// Complaints at most; further ones are dropped (`saveStrictError` in `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
+/// Bytes of a field's path that a complaint shows: all of them would make an answer a hundred times as long as the body.
+const PATH_SHOWN_MAX: usize = 4 * 1024;
+
 /// What becomes of complaints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
@@ -153,8 +156,14 @@ impl Trail {
     }
 
     fn complain(&mut self, what: &str) {
-        let path = &self.path;
-        self.complaints.add(format!("{what} field \"{path}\""));
+        let mut shown = self.path.len().min(PATH_SHOWN_MAX);
+        while !self.path.is_char_boundary(shown) {
+            shown -= 1;
+        }
+        let (path, rest) = self.path.split_at(shown);
+        let dots = if rest.is_empty() { "" } else { "..." };
+        self.complaints
+            .add(format!("{what} field \"{path}{dots}\""));
     }
 }
 

@@ -80,6 +80,7 @@ mod body;
 mod compress;
 mod fault;
 mod field_validation;
+mod intake;
 mod negotiate;
 mod protobuf;
 mod request_body;

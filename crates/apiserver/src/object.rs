@@ -11,6 +11,9 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
+/// The deepest nesting of JSON objects and lists, the object's own included: that of a body in JSON (`remaining_depth` of `serde_json`), so that what is stored can always be read.
+pub(crate) const DEPTH_MAX: usize = 127;
+
 /// The string-valued members of `metadata` that are looked at.
 const TEXTS: [&str; 8] = [
     "name",
@@ -22,6 +25,15 @@ const TEXTS: [&str; 8] = [
     "deletionTimestamp",
     "selfLink",
 ];
+
+/// How many containers there are from a value to its innermost; whoever made it has bounded them.
+pub(crate) fn height(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(height).max().unwrap_or(0),
+        _ => 0,
+    }
+}
 
 impl Object {
     /// Takes a value as an object of a resource, filling in `apiVersion` and `kind`.
@@ -62,6 +74,9 @@ impl Object {
         members.insert("kind".to_owned(), json!(kind.kind));
         if members.get("metadata").is_none_or(Value::is_null) {
             members.insert("metadata".to_owned(), json!({}));
+        }
+        if members.values().map(height).max().unwrap_or(0) >= DEPTH_MAX {
+            return Err(ApiError::too_deep());
         }
         let mut object = Object(members);
         object.check(&kind.kind)?;

@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - every HTTP request is recorded in order of arrival, also one that a fault answers or that no path serves; refused connections and calls on [`crate::Server`] itself are not;
-//! - the log is bounded by [`LOG_MAX`]: the oldest requests are dropped, and counted;
+//! - the log is bounded by [`LOG_MAX`], and by [`LOG_BYTES_MAX`] where requests are long: the oldest are dropped, and counted;
+//! - no body and no header but `User-Agent` is in it;
 //! - a request whose answer is still being made has no status yet.
 
 use std::collections::VecDeque;
@@ -15,6 +16,9 @@ use crate::route::{ListOptions, Verb};
 
 /// Requests remembered at most: an hour of a busy demo, in some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
+
+/// What the remembered requests may take: above what [`LOG_MAX`] of the usual size do, and far below as many with the longest heads there can be.
+const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Recorded {
     requests: VecDeque<LoggedRequest>,
+    /// What they take.
+    bytes: usize,
     last: u64,
     dropped: u64,
 }
@@ -137,7 +143,9 @@ impl RequestLog {
 
     /// Empties the server's log; this copy stays as it is, and numbering goes on.
     pub fn clear(&self) {
-        self.recorder.inner.lock().requests.clear();
+        let mut inner = self.recorder.inner.lock();
+        inner.requests.clear();
+        inner.bytes = 0;
     }
 }
 
@@ -173,11 +181,11 @@ impl Recorder {
         let mut inner = self.inner.lock();
         inner.last += 1;
         request.sequence = inner.last;
-        if inner.requests.len() == LOG_MAX {
-            inner.requests.pop_front();
-            inner.dropped += 1;
-        }
+        inner.bytes += request.bytes();
         inner.requests.push_back(request.clone());
+        while inner.requests.len() > LOG_MAX || inner.bytes > LOG_BYTES_MAX {
+            inner.drop_oldest();
+        }
         Arc::new(request)
     }
 
@@ -208,12 +216,87 @@ impl Recorder {
     }
 }
 
+// === impl LoggedRequest ===
+
+impl LoggedRequest {
+    /// What its head takes: faults and answer come later, and are short.
+    fn bytes(&self) -> usize {
+        let ListOptions {
+            resource_version,
+            resource_version_match,
+            continue_token,
+            label_selector,
+            field_selector,
+            ..
+        } = &self.options;
+        let optional = [
+            &self.namespace,
+            &self.name,
+            &self.subresource,
+            resource_version,
+            resource_version_match,
+            continue_token,
+            label_selector,
+            field_selector,
+        ];
+        let optional = optional.into_iter().flatten();
+        let texts = optional.chain([&self.user_agent, &self.path, &self.resource]);
+        size_of::<LoggedRequest>() + texts.map(String::len).sum::<usize>()
+    }
+}
+
 // === impl Recorded ===
 
 impl Recorded {
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.requests.pop_front() {
+            self.bytes -= oldest.bytes();
+            self.dropped += 1;
+        }
+    }
+
     fn find(&mut self, sequence: u64) -> Option<&mut LoggedRequest> {
         let first = self.requests.front()?.sequence;
         let at = usize::try_from(sequence.checked_sub(first)?).ok()?;
         self.requests.get_mut(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_requests_are_remembered_by_their_bytes_and_short_ones_by_their_number() {
+        let request = |bytes: usize| LoggedRequest {
+            sequence: 0,
+            user_agent: "x".repeat(bytes),
+            verb: Verb::List,
+            path: String::new(),
+            resource: String::new(),
+            namespace: None,
+            name: None,
+            subresource: None,
+            options: ListOptions {
+                label_selector: Some("y".repeat(bytes)),
+                ..ListOptions::default()
+            },
+            status: None,
+            revision: None,
+            faults: Vec::new(),
+        };
+        let recorder = Arc::new(Recorder::default());
+        for _ in 0..20 {
+            recorder.arrived(request(LOG_BYTES_MAX / 20));
+        }
+        let log = Recorder::copy(&recorder);
+        assert_eq!((log.len(), log.dropped()), (9, 11));
+        recorder.answered(20, 200, None);
+        assert_eq!(log.iter().last().unwrap().sequence, 20);
+        log.clear();
+        for _ in 0..LOG_MAX {
+            recorder.arrived(request(200));
+        }
+        assert_eq!(Recorder::copy(&recorder).len(), LOG_MAX);
     }
 }

@@ -2,30 +2,26 @@
 //!
 //! Guarantees:
 //! - every answer is a well-formed response, and a refusal has a `Status` in it unless a fault wants text; only a connection that a fault refuses or resets is an error;
-//! - what a peer sends is bounded: [`BODY_BYTES_MAX`] and [`URI_BYTES_MAX`].
+//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`intake`](crate::intake).
 
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::access::User;
 use crate::body::{Body, BoxError};
 use crate::compress;
 use crate::fault::{self, Sentence};
 use crate::field_validation::Warnings;
+use crate::intake::Received;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::{Call, Reply};
-
-/// The largest body of a request (`MaxRequestBodyBytes` in `server/config.go`).
-const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// The longest URL: far above the longest continue token and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
@@ -66,7 +62,7 @@ where
         if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
             return Ok(respond(Err(refusal)));
         }
-        let read = read_body(body).await;
+        let read = shared.intake.receive(body).await;
         return Ok(respond(read.and_then(|body| {
             fault::serve_plan(&shared, &parts.method, &body)
         })));
@@ -155,9 +151,9 @@ impl Arrived {
             return Err(ApiError::new(414, "", "the request's URL is too long"));
         }
         let body = if self.request.verb.is_write() {
-            read_body(body).await?
+            self.shared.intake.receive(body).await?
         } else {
-            Bytes::new()
+            Received::default()
         };
         let call = Call {
             shared: self.shared,
@@ -205,21 +201,6 @@ fn user_agent(headers: &HeaderMap) -> String {
     value
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         .unwrap_or_default()
-}
-
-async fn read_body<B>(body: B) -> Result<Bytes, ApiError>
-where
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::body_too_large()),
-        Err(error) => Err(ApiError::bad_request(format!(
-            "the body could not be read: {error}"
-        ))),
-    }
 }
 
 fn respond(answer: Result<Reply, ApiError>) -> Response<Body> {

@@ -13,10 +13,11 @@ use tokio::sync::watch;
 use crate::access::Gate;
 use crate::clock::Clock;
 use crate::fault::Switchboard;
+use crate::intake::Intake;
 use crate::request_log::Recorder;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::status::ApiError;
-use crate::storage::{Compacted, Disk, Entry, Pending, Storage, Write};
+use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
 /// How long a request waits for a revision that is not there yet (`blockTimeout` in `watch_cache.go`).
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     /// Where the fault plan is served, if it is.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
+    /// What all objects may take.
+    pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
 }
 
@@ -40,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
+    pub(crate) intake: Arc<Intake>,
     /// Where writes are kept, if they are; locked before the state, by whoever writes to it.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
@@ -74,6 +78,7 @@ impl Shared {
             gate: Gate::new(),
             faults: Switchboard::new(seed),
             requests: Arc::default(),
+            intake: Arc::default(),
             disk: OnceLock::new(),
             state: Mutex::new(State {
                 storage,
@@ -88,6 +93,27 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Whether there is room for an object where `old` was, if anything.
+    ///
+    /// What was accepted and is not durable yet does not count, so that writes that wait for the disk together may go over the quota together.
+    pub(crate) fn check_room(
+        &self,
+        state: &State,
+        old: Option<&Entry>,
+        new: &Entry,
+    ) -> Result<(), ApiError> {
+        if new.is_too_large() {
+            return Err(ApiError::object_too_large(OBJECT_BYTES_MAX));
+        }
+        let freed = old.map_or(0, Entry::bytes);
+        let grown = new.bytes().saturating_sub(freed);
+        let bytes = (state.storage.object_bytes() + grown) as u64;
+        if grown > 0 && bytes > self.settings.storage_quota {
+            return Err(ApiError::no_space());
+        }
+        Ok(())
     }
 
     /// Stores an object at the next revision, or removes it, and tells the watchers; with a data directory both when it is on the disk.

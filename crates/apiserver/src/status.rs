@@ -315,6 +315,28 @@ impl ApiError {
         )
     }
 
+    /// An object that has become larger than one may be.
+    pub(crate) fn object_too_large(limit: usize) -> ApiError {
+        let message = format!("Request entity too large: an object's limit is {limit}");
+        ApiError::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// An object that nobody could read again.
+    pub(crate) fn too_deep() -> ApiError {
+        ApiError::bad_request("the object is nested more than 127 levels deep")
+    }
+
+    /// The objects take as much as they may: what Kubernetes passes on from an etcd in that state.
+    pub(crate) fn no_space() -> ApiError {
+        ApiError::unexplained("etcdserver: mvcc: database space exceeded")
+    }
+
+    /// The body did not arrive in time.
+    pub(crate) fn timed_out() -> ApiError {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        ApiError::new(504, "Timeout", message).about_nothing()
+    }
+
     /// A patch of a type that does not exist.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";

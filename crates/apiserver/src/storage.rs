@@ -4,7 +4,8 @@
 //! - one revision for the whole store; every commit raises it by one and is one [`Event`] in its collection's log;
 //! - a [`Snapshot`] is one moment of one collection, costs O(1) to take, and never changes;
 //! - the state at an older revision can be had as long as the log reaches back to it;
-//! - objects are ordered by their key's bytes (`namespace/name`), as in etcd.
+//! - objects are ordered by their key's bytes (`namespace/name`), as in etcd;
+//! - history is bounded by age, by events per collection and by bytes of all collections together: what goes beyond is forgotten, oldest first.
 //!
 //! Nothing here waits or knows HTTP; whoever owns the store holds the lock around it.
 
@@ -30,7 +31,7 @@ use crate::resource::CollectionId;
 pub use disk::OpenError;
 #[cfg(feature = "persistence")]
 pub(crate) use disk::{Disk, Opener, Stored, open_file};
-pub(crate) use entry::Entry;
+pub(crate) use entry::{Entry, OBJECT_BYTES_MAX};
 pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
 #[cfg(not(feature = "persistence"))]
 pub(crate) use no_disk::Disk;
@@ -45,6 +46,11 @@ const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 /// The newest events of a collection whose frames are kept: as many as may wait for a live watcher, unless a builder says otherwise.
 const FRAMES_KEPT: usize = 1_000;
 
+/// What the history of all collections may hold; above it the fullest log forgets its oldest events.
+///
+/// The 102,400 events of a busy collection with objects of 5 KB, each of them with its frame.
+const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// Objects by key.
 type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 
@@ -52,14 +58,19 @@ type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 pub(crate) struct Storage {
     revision: u64,
     collections: Vec<Collection>,
+    history_bytes_max: usize,
 }
 
 /// The objects of one (group, plural) and what happened to them lately.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
+    /// What `objects` takes.
+    object_bytes: usize,
     /// In order of revision.
     log: VecDeque<Arc<Event>>,
+    /// What `log` takes.
+    log_bytes: usize,
     /// Every event above it is in `log`.
     horizon: u64,
 }
@@ -90,7 +101,13 @@ impl Storage {
         Storage {
             revision: 0,
             collections: (0..collections).map(|_| Collection::default()).collect(),
+            history_bytes_max: HISTORY_BYTES_MAX,
         }
+    }
+
+    /// What the objects take, of all collections.
+    pub(crate) fn object_bytes(&self) -> usize {
+        self.collections.iter().map(|one| one.object_bytes).sum()
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -170,9 +187,26 @@ impl Storage {
                 .insert(Arc::clone(key), Arc::clone(entry)),
             None => collection.objects.remove(&**key),
         };
+        let bytes = |entry: &Option<Arc<Entry>>| entry.as_ref().map_or(0, |entry| entry.bytes());
+        collection.object_bytes += bytes(&new);
+        collection.object_bytes -= bytes(&old);
         let event = Arc::new(Event::new(self.revision, Instant::now(), old, new));
         collection.record(Arc::clone(&event));
+        self.trim_history();
         event
+    }
+
+    /// Forgets what the history has no room for.
+    fn trim_history(&mut self) {
+        let bytes = |collections: &[Collection]| -> usize {
+            collections.iter().map(|one| one.log_bytes).sum()
+        };
+        while bytes(&self.collections) > self.history_bytes_max {
+            let fullest = self.collections.iter_mut().max_by_key(|one| one.log_bytes);
+            fullest
+                .expect("what is empty is not too full")
+                .forget_oldest();
+        }
     }
 
     /// Puts everything back to what it was at an older revision, and forgets all events.
@@ -182,6 +216,8 @@ impl Storage {
             collections.map(|id| self.rewind(id, revision)).collect();
         for (collection, rewind) in self.collections.iter_mut().zip(older?) {
             collection.objects = rewind.snapshot().objects;
+            let entries = collection.objects.values();
+            collection.object_bytes = entries.map(|entry| entry.bytes()).sum();
         }
         self.revision = revision;
         self.compact();
@@ -201,14 +237,17 @@ impl Storage {
     /// Takes back an object that was stored before this server started: no event, no revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
-        let objects = &mut self.collections[collection.0].objects;
-        objects.insert(Arc::clone(&entry.key), Arc::new(entry));
+        let collection = &mut self.collections[collection.0];
+        collection.object_bytes += entry.bytes();
+        let key = Arc::clone(&entry.key);
+        collection.objects.insert(key, Arc::new(entry));
     }
 
     /// Forgets all events.
     pub(crate) fn compact(&mut self) {
         for collection in &mut self.collections {
             collection.log.clear();
+            collection.log_bytes = 0;
             collection.horizon = self.revision;
         }
     }
@@ -219,6 +258,7 @@ impl Storage {
 impl Collection {
     fn record(&mut self, event: Arc<Event>) {
         let now = event.at;
+        self.log_bytes += event.bytes();
         self.log.push_back(event);
         let aged = self.log.len().checked_sub(FRAMES_KEPT + 1);
         if let Some(event) = aged.and_then(|at| self.log.get(at)) {
@@ -229,8 +269,14 @@ impl Collection {
             if fresh && self.log.len() <= LOG_EVENTS_MAX {
                 break;
             }
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.log.pop_front() {
             self.horizon = oldest.revision;
-            self.log.pop_front();
+            self.log_bytes -= oldest.bytes();
         }
     }
 }

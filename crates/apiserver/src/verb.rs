@@ -28,6 +28,7 @@ use crate::access::User;
 use crate::access::review::review;
 use crate::body::Body;
 use crate::field_validation::Warnings;
+use crate::intake::Received;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::request_log::LoggedRequest;
@@ -73,7 +74,7 @@ pub(crate) struct Call {
     /// What the answer warns of.
     pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    pub(crate) body: Received,
 }
 
 /// The answer to a request that was not refused.

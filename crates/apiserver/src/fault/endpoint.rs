@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
 
 use super::Faults;
@@ -19,7 +18,7 @@ pub(crate) const PATH: &str = "/faults";
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,
-    body: &Bytes,
+    body: &[u8],
 ) -> Result<Reply, ApiError> {
     let faults = Faults::new(Arc::clone(shared));
     match *method {

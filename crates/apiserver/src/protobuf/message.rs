@@ -14,13 +14,11 @@ use serde_json::{Map, Value};
 use super::scalar;
 use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
+use crate::object::{DEPTH_MAX, height};
 
 /// The most JSON values one body may become.
 /// An empty message has two bytes and may stand for a dozen members; measured, the worst that fits takes two thirds of the memory that the worst 3 MB of JSON take.
 const VALUES_MAX: usize = 500_000;
-
-/// The deepest nesting of JSON objects and lists: that of a body in JSON (`remaining_depth` of `serde_json`), so that what is stored can always be read.
-const DEPTH_MAX: usize = 127;
 
 /// What is wrong with one value.
 #[derive(Debug)]
@@ -345,15 +343,6 @@ impl Decoder {
 
 fn too_deep() -> Reason {
     Reason::new(format!("it is nested deeper than {DEPTH_MAX} levels"))
-}
-
-/// How many containers there are from a value to its innermost; a parser has bounded them.
-fn height(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(height).max().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

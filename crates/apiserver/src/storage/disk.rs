@@ -382,7 +382,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// A request's body is at most 3 MiB, so offsets in an object fit.
+/// An object is at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX), so offsets in it fit.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

@@ -14,6 +14,14 @@ use crate::resource::Resource;
 use crate::selector::Labels;
 use crate::selector::field::{Fields, values_of};
 
+/// The largest object, in JSON: what a request can bring at once, which no patch may grow beyond.
+///
+/// etcd's own limit is 1.5 MiB of what Kubernetes stores, which for built-in kinds is shorter than JSON.
+pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// What an object takes besides its JSON and key: its places in tree and index, and what selectors look at (measured with a million pods).
+const OVERHEAD_BYTES: usize = 400;
+
 /// A stored object at one revision.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -122,6 +130,16 @@ impl Entry {
             members: members.into(),
             metadata: self.metadata.start..end,
         }
+    }
+
+    /// Whether it is larger than an object may be.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.members.len() > OBJECT_BYTES_MAX
+    }
+
+    /// About what it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -147,6 +147,12 @@ impl Event {
         frame
     }
 
+    /// About what it takes: the object that it brought, or took away, and a frame that shows it.
+    pub(crate) fn bytes(&self) -> usize {
+        let entry = self.new.as_ref().or(self.old.as_ref());
+        entry.map_or(0, |entry| 2 * entry.bytes())
+    }
+
     /// Lets go of the frames: what watchers were sent stays theirs.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();

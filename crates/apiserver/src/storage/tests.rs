@@ -221,3 +221,39 @@ fn a_table_is_shared_within_its_second() {
         "only one second is"
     );
 }
+
+#[test]
+fn a_full_history_forgets_the_oldest_of_the_fullest_log_and_no_object() {
+    let resource = pods();
+    let mut storage = Storage::new(2);
+    let busy = CollectionId(1);
+    let object = entry(&resource, "a", 1);
+    // Revisions have one digit, then two.
+    storage.history_bytes_max = 10 * 2 * (object.bytes() + 1);
+    let mut write = |collection: CollectionId| {
+        let entry = entry(&resource, "a", storage.revision() + 1);
+        storage.commit(collection, &"a".into(), Some(entry));
+        (
+            storage.log(COLLECTION).len(),
+            storage.log(busy).len(),
+            storage.object_bytes() / object.bytes(),
+        )
+    };
+    assert_eq!(write(COLLECTION), (1, 0, 1));
+    for nth in 1..10 {
+        assert_eq!(write(busy), (1, nth, 2));
+    }
+    for _ in 0..20 {
+        assert_eq!(write(busy), (1, 9, 2));
+    }
+    assert_eq!(write(COLLECTION), (2, 8, 2), "the others make room too");
+    assert_eq!(storage.horizon(COLLECTION), 0);
+    let first = storage.log(busy).front().unwrap().revision;
+    assert_eq!(storage.horizon(busy), first - 1);
+    storage.commit(busy, &"a".into(), None);
+    assert_eq!(storage.object_bytes(), object.bytes() + 1);
+    storage.compact();
+    assert_eq!(storage.log(busy).len(), 0);
+    put(&mut storage, &resource, "b");
+    assert_eq!(storage.log(COLLECTION).len(), 1, "there is room again");
+}

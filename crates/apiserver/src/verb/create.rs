@@ -71,6 +71,7 @@ pub(crate) fn create(
         object.members(),
         revision,
     ));
+    shared.check_room(&state, None, &entry)?;
     shared.commit(&mut state, resource, &key, Some(Arc::clone(&entry)));
     Ok(entry)
 }

@@ -19,7 +19,7 @@ use super::How;
 #[cfg(feature = "persistence")]
 use super::Origin;
 use super::delete::{DeleteOptions, Deleted, delete_object};
-use super::update::{Part, Subject, replace};
+use super::update::{Part, Step, Subject, replace};
 use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -128,7 +128,7 @@ pub(super) fn delete(
             let shown = Entry::new(subject.resource, key, marked.members(), entry.revision);
             return Ok(Deleted::Marked(Arc::new(shown)));
         }
-        if let Some(stored) = replace(shared, subject.resource, &entry, &marked, false) {
+        if let Some(stored) = replace(shared, subject.resource, &entry, &marked, Step::Mark)? {
             break stored;
         }
     };
@@ -306,7 +306,11 @@ fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
         let mut released = namespace.clone();
         set_finalizers(&mut released, &held_by);
         let removes = held_by.is_empty() && namespace.finalizers().is_empty();
-        if replace(shared, namespaces, &entry, &released, removes).is_some() {
+        let step = if removes { Step::Remove } else { Step::Mark };
+        if !matches!(
+            replace(shared, namespaces, &entry, &released, step),
+            Ok(None)
+        ) {
             return;
         }
     }
@@ -371,7 +375,11 @@ mod tests {
         };
         let (entry, namespace) = subject.newest(shared).unwrap();
         let marked = terminating(shared, &namespace, &[]);
-        assert!(replace(shared, namespaces, &entry, &marked, false).is_some());
+        assert!(
+            replace(shared, namespaces, &entry, &marked, Step::Mark)
+                .unwrap()
+                .is_some()
+        );
         finish(shared, namespaces, "n");
         assert!(server.get("v1", "namespaces", "n").is_some());
         empty(shared, namespaces, "n", How::DIRECT);

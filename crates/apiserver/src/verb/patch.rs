@@ -3,14 +3,15 @@
 //! Guarantees:
 //! - a strategic merge patch is for built-in kinds; custom ones, whose lists nobody describes, refuse it with 415, as Kubernetes does;
 //! - a patch is applied to the object as it is stored in that moment; a revision inside the patch makes it conditional;
-//! - what a patch can make the server do is bounded in operations and in bytes copied.
+//! - what a patch can make the server do is bounded ([`json`]), and so is what it can make of an object: its depth and its bytes.
 
+mod json;
 mod refusal;
 mod strategic;
 
 use std::sync::Arc;
 
-use json_patch::{PatchOperation, jsonptr::Pointer};
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::How;
@@ -21,12 +22,6 @@ use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-
-/// Operations of a JSON patch at most (`maxJSONPatchOperations` in `patch.go`).
-const OPERATIONS_MAX: usize = 10_000;
-
-/// Bytes that `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes` in `server/config.go`).
-const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// The media types a patch of a built-in kind may have.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
@@ -50,13 +45,7 @@ impl PatchBody {
         match media_type {
             "application/json-patch+json" => {
                 let operations: Vec<PatchOperation> = read(body, "[]handlers.jsonPatchOp")?;
-                if operations.len() > OPERATIONS_MAX {
-                    let message = format!(
-                        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
-                        operations.len()
-                    );
-                    return Err(ApiError::new(413, "RequestEntityTooLarge", message));
-                }
+                json::check(&operations)?;
                 Ok(PatchBody::Json(operations))
             }
             "application/merge-patch+json" => {
@@ -107,22 +96,7 @@ impl PatchBody {
                 Ok(())
             }
             PatchBody::Strategic(patch) => apply_strategic(subject, document, patch),
-            PatchBody::Json(operations) => {
-                let mut copied = 0;
-                for operation in operations {
-                    copied += copied_bytes(operation, document);
-                    if copied > COPIED_BYTES_MAX {
-                        let message = "Unable to complete the JSON patch: the copied values exceed the size limit";
-                        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
-                    }
-                    if asserts_absence(operation, document) {
-                        continue;
-                    }
-                    json_patch::patch(document, std::slice::from_ref(operation))
-                        .map_err(|_| ApiError::inapplicable())?;
-                }
-                Ok(())
-            }
+            PatchBody::Json(operations) => json::apply(operations, document),
         }
     }
 }
@@ -199,31 +173,6 @@ fn apply_strategic(
     };
     strategic::merge_map(members, patch.clone(), strategic::Known::Struct(definition))?;
     Ok(())
-}
-
-fn copied_bytes(operation: &PatchOperation, document: &Value) -> usize {
-    let PatchOperation::Copy(copy) = operation else {
-        return 0;
-    };
-    let from: &Pointer = &copy.from;
-    document
-        .pointer(from.as_str())
-        .map_or(0, |value| value.to_string().len())
-}
-
-/// Whether it tests for `null` what is not there: true for Kubernetes' library (`partialDoc.get` in
-/// evanphx/json-patch), while RFC 6902, and `json_patch` with it, has nothing to compare there.
-/// kube-rs adds its first finalizer behind such a test.
-fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
-    let PatchOperation::Test(test) = operation else {
-        return false;
-    };
-    let path: &Pointer = &test.path;
-    let Some((parent, member)) = path.split_back() else {
-        return false;
-    };
-    let parent = document.pointer(parent.as_str()).and_then(Value::as_object);
-    test.value.is_null() && parent.is_some_and(|parent| !parent.contains_key(&*member.decoded()))
 }
 
 fn decoding(cause: &str) -> ApiError {

@@ -43,6 +43,15 @@ pub(crate) enum Part {
     Whole,
 }
 
+/// What a write is in the life of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Change,
+    /// A step towards its removal, for which there is always room.
+    Mark,
+    Remove,
+}
+
 /// Kinds whose strategies refuse an update without a revision (`AllowUnconditionalUpdate`).
 const CONDITIONAL_ONLY: [&str; 16] = [
     "apiservices.apiregistration.k8s.io",
@@ -188,7 +197,8 @@ pub(crate) fn change(
             );
             return Ok(if how.dry_run { Arc::new(shown) } else { entry });
         }
-        let Some(stored) = replace(shared, resource, &entry, &new, removes) else {
+        let step = if removes { Step::Remove } else { Step::Change };
+        let Some(stored) = replace(shared, resource, &entry, &new, step)? else {
             continue;
         };
         if removes {
@@ -204,20 +214,23 @@ pub(super) fn replace(
     resource: &Resource,
     entry: &Entry,
     new: &Object,
-    removes: bool,
-) -> Option<Arc<Entry>> {
+    step: Step,
+) -> Result<Option<Arc<Entry>>, ApiError> {
     let mut state = shared.lock();
     // Not by its revision: one that was taken back is given again.
     let still = state.newest(resource.collection, &entry.key);
     if still.is_none_or(|current| !ptr::eq(Arc::as_ptr(current), entry)) {
-        return None;
+        return Ok(None);
     }
     let revision = state.next_revision();
     let key = Arc::clone(&entry.key);
     let stored = Arc::new(Entry::new(resource, key, new.members(), revision));
-    let kept = (!removes).then(|| Arc::clone(&stored));
+    if step == Step::Change {
+        shared.check_room(&state, Some(entry), &stored)?;
+    }
+    let kept = (step != Step::Remove).then(|| Arc::clone(&stored));
     shared.commit(&mut state, resource, &entry.key, kept);
-    Some(stored)
+    Ok(Some(stored))
 }
 
 /// Whether no finalizer holds an object that is being deleted.

@@ -30,6 +30,9 @@ use stream::{Backlog, Registration, Timers, WatchStream};
 /// Seconds that a watch lasts that names no time-out: a random number from this to its double (`--min-request-timeout`).
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
+/// Seconds that a watch lasts at most: a peer that has gone without a word holds one no longer than a day.
+const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
+
 /// When to try again, where a watch without a cache asks for a revision that is not there yet (`startWatching` in `etcd3/watcher.go`).
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
@@ -210,19 +213,24 @@ fn register(
         events,
         revision: state.storage.revision(),
         cached: !state.caches[collection.0].is_off(),
-        timeout: Duration::from_secs(seconds),
+        timeout: Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX)),
     }))
 }
 
 /// The events after a revision, unless some of them are forgotten.
 fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
     let cache = &state.caches[resource.collection.0];
+    let horizon = state.storage.horizon(resource.collection);
     if cache.is_off() {
-        if after < state.storage.horizon(resource.collection) {
+        if after < horizon {
             return Err(ApiError::watch_compacted());
         }
-    } else if after < cache.horizon() {
-        return Err(ApiError::watch_too_old(after, cache.horizon()));
+    } else {
+        // A full history forgets events of any collection, which its cache hears of with its own next one.
+        let horizon = horizon.max(cache.horizon());
+        if after < horizon {
+            return Err(ApiError::watch_too_old(after, horizon));
+        }
     }
     Ok(state.storage.events_after(resource.collection, after))
 }

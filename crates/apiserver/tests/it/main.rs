@@ -17,6 +17,7 @@ mod fault_endpoint;
 mod fault_plan;
 mod fault_wire;
 mod field_validation;
+mod hostile;
 mod kube_runtime;
 mod list;
 mod namespace;

@@ -1,0 +1,214 @@
+//! Clients that mean harm: what they send is bounded, and costs nobody else anything.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use kube_informer_apiserver::{Kind, Scope, Server};
+use serde_json::{Value, json};
+
+use crate::ask::{Reply, Watch, builder, get, pod, pods, request, send, with};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn map(name: &str, bytes: usize) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"x": "y".repeat(bytes)},
+    })
+}
+
+// === What is stored ===
+
+#[tokio::test(start_paused = true)]
+async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
+    let server = builder().build();
+    assert_eq!(
+        with(&server, "POST", MAPS, &map("m", 2_000_000)).await.code,
+        201
+    );
+    let uri = format!("{MAPS}/m");
+    let merge = json!({"data": {"more": "z".repeat(1_500_000)}});
+    let add = json!([{"op": "add", "path": "/data/more", "value": "z".repeat(1_500_000)}]);
+    for patch in [merge, add] {
+        let refused = with(&server, "PATCH", &uri, &patch).await;
+        assert_eq!(
+            refused.refusal(),
+            "413 RequestEntityTooLarge: Request entity too large: an object's limit is 3145728"
+        );
+    }
+    let fits = json!({"data": {"more": "z".repeat(1_000_000)}});
+    assert_eq!(with(&server, "PATCH", &uri, &fits).await.code, 200);
+    assert_eq!(server.revision(), 3, "what was refused is no revision");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
+    let server = builder().storage_quota(100_000).build();
+    let mut stored = 0;
+    let full = loop {
+        let reply = with(&server, "POST", MAPS, &map(&format!("m{stored}"), 9_000)).await;
+        if reply.code != 201 {
+            break reply;
+        }
+        stored += 1;
+    };
+    assert_eq!(
+        full.refusal(),
+        "500 -: etcdserver: mvcc: database space exceeded"
+    );
+    assert_eq!(stored, 10, "the namespaces of every cluster count too");
+    let revision = server.revision();
+    let m0 = format!("{MAPS}/m0");
+    let grows = with(&server, "PUT", &m0, &map("m0", 20_000)).await;
+    assert_eq!(grows.code, 500);
+    assert_eq!(server.revision(), revision);
+    assert_eq!(get(&server, MAPS).await.names().len(), 10);
+    let shrinks = with(&server, "PUT", &m0, &map("m0", 10)).await;
+    assert_eq!(shrinks.code, 200);
+    assert_eq!(
+        with(&server, "POST", MAPS, &map("m10", 5_000)).await.code,
+        201
+    );
+    assert_eq!(
+        with(&server, "POST", MAPS, &map("m11", 9_000)).await.code,
+        500
+    );
+    assert_eq!(crate::ask::delete(&server, MAPS).await.code, 200);
+    assert_eq!(
+        with(&server, "POST", MAPS, &map("m11", 9_000)).await.code,
+        201
+    );
+}
+
+// === Numbers ===
+
+#[tokio::test(start_paused = true)]
+async fn the_largest_numbers_are_as_good_as_any() {
+    const MOST: &str = "9223372036854775807";
+    let server = pods(&["a"]);
+    let mut watch = Watch::open(
+        &server,
+        &format!(
+            "/api/v1/pods?watch=1&resourceVersion=1&timeoutSeconds={MOST}&allowWatchBookmarks=1"
+        ),
+    )
+    .await;
+    server.create(pod("b")).unwrap();
+    assert_eq!(watch.trace().await, "ADDED b 2\n");
+    let begun = tokio::time::Instant::now();
+    let day = std::time::Duration::from_secs(24 * 60 * 60);
+    let rest = watch.trace_for(2 * day).await;
+    assert!(rest.ends_with("end\n"), "{rest}");
+    assert!(begun.elapsed().abs_diff(day) < std::time::Duration::from_secs(1));
+
+    let list = get(&server, &format!("/api/v1/pods?limit={MOST}")).await;
+    assert_eq!(list.names(), ["a", "b"]);
+    let far = "/api/v1/pods?watch=1&resourceVersion=18446744073709551615";
+    assert_eq!(Watch::open(&server, far).await.trace().await, "");
+    let uri = "/api/v1/namespaces/default/pods/a";
+    let node = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}});
+    let bound = with(&server, "POST", &format!("{uri}/binding"), &node).await;
+    assert_eq!(bound.code, 201);
+    for seconds in [MOST, "-9223372036854775808", "1"] {
+        let options = format!("{uri}?gracePeriodSeconds={seconds}");
+        assert_eq!(crate::ask::delete(&server, &options).await.code, 200);
+    }
+}
+
+// === Depth and length ===
+
+async fn post(server: &Server, uri: &str, body: impl Into<Bytes>) -> Reply {
+    let request = request("POST", uri).header("content-type", "application/json");
+    send(server, request.body(Full::new(body.into())).unwrap()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nesting_is_refused_wherever_it_comes_from() {
+    let widgets = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = builder().kind(widgets).build();
+    let uri = "/apis/example.com/v1/namespaces/default/widgets";
+    let deep = |levels: usize| {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"w"}},"spec":{open}{close}}}"#
+        )
+    };
+    let refused = post(&server, uri, deep(1_000_000)).await;
+    assert_eq!(refused.code, 400);
+    assert!(
+        refused.message().contains("recursion limit exceeded"),
+        "{}",
+        refused.text
+    );
+    assert_eq!(post(&server, uri, deep(100)).await.code, 201);
+    // A patch that would dig deeper, each time a little, must not make an object that nobody can read.
+    let name = format!("{uri}/w");
+    let mut path = "/spec".to_owned() + &"/0".repeat(99);
+    for _ in 0..10 {
+        path += "/-";
+        let dig = json!([{"op": "add", "path": path, "value": [[[[[[[[[[[]]]]]]]]]]]}]);
+        let dug = with(&server, "PATCH", &name, &dig).await;
+        path.truncate(path.len() - 2);
+        path += &"/0".repeat(11);
+        assert!([200, 422, 400].contains(&dug.code), "{dug:?}");
+        let read = get(&server, &name).await;
+        assert_eq!((read.code, read.json.is_object()), (200, true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn complaints_about_fields_are_no_longer_than_what_they_are_about() {
+    let server = builder().seed([map("m", 1)]).build();
+    let name = "n".repeat(500_000);
+    let twice: Vec<String> = (0..100)
+        .map(|nth| format!(r#","k{nth}":1,"k{nth}":1"#))
+        .collect();
+    let twice = twice.concat();
+    let body = format!(r#"{{"metadata":{{"annotations":{{}}}},"{name}":{{"a":1{twice}}}}}"#);
+    let patch = |validation: &str| {
+        let uri = format!("{MAPS}/m?fieldValidation={validation}");
+        request("PATCH", &uri)
+            .header("content-type", "application/merge-patch+json")
+            .body(Full::from(body.clone()))
+            .unwrap()
+    };
+    for validation in ["Strict", "Warn"] {
+        let reply = send(&server, patch(validation)).await;
+        let headers: usize = reply.headers.values().map(http::HeaderValue::len).sum();
+        // A refusal shows what became of the object, and not with each complaint.
+        assert!(reply.text.len() < 4 * body.len(), "{}", reply.text.len());
+        assert!(headers < 20_000, "{headers}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_and_many_options_are_answered_in_their_own_length() {
+    let server = pods(&["a"]);
+    let many = "&x=y".repeat(8_000);
+    assert_eq!(
+        get(&server, &format!("/api/v1/pods?limit=1{many}"))
+            .await
+            .code,
+        200
+    );
+    let selector = "a%2C".repeat(7_000);
+    assert_eq!(
+        get(&server, &format!("/api/v1/pods?labelSelector={selector}a"))
+            .await
+            .code,
+        200
+    );
+    let open = "(".repeat(20_000);
+    let refused = get(&server, &format!("/api/v1/pods?labelSelector=a+in+{open}")).await;
+    assert_eq!(refused.code, 400);
+    let token = "A".repeat(30_000);
+    assert_eq!(
+        get(&server, &format!("/api/v1/pods?continue={token}"))
+            .await
+            .code,
+        400
+    );
+    let long = get(&server, &format!("/api/v1/pods?pad={}", "x".repeat(33_000))).await;
+    assert_eq!(long.code, 414);
+}

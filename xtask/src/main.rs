@@ -3,6 +3,7 @@
 //! Everything here is for people and CI working on the project; no published crate links it.
 
 mod conformance;
+mod crash;
 mod kinds;
 mod simulate;
 mod tidy;
@@ -34,6 +35,17 @@ enum Task {
     /// Let informers live through drawn changes and faults, and check that all comes right
     #[command(disable_help_flag = true)]
     Simulate {
+        /// --help tells them
+        #[arg(
+            value_name = "OPTIONS",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        options: Vec<String>,
+    },
+    /// Kill a server with a data directory under writes, and look what is left
+    #[command(disable_help_flag = true)]
+    Crash {
         /// --help tells them
         #[arg(
             value_name = "OPTIONS",
@@ -100,6 +112,7 @@ fn run(task: &Task) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Simulate { options } => simulate::run(root, options),
+        Task::Crash { options } => crash::run(root, options),
         Task::Conformance {
             with: Conformance::Oracle { options },
         } => conformance::oracle(root, options),

@@ -1,0 +1,166 @@
+//! One informer of the library, and what a handler of it hears, through all lives of the server.
+//!
+//! Guarantees: each object's history is an addition, updates and a deletion; `old` is what was told last; at the end, the history leads to what the server has.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::{Client, ResourceExt as _};
+use kube_informer::{
+    Event, EventHandler, Object, SharedInformer, reflector::BackoffConfig,
+    transport::client::ListWatch,
+};
+use parking_lot::Mutex;
+use tokio::{sync::oneshot, task::JoinSet, time::Instant};
+
+use crate::object::Seen;
+
+/// The place of the kind that it is about, in the list of kinds.
+pub(crate) const KIND: usize = 0;
+
+/// How long it may take after the last start until the cache is what the server has.
+const HEALED: Duration = Duration::from_secs(20);
+
+/// Numbers and revisions, by name.
+type States = BTreeMap<String, (u64, u64)>;
+
+/// An informer that runs.
+pub(crate) struct Informed {
+    informer: SharedInformer<ConfigMap>,
+    heard: Arc<Mutex<Heard>>,
+    stop: oneshot::Sender<()>,
+    tasks: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    states: States,
+    events: usize,
+    /// The first thing that made no sense.
+    wrong: Option<String>,
+}
+
+/// The handler.
+struct Listening(Arc<Mutex<Heard>>);
+
+impl Informed {
+    /// Starts an informer.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub(crate) fn start(client: Client) -> Result<Self> {
+        let source = ListWatch::<ConfigMap>::new(client).namespace("default");
+        // As fast as the server comes back.
+        let backoff = BackoffConfig {
+            initial: Duration::from_millis(5),
+            cap: Duration::from_millis(50),
+            ..BackoffConfig::default()
+        };
+        let (informer, controller) = SharedInformer::builder(source).backoff(backoff).build();
+        let heard = Arc::default();
+        informer
+            .handler(Listening(Arc::clone(&heard)))
+            .register()
+            .context("the informer has stopped")?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            controller
+                .run(async {
+                    let _ = stopped.await;
+                })
+                .await;
+        });
+        Ok(Self {
+            informer,
+            heard,
+            stop,
+            tasks,
+        })
+    }
+
+    /// Waits until cache and history are what the server has.
+    ///
+    /// # Errors
+    /// They are not, or something that was told made no sense.
+    pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let cached = self.cached()?;
+            let heard = {
+                let heard = self.heard.lock();
+                if let Some(wrong) = &heard.wrong {
+                    bail!("the handler of an informer: {wrong}");
+                }
+                heard.states.clone()
+            };
+            if cached == *server && heard == *server {
+                return Ok(());
+            }
+            if begun.elapsed() > HEALED {
+                bail!("the server has {server:?}, the cache {cached:?}, the handler {heard:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    fn cached(&self) -> Result<States> {
+        let snapshot = self.informer.indexer().snapshot();
+        snapshot.iter().map(state).collect()
+    }
+
+    /// Stops it, and says how much it has heard.
+    pub(crate) async fn stop(mut self) -> usize {
+        drop(self.stop);
+        while self.tasks.join_next().await.is_some() {}
+        let heard = self.heard.lock();
+        heard.events
+    }
+}
+
+/// The name of an object of ours, with its state; others are not there.
+fn state(object: &Object<ConfigMap>) -> Result<(String, (u64, u64))> {
+    let map = object.get()?;
+    let value = serde_json::to_value(&*map)?;
+    let seen = Seen::read(KIND, &value)?;
+    Ok((map.name_any(), (seen.value, seen.revision)))
+}
+
+impl EventHandler<ConfigMap> for Listening {
+    async fn handle(&mut self, event: Event<ConfigMap>) {
+        let mut heard = self.0.lock();
+        heard.events += 1;
+        if let Err(wrong) = heard.take(&event) {
+            heard.wrong.get_or_insert(format!("{wrong:#}"));
+        }
+    }
+}
+
+impl Heard {
+    fn take(&mut self, event: &Event<ConfigMap>) -> Result<()> {
+        match event {
+            Event::Added { object, .. } => {
+                let (name, new) = state(object)?;
+                if let Some(known) = self.states.insert(name.clone(), new) {
+                    bail!("{name} was added as {new:?}, and was there as {known:?}");
+                }
+            }
+            Event::Updated { old, new, .. } => {
+                let ((name, old), (_, new)) = (state(old)?, state(new)?);
+                let known = self.states.insert(name.clone(), new);
+                if known != Some(old) || new.1 < old.1 {
+                    bail!("{name} went from {old:?} to {new:?}, and was {known:?}");
+                }
+            }
+            Event::Deleted(deleted) => {
+                let name = deleted.object_name().name().to_owned();
+                if self.states.remove(&name).is_none() {
+                    bail!("{name} was deleted, and was not there");
+                }
+            }
+            Event::Synced => {}
+        }
+        Ok(())
+    }
+}

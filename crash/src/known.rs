@@ -1,0 +1,169 @@
+//! What is known of what is stored: what was acknowledged, and what was asked for and not answered.
+//!
+//! Guarantees: an object has one writer, so there is one write of it at a time, and nothing is known that is not certain.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::object::{Key, Seen};
+
+/// All objects that were ever written.
+#[derive(Debug, Default)]
+pub(crate) struct Known(BTreeMap<Key, History>);
+
+/// What is known of one.
+#[derive(Debug, Default)]
+struct History {
+    /// The number and revision that were acknowledged last; none if that was the deletion, or nothing yet.
+    acknowledged: Option<(u64, u64)>,
+    open: Open,
+}
+
+/// What an unanswered write would make of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Open {
+    /// There is none.
+    #[default]
+    Nothing,
+    Value(u64),
+    Gone,
+}
+
+impl Known {
+    /// What an object is, before its next write.
+    pub(crate) fn value(&self, key: &Key) -> Option<u64> {
+        let (value, _) = self.0.get(key)?.acknowledged?;
+        Some(value)
+    }
+
+    /// Something is asked for: a number, or that the object be gone.
+    pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
+        self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
+    }
+
+    /// It was acknowledged, with the revision of what is there now.
+    pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
+        let history = self.0.entry(key.clone()).or_default();
+        history.acknowledged = value;
+        history.open = Open::Nothing;
+    }
+
+    /// Compares with everything that is stored, and takes that for what is certain; returns how many unanswered writes are there.
+    ///
+    /// # Errors
+    /// Something that was acknowledged is not there, or something else is.
+    pub(crate) fn compare(&mut self, stored: &[Seen]) -> Result<usize> {
+        let mut found: BTreeMap<&Key, &Seen> =
+            stored.iter().map(|seen| (&seen.key, seen)).collect();
+        ensure!(found.len() == stored.len(), "an object is stored twice");
+        let mut took_place = 0;
+        for (key, history) in &mut self.0 {
+            let seen = found.remove(key).map(|seen| (seen.value, seen.revision));
+            let is_acknowledged = seen == history.acknowledged;
+            let before = history.acknowledged.map_or(0, |(_, revision)| revision);
+            let is_open = match (history.open, seen) {
+                (Open::Value(open), Some((value, revision))) => open == value && revision > before,
+                (Open::Gone, None) => true,
+                _ => false,
+            };
+            ensure!(
+                is_acknowledged || is_open,
+                "{key} is {seen:?}, and was acknowledged as {:?}, with an unanswered write of {:?}",
+                history.acknowledged,
+                history.open
+            );
+            took_place += usize::from(!is_acknowledged);
+            *history = History {
+                acknowledged: seen,
+                open: Open::Nothing,
+            };
+        }
+        let stranger = found.into_keys().next();
+        stranger.map_or(Ok(took_place), |key| {
+            Err(anyhow::anyhow!("nobody ever wrote {key}"))
+        })
+    }
+
+    /// What the last comparison found of a kind, by name.
+    pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
+        let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
+        of_kind
+            .filter_map(|(key, history)| Some((key.name.clone(), history.acknowledged?)))
+            .collect()
+    }
+
+    /// Some object that is there.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn newest(&self) -> Result<(Key, u64)> {
+        let there = self.0.iter();
+        let there = there.filter_map(|(key, history)| Some((key, history.acknowledged?.1)));
+        let newest = there.max_by_key(|(_, revision)| *revision);
+        newest
+            .map(|(key, revision)| (key.clone(), revision))
+            .context("nothing is stored")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key {
+            kind: 0,
+            name: name.to_owned(),
+        }
+    }
+
+    fn seen(name: &str, value: u64, revision: u64) -> Seen {
+        Seen {
+            key: key(name),
+            value,
+            revision,
+        }
+    }
+
+    /// An object that was acknowledged as 1 at revision 5, and then perhaps written.
+    fn known(open: Open) -> Known {
+        let mut known = Known::default();
+        known.tried(&key("a"), Some(1));
+        known.done(&key("a"), Some((1, 5)));
+        match open {
+            Open::Nothing => {}
+            Open::Value(value) => known.tried(&key("a"), Some(value)),
+            Open::Gone => known.tried(&key("a"), None),
+        }
+        known
+    }
+
+    #[test]
+    fn what_was_acknowledged_must_be_there_as_it_was() {
+        assert_eq!(known(Open::Nothing).compare(&[seen("a", 1, 5)]).unwrap(), 0);
+        for stored in [vec![], vec![seen("a", 2, 6)], vec![seen("a", 1, 6)]] {
+            assert!(known(Open::Nothing).compare(&stored).is_err(), "{stored:?}");
+        }
+        let with_stranger = [seen("a", 1, 5), seen("b", 1, 6)];
+        assert!(known(Open::Nothing).compare(&with_stranger).is_err());
+    }
+
+    #[test]
+    fn what_was_not_answered_may_be_there_or_not() {
+        let update = || known(Open::Value(2));
+        assert_eq!(update().compare(&[seen("a", 1, 5)]).unwrap(), 0);
+        assert_eq!(update().compare(&[seen("a", 2, 6)]).unwrap(), 1);
+        for stored in [vec![], vec![seen("a", 2, 5)], vec![seen("a", 3, 6)]] {
+            assert!(update().compare(&stored).is_err(), "{stored:?}");
+        }
+        let deletion = || known(Open::Gone);
+        assert_eq!(deletion().compare(&[seen("a", 1, 5)]).unwrap(), 0);
+        let mut gone = deletion();
+        assert_eq!(gone.compare(&[]).unwrap(), 1);
+        assert!(
+            gone.compare(&[seen("a", 1, 5)]).is_err(),
+            "it is certain now"
+        );
+    }
+}

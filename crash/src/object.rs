@@ -1,0 +1,111 @@
+//! What is written: objects of several kinds, each with a number, and more text than fits a page of the store.
+//!
+//! Guarantees: of an object that is there in part, [`Seen::read`] says so.
+
+use std::fmt;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+/// The kinds, in a namespace and outside.
+pub(crate) const KINDS: [Kind; 3] = [
+    Kind {
+        name: "ConfigMap",
+        collection: "/api/v1/namespaces/default/configmaps",
+        resource: "configmaps",
+    },
+    Kind {
+        name: "Secret",
+        collection: "/api/v1/namespaces/default/secrets",
+        resource: "secrets",
+    },
+    Kind {
+        name: "Node",
+        collection: "/api/v1/nodes",
+        resource: "nodes",
+    },
+];
+
+/// A kind of object.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    name: &'static str,
+    pub(crate) collection: &'static str,
+    pub(crate) resource: &'static str,
+}
+
+/// One object, by the place of its kind in [`KINDS`] and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) kind: usize,
+    pub(crate) name: String,
+}
+
+/// An object as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) key: Key,
+    pub(crate) value: u64,
+    pub(crate) revision: u64,
+}
+
+impl Key {
+    pub(crate) fn uri(&self) -> String {
+        format!("{}/{}", KINDS[self.kind].collection, self.name)
+    }
+
+    /// The object with this number, and so many bytes of text.
+    pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": KINDS[self.kind].name,
+            "metadata": {"name": self.name, "annotations": annotations(value, bytes)},
+        })
+    }
+}
+
+/// The annotations that carry a number.
+pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
+    let digits = value.to_string();
+    let padding = digits.repeat(bytes / digits.len());
+    json!({"value": digits, "padding": padding})
+}
+
+impl Seen {
+    /// Reads an object of a kind.
+    ///
+    /// # Errors
+    /// It is not whole.
+    pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let name = text(&metadata["name"]).context("an object without a name")?;
+        let annotations = &metadata["annotations"];
+        let digits = text(&annotations["value"]).with_context(|| format!("{name} has no value"))?;
+        let padding = text(&annotations["padding"]).with_context(|| format!("{name} is cut"))?;
+        ensure!(
+            padding.replace(&digits, "").is_empty() && metadata["uid"].is_string(),
+            "{name} is there in part"
+        );
+        Ok(Self {
+            key: Key { kind, name },
+            value: digits.parse()?,
+            revision: revision(object)?,
+        })
+    }
+}
+
+/// The revision of an object or a list.
+///
+/// # Errors
+/// It has none.
+pub(crate) fn revision(object: &Value) -> Result<u64> {
+    let revision = object["metadata"]["resourceVersion"].as_str();
+    Ok(revision.context("no revision")?.parse()?)
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", KINDS[self.kind].resource, self.name)
+    }
+}

@@ -1,0 +1,386 @@
+//! The command: life after life of one data directory, and what is looked at after each.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use fastrand::Rng;
+use kube_client::{Client, Config};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
+
+use crate::{
+    child::{Ready, Running},
+    informed::{self, Informed},
+    object::KINDS,
+    planted::Bug,
+    watcher::{self, Tally, Watcher},
+    writer::{self, Notes, Writer},
+};
+
+/// Clients that write at the same time.
+const WRITERS: usize = 4;
+
+/// What each of them writes in a life that ends when nobody writes.
+const CALM_WRITES: usize = 10;
+
+/// Lives in which a planted bug must be found.
+const BUG_LIVES: u64 = 60;
+
+/// A run of so many kills must have seen everything that there is to see.
+const FULL_RUN: u64 = 100;
+
+/// One life in so many leaves a large file that is mostly empty, which the next start makes small.
+const BLOATED_EVERY: u64 = 40;
+
+/// Starts behind such a life that are killed before they end, if they can be.
+const BLOATED_STARTS: u64 = 4;
+
+/// The informer is compared after so many lives, and after the last.
+const COMPARED_EVERY: u64 = 10;
+
+/// Kill a server with a data directory under writes, and look what is left
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask crash", bin_name = "cargo xtask crash")]
+pub(crate) struct Arguments {
+    /// How often it is killed
+    #[arg(long, default_value_t = 200)]
+    kills: u64,
+    /// Draws what is written and when it ends; without one every run is another
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Plant bugs instead, and see that each is found
+    #[arg(long, value_parser = ["all"])]
+    planted: Option<String>,
+}
+
+/// When a server is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// So long after its process began, whatever it does then.
+    Starting(Duration),
+    /// When so many writes were acknowledged.
+    Acknowledged(usize),
+    /// So long after it listens.
+    Within(Duration),
+    /// When nobody writes any more.
+    Calm,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+struct Counts {
+    lives: u64,
+    killed_before_ready: u64,
+    compacted: u64,
+    acknowledged: usize,
+    unanswered_and_stored: usize,
+    watches: Tally,
+    heard: usize,
+    revision: u64,
+}
+
+/// One data directory through all its lives.
+struct Lives {
+    directory: PathBuf,
+    address: SocketAddr,
+    notes: Arc<Notes>,
+    rng: Rng,
+    watchers: Vec<Watcher>,
+    informed: Option<Informed>,
+    counts: Counts,
+    bug: Option<Bug>,
+}
+
+impl Arguments {
+    /// Does what was typed.
+    ///
+    /// # Errors
+    /// Something was lost, or a planted bug was not found.
+    pub(crate) fn run(&self) -> Result<()> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+        let runtime = tokio::runtime::Runtime::new()?;
+        if self.planted.is_some() {
+            for bug in Bug::ALL {
+                let lives = Lives::new(seed, Some(bug))?;
+                let directory = lives.directory.clone();
+                let Err(error) = runtime.block_on(lives.run(BUG_LIVES)) else {
+                    anyhow::bail!("{bug} was not found with seed {seed}");
+                };
+                say(&format!("found: {bug}: {}", error.root_cause()));
+                std::fs::remove_dir_all(directory)?;
+            }
+            return Ok(());
+        }
+        let counts = runtime
+            .block_on(Lives::new(seed, None)?.run(self.kills))
+            .with_context(|| format!("--kills {} --seed {seed}", self.kills))?;
+        say(&format!("seed {seed}: {counts}"));
+        ensure!(
+            self.kills < FULL_RUN || counts.is_full(),
+            "not everything was seen that there is to see"
+        );
+        Ok(())
+    }
+}
+
+impl Lives {
+    fn new(seed: u64, bug: Option<Bug>) -> Result<Self> {
+        let name = format!("kube-informer-crash-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)?;
+        }
+        Ok(Self {
+            directory,
+            address: ([127, 0, 0, 1], 0).into(),
+            notes: Arc::default(),
+            rng: Rng::with_seed(seed),
+            watchers: Vec::new(),
+            informed: None,
+            counts: Counts::default(),
+            bug,
+        })
+    }
+
+    async fn run(mut self, kills: u64) -> Result<Counts> {
+        for life in 0..kills {
+            let moment = self.moment(life);
+            let lived = self.live(moment, life).await;
+            lived.with_context(|| {
+                let directory = self.directory.display();
+                format!("life {life}, killed {moment:?}; {directory} is as it was left")
+            })?;
+        }
+        let mut running = Running::start(&self.directory, self.address)?;
+        self.look(running.ready()?).await?;
+        self.compare().await?;
+        running.kill()?;
+        for watcher in &self.watchers {
+            watcher.check(&self.notes)?;
+            self.counts.watches.add(watcher.tally);
+        }
+        if let Some(informed) = self.informed.take() {
+            self.counts.heard = informed.stop().await;
+        }
+        self.counts.lives = kills;
+        self.counts.revision = self.notes.revisions.lock().highest();
+        std::fs::remove_dir_all(&self.directory)?;
+        Ok(self.counts)
+    }
+
+    fn moment(&mut self, life: u64) -> Moment {
+        let since_bloated = life % BLOATED_EVERY;
+        if since_bloated == 1 {
+            return Moment::Calm;
+        }
+        if (2..2 + BLOATED_STARTS).contains(&since_bloated) {
+            return Moment::Starting(Duration::from_millis(self.rng.u64(2..60)));
+        }
+        match self.rng.usize(..10) {
+            // The first start makes the directory and the file.
+            _ if life == 0 => Moment::Starting(Duration::from_millis(self.rng.u64(2..20))),
+            0 | 1 => Moment::Starting(Duration::from_micros(self.rng.u64(..25_000))),
+            2..6 => Moment::Acknowledged(self.rng.usize(..60)),
+            6..9 => Moment::Within(Duration::from_micros(self.rng.u64(..50_000))),
+            _ => Moment::Calm,
+        }
+    }
+
+    /// Starts the server, lets it be written to, and kills it.
+    async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
+        let file = self.directory.join("objects.redb");
+        let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        let before = bytes(&file);
+        let mut running = Running::start(&self.directory, self.address)?;
+        if let Moment::Starting(period) = moment {
+            sleep(period).await;
+            running.kill()?;
+            self.counts.killed_before_ready += 1;
+            self.counts.compacted += u64::from(bytes(&file) < before);
+            return Ok(());
+        }
+        let client = self.look(running.ready()?).await?;
+        self.counts.compacted += u64::from(bytes(&file) < before);
+        if life.is_multiple_of(COMPARED_EVERY) {
+            self.compare().await?;
+        }
+        if life % BLOATED_EVERY == 1 {
+            writer::bloat(&client, &self.notes).await?;
+        }
+        let acknowledged = Arc::new(watch::Sender::new(0));
+        let left = matches!(moment, Moment::Calm).then_some(CALM_WRITES);
+        let mut writers = self.writers(&acknowledged, left)?;
+        let mut following = self.followers()?;
+        let mut reader = JoinSet::new();
+        reader.spawn(writer::read(client, Arc::clone(&self.notes)));
+        let mut wanted = acknowledged.subscribe();
+        match moment {
+            Moment::Acknowledged(count) => {
+                let reached = wanted.wait_for(|acknowledged| *acknowledged >= count);
+                reached.await.context("the writers are gone")?;
+            }
+            Moment::Within(period) => sleep(period).await,
+            Moment::Calm | Moment::Starting(_) => {
+                while let Some(written) = writers.join_next().await {
+                    written??;
+                }
+            }
+        }
+        running.kill()?;
+        for tasks in [&mut writers, &mut reader] {
+            while let Some(ended) = tasks.join_next().await {
+                ended??;
+            }
+        }
+        while let Some(followed) = following.join_next().await {
+            self.watchers.push(followed??);
+        }
+        self.watchers.sort_by_key(Watcher::kind);
+        self.counts.acknowledged += *acknowledged.borrow();
+        if let Some(bug) = self.bug {
+            bug.spoil(&self.directory, &self.notes.known.lock())?;
+        }
+        Ok(())
+    }
+
+    /// Clients that write until the server is gone, or so much each.
+    fn writers(
+        &mut self,
+        acknowledged: &Arc<watch::Sender<usize>>,
+        left: Option<usize>,
+    ) -> Result<JoinSet<Result<()>>> {
+        let mut writers = JoinSet::new();
+        for number in 0..WRITERS {
+            let writer = Writer {
+                number,
+                // A client of its own has a connection of its own.
+                client: self.client()?,
+                notes: Arc::clone(&self.notes),
+                rng: self.rng.fork(),
+                acknowledged: Arc::clone(acknowledged),
+                left,
+            };
+            writers.spawn(writer.storm());
+        }
+        Ok(writers)
+    }
+
+    /// The watchers, going on until the server is gone.
+    fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
+        let mut following = JoinSet::new();
+        for mut watcher in std::mem::take(&mut self.watchers) {
+            let (client, notes) = (self.client()?, Arc::clone(&self.notes));
+            following.spawn(async move {
+                watcher.follow(&client, &notes).await?;
+                Ok(watcher)
+            });
+        }
+        Ok(following)
+    }
+
+    /// Compares what a server has when it has started with what is known.
+    async fn look(&mut self, ready: Ready) -> Result<Client> {
+        self.address = ready.address;
+        self.notes.revisions.lock().started(ready.revision)?;
+        let client = self.client()?;
+        let mut stored = Vec::new();
+        for kind in 0..KINDS.len() {
+            let list = watcher::list(&client, kind).await?;
+            let (seen, revision) = list.context("the server does not answer")?;
+            ensure!(
+                revision == ready.revision,
+                "a list at {revision}, where nobody has written since {}",
+                ready.revision
+            );
+            stored.extend(seen);
+        }
+        let mut revisions = self.notes.revisions.lock();
+        for seen in &stored {
+            ensure!(
+                seen.revision <= ready.revision,
+                "{} at revision {} on a server at {}",
+                seen.key,
+                seen.revision,
+                ready.revision
+            );
+            revisions.changed(seen.revision, &(seen.key.clone(), Some(seen.value)))?;
+        }
+        drop(revisions);
+        self.counts.unanswered_and_stored += self.notes.known.lock().compare(&stored)?;
+        if self.watchers.is_empty() {
+            let new = |kind| Watcher::new(kind, ready.revision, self.bug == Some(Bug::GapInWatch));
+            self.watchers = (0..KINDS.len()).map(new).collect();
+        }
+        if self.informed.is_none() {
+            self.informed = Some(Informed::start(self.client()?)?);
+        }
+        Ok(client)
+    }
+
+    /// Compares the informer with what is stored, while nobody writes.
+    async fn compare(&self) -> Result<()> {
+        let states = self.notes.known.lock().of_kind(informed::KIND);
+        match &self.informed {
+            Some(informed) => informed.agrees(&states).await,
+            None => Ok(()),
+        }
+    }
+
+    fn client(&self) -> Result<Client> {
+        let url = format!("http://{}", self.address).parse()?;
+        Ok(Client::try_from(Config::new(url))?)
+    }
+}
+
+impl Counts {
+    /// Whether everything was seen.
+    fn is_full(&self) -> bool {
+        let Tally {
+            events,
+            resumed,
+            too_old,
+        } = self.watches;
+        let seen = [
+            self.acknowledged,
+            self.unanswered_and_stored,
+            events,
+            resumed,
+            too_old,
+            self.heard,
+        ];
+        self.killed_before_ready > 0 && self.compacted > 0 && !seen.contains(&0)
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} kills, {} of them at the start; {} writes acknowledged, {} stored without an answer; {} watch events, {} watches that went on and {} that were too old; {} events of an informer; {} files made small; revision {}",
+            self.lives,
+            self.killed_before_ready,
+            self.acknowledged,
+            self.unanswered_and_stored,
+            self.watches.events,
+            self.watches.resumed,
+            self.watches.too_old,
+            self.heard,
+            self.compacted,
+            self.revision
+        )
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "a command line's answer goes to standard output"
+)]
+fn say(line: &str) {
+    println!("{line}");
+}

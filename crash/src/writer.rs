@@ -1,0 +1,197 @@
+//! The storm: several clients that write, each its own objects, over connections of their own.
+//!
+//! Guarantees: what is asked for is noted before it is sent, and what is acknowledged before the next is; a client stops at the first request that gets no answer.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use fastrand::Rng;
+use http::{Method, Request};
+use kube_client::Client;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    known::Known,
+    object::{KINDS, Key, annotations, revision},
+    revisions::Revisions,
+};
+
+/// Objects that make the file large, and the text of each: annotations may have 256 KiB, and a file of 16 MiB is made small when it is mostly empty.
+const BLOATED: usize = 80;
+const BLOATED_BYTES: usize = 250_000;
+
+/// Objects of one writer, per kind.
+const NAMES: usize = 4;
+
+/// Text in an object at most: some pages of the store, of 4 KiB.
+const BYTES_MAX: usize = 12_000;
+
+/// What everybody who hears something notes it in.
+#[derive(Default)]
+pub(crate) struct Notes {
+    pub(crate) known: Mutex<Known>,
+    pub(crate) revisions: Mutex<Revisions>,
+}
+
+/// One client.
+pub(crate) struct Writer {
+    pub(crate) number: usize,
+    pub(crate) client: Client,
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) rng: Rng,
+    /// How many writes were acknowledged, by all.
+    pub(crate) acknowledged: Arc<watch::Sender<usize>>,
+    /// How many writes it makes at most.
+    pub(crate) left: Option<usize>,
+}
+
+/// What is done to an object.
+#[derive(Clone, Copy)]
+enum Deed {
+    Create,
+    Update,
+    Patch,
+    Delete,
+}
+
+impl Notes {
+    /// Notes an answer.
+    fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
+        let Some(value) = wanted else {
+            ensure!(answer["status"] == "Success", "{key}: {answer}");
+            self.known.lock().done(&key, None);
+            return Ok(());
+        };
+        if answer["kind"] == "Status" {
+            bail!("{key} was refused: {answer}");
+        }
+        let revision = revision(answer)?;
+        self.known.lock().done(&key, Some((value, revision)));
+        let mut revisions = self.revisions.lock();
+        revisions.changed(revision, &(key, Some(value)))
+    }
+}
+
+impl Writer {
+    /// Writes until the server is gone.
+    ///
+    /// # Errors
+    /// The server answers what it must not.
+    pub(crate) async fn storm(mut self) -> Result<()> {
+        while self.left != Some(0) && self.write().await? {
+            self.acknowledged.send_modify(|count| *count += 1);
+            self.left = self.left.map(|left| left - 1);
+        }
+        Ok(())
+    }
+
+    /// Makes one write; returns whether it was answered.
+    async fn write(&mut self) -> Result<bool> {
+        let name = format!("w{}-{}", self.number, self.rng.usize(..NAMES));
+        let kind = self.rng.usize(..KINDS.len());
+        let key = Key { kind, name };
+        let is_there = self.notes.known.lock().value(&key).is_some();
+        let deed = match self.rng.usize(..4) {
+            _ if !is_there => Deed::Create,
+            0 => Deed::Delete,
+            1 => Deed::Patch,
+            _ => Deed::Update,
+        };
+        // No number is given twice, so that a change is known by it.
+        let value = self.rng.u64(1..u64::MAX);
+        let request = self.request(&key, deed, value)?;
+        let wanted = (!matches!(deed, Deed::Delete)).then_some(value);
+        self.notes.known.lock().tried(&key, wanted);
+        let Ok(answer) = self.client.request::<Value>(request).await else {
+            // Refused or lost: nobody can say which, so it is open what became of it.
+            return Ok(false);
+        };
+        self.notes.note(key, wanted, &answer)?;
+        Ok(true)
+    }
+
+    fn request(&mut self, key: &Key, deed: Deed, value: u64) -> Result<Request<Vec<u8>>> {
+        let bytes = self.rng.usize(20..BYTES_MAX);
+        let object = || key.object(value, bytes).to_string().into_bytes();
+        let (method, uri, content_type, body) = match deed {
+            Deed::Create => {
+                let uri = KINDS[key.kind].collection.to_owned();
+                (Method::POST, uri, "application/json", object())
+            }
+            Deed::Update => (Method::PUT, key.uri(), "application/json", object()),
+            Deed::Patch => {
+                let patch = json!({"metadata": {"annotations": annotations(value, bytes)}});
+                let content_type = "application/merge-patch+json";
+                (
+                    Method::PATCH,
+                    key.uri(),
+                    content_type,
+                    patch.to_string().into_bytes(),
+                )
+            }
+            Deed::Delete => (Method::DELETE, key.uri(), "application/json", Vec::new()),
+        };
+        let request = Request::builder().method(method).uri(uri);
+        Ok(request.header("content-type", content_type).body(body)?)
+    }
+}
+
+/// Lists until the server is gone, and notes where it was.
+///
+/// # Errors
+/// A list is older than one before it.
+pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
+    let mut before = 0;
+    loop {
+        for kind in &KINDS {
+            let uri = format!("{}?limit=1", kind.collection);
+            let request = Request::builder().uri(uri).body(Vec::new())?;
+            let Ok(list) = client.request::<Value>(request).await else {
+                return Ok(());
+            };
+            let revision = revision(&list)?;
+            ensure!(
+                revision >= before,
+                "a list at {revision} behind one at {before}"
+            );
+            before = revision;
+            notes.revisions.lock().told(revision);
+        }
+    }
+}
+
+/// Makes the file large, and then mostly empty.
+///
+/// # Errors
+/// The server does not answer as it must.
+pub(crate) async fn bloat(client: &Client, notes: &Notes) -> Result<()> {
+    let key = |nth: usize| Key {
+        kind: 0,
+        name: format!("large-{nth}"),
+    };
+    for (value, nth) in (1..).zip(0..BLOATED) {
+        let key = key(nth);
+        let is_there = notes.known.lock().value(&key).is_some();
+        let (method, uri) = if is_there {
+            (Method::PUT, key.uri())
+        } else {
+            (Method::POST, KINDS[key.kind].collection.to_owned())
+        };
+        let body = key.object(value, BLOATED_BYTES).to_string().into_bytes();
+        let request = Request::builder().method(method).uri(uri);
+        let request = request.header("content-type", "application/json");
+        notes.known.lock().tried(&key, Some(value));
+        let answer = client.request(request.body(body)?).await?;
+        notes.note(key, Some(value), &answer)?;
+    }
+    // The last one keeps the end of the file in use.
+    for key in (0..BLOATED - 1).map(key) {
+        let request = Request::builder().method(Method::DELETE).uri(key.uri());
+        notes.known.lock().tried(&key, None);
+        let answer = client.request(request.body(Vec::new())?).await?;
+        notes.note(key, None, &answer)?;
+    }
+    Ok(())
+}

@@ -36,10 +36,10 @@ const BUG_LIVES: u64 = 60;
 const FULL_RUN: u64 = 100;
 
 /// One life in so many leaves a large file that is mostly empty, which the next start makes small.
-const BLOATED_EVERY: u64 = 40;
+const BLOATED_EVERY: u64 = 100;
 
 /// Starts behind such a life that are killed before they end, if they can be.
-const BLOATED_STARTS: u64 = 4;
+const BLOATED_STARTS: u64 = 8;
 
 /// The informer is compared after so many lives, and after the last.
 const COMPARED_EVERY: u64 = 10;
@@ -180,7 +180,8 @@ impl Lives {
             return Moment::Calm;
         }
         if (2..2 + BLOATED_STARTS).contains(&since_bloated) {
-            return Moment::Starting(Duration::from_millis(self.rng.u64(2..60)));
+            // Making a file small takes most of a second.
+            return Moment::Starting(Duration::from_millis(self.rng.u64(2..800)));
         }
         match self.rng.usize(..10) {
             // The first start makes the directory and the file.

@@ -3,10 +3,12 @@
 //! Guarantees:
 //! - a server without tokens lets everyone in, as `system:anonymous`; one without rules forbids nothing;
 //! - once a token was known, a request without a known token or client certificate is a 401, also after the last token was revoked;
+//! - of a port that everybody on the machine may use, no page in a browser makes use: [`browser`];
 //! - a change holds for every request that arrives after it; watches that are open go on, as in Kubernetes;
 //! - tokens are compared in constant time, and shown by no `Debug`, log or message.
 
 mod attributes;
+mod browser;
 pub(crate) mod review;
 mod rule;
 
@@ -79,6 +81,10 @@ struct Token(Box<[u8]>);
 /// Whom the peer's certificate names; put into a request's extensions by the connection it came on.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
+
+/// That a request came over a port of the machine's own, without TLS; put into its extensions by the connection.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnMachine;
 
 // === impl User ===
 
@@ -180,7 +186,16 @@ impl Gate {
         let policy = self.policy.lock();
         let user = match (&policy.tokens, peer) {
             (_, Some(Peer(user))) => Arc::clone(user),
-            (None, None) => Arc::clone(&self.anonymous),
+            (None, None) => {
+                let refusal = match parts.extensions.get::<OwnMachine>() {
+                    Some(OwnMachine) => browser::refusal(parts),
+                    None => None,
+                };
+                if refusal.is_some() {
+                    return (Arc::clone(&self.anonymous), refusal);
+                }
+                Arc::clone(&self.anonymous)
+            }
             (Some(_), None) => {
                 let token = bearer(&parts.headers).unwrap_or_default();
                 match policy.user_of(token) {

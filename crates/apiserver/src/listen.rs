@@ -7,6 +7,7 @@
 
 mod connection;
 mod kubeconfig;
+mod patience;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,12 +19,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::access::OwnMachine;
 use crate::fault::Connections;
 use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-use connection::{Alive, Security, converse};
+use connection::{Alive, Door, Security, converse};
 pub use kubeconfig::Kubeconfig;
 
 /// Connections at a time: two for each node of a cluster of 10,000, one of them for watches; more wait in the system's queue.
@@ -45,6 +47,9 @@ pub struct Listening {
 
 impl Server {
     /// Listens on an address; port 0 is any free one.
+    ///
+    /// On loopback, a server without tokens answers only requests that name no other host (`Host`) and come from no page of another (`Origin`), as `kubectl proxy` does: a page in a browser is refused with 403.
+    /// [`Builder::allow_remote`](crate::Builder::allow_remote) takes that back, for a port that is reached by other names.
     ///
     /// # Errors
     ///
@@ -89,6 +94,7 @@ impl Server {
             // Without the token of this handle, which is not the peers'.
             server: Server::new(Arc::clone(self.shared())),
             address,
+            own_machine: self.is_for_own_machine(address, &security),
             security: security.clone(),
             alive,
         };
@@ -100,6 +106,16 @@ impl Server {
             tasks,
             ended,
         })
+    }
+}
+
+impl Server {
+    /// Marks what comes in where nobody from elsewhere can, unless the builder says that they may.
+    fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
+        // The name in a certificate is none that a page could come by.
+        let is_plain = matches!(security, Security::Plain);
+        let is_own = is_plain && is_loopback(address.ip()) && !self.shared().settings.allow_remote;
+        is_own.then_some(OwnMachine)
     }
 }
 
@@ -142,6 +158,7 @@ struct Accepting {
     server: Server,
     address: SocketAddr,
     security: Security,
+    own_machine: Option<OwnMachine>,
     alive: Alive,
 }
 
@@ -168,8 +185,13 @@ impl Accepting {
                 Some(_) = connections.join_next() => {}
                 accepted = next(listener.as_ref(), open, refused) => {
                     if let Some(stream) = accepted {
-                        let (server, security) = (self.server.clone(), self.security.clone());
-                        connections.spawn(converse(server, stream, security, self.alive.clone()));
+                        let door = Door {
+                            server: self.server.clone(),
+                            security: self.security.clone(),
+                            own_machine: self.own_machine,
+                            alive: self.alive.clone(),
+                        };
+                        connections.spawn(converse(stream, door));
                     }
                 }
             }

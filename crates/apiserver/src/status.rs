@@ -5,6 +5,7 @@
 //! - [`ApiError`] displays as its message, and never hides its [`Status`].
 
 mod field_error;
+mod on_demand;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -438,59 +439,6 @@ impl ApiError {
             field: String::new(),
         }];
         error
-    }
-
-    /// The failure that Kubernetes reports with this code, for answers on demand.
-    pub(crate) fn of_code(code: u16) -> ApiError {
-        let (reason, message) = match code {
-            400 => ("BadRequest", "the server rejected our request"),
-            401 => ("Unauthorized", "Unauthorized"),
-            403 => ("Forbidden", "forbidden"),
-            404 => (
-                "NotFound",
-                "the server could not find the requested resource",
-            ),
-            405 => (
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            ),
-            406 => (
-                "NotAcceptable",
-                "the server was unable to respond with a content type that the client supports",
-            ),
-            409 => ("Conflict", "the server reported a conflict"),
-            410 => (
-                "Expired",
-                "The resourceVersion for the provided list is too old.",
-            ),
-            413 => ("RequestEntityTooLarge", "the request is too large"),
-            415 => (
-                "UnsupportedMediaType",
-                "the body of the request was in an unknown format",
-            ),
-            422 => (
-                "Invalid",
-                "the server rejected our request due to an error in our request",
-            ),
-            429 => (
-                "TooManyRequests",
-                "Too many requests, please try again later.",
-            ),
-            500 => (
-                "InternalError",
-                "Internal error occurred: asked for by a fault",
-            ),
-            503 => (
-                "ServiceUnavailable",
-                "the server is currently unable to handle the request",
-            ),
-            504 => (
-                "Timeout",
-                "the server was unable to return a response in the time allotted",
-            ),
-            _ => ("", "asked for by a fault"),
-        };
-        ApiError::new(code, reason, message)
     }
 }
 

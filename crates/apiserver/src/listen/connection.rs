@@ -3,10 +3,14 @@
 //! Guarantees:
 //! - a peer that does not send its first request, or on HTTP/1.1 the head of any, within [`HEADER_TIMEOUT`] is disconnected, and so is an HTTP/1.1 connection idle for as long; the TLS handshake has as long;
 //! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or what hyper buffers of HTTP/1.1 (about 400 KiB), is answered with 431; one far over it ends the connection;
+//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; any connection ends when its peer reads nothing for [`STALLED_MAX`](super::patience::STALLED_MAX);
 //! - the streams of an HTTP/2 connection are tasks that end with it.
+//!
+//! What floods there are besides is held by h2 itself: streams that are reset again and again (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the bound of heads), and answers to pings and settings, of which one is queued at a time.
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Request;
@@ -20,16 +24,25 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use crate::access::{Peer, User};
+use crate::access::{OwnMachine, Peer, User};
 use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
+
+use super::patience::Patience;
 
 /// HTTP/2 streams per connection: a process with an informer per kind and some to spare, each holding one.
 const STREAMS_MAX: u32 = 1_000;
 
 /// How long a peer may take over the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+
+/// How long an HTTP/2 connection may be there without a request (`IdleTimeout` in `secure_serving.go`); on HTTP/1.1 the wait for the next head is as short as for the first.
+const IDLE_MAX: Duration = Duration::from_secs(90);
+
+/// When a peer on HTTP/2 is asked whether it is there, and how long it may take to answer: as client-go asks its server (`ReadIdleTimeout`, `PingTimeout` in `apimachinery/pkg/util/net`).
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The longest head of a request on HTTP/2: the longest URL, as much again for a token, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
@@ -40,6 +53,14 @@ pub(super) enum Security {
     Plain,
     #[cfg(feature = "tls")]
     Tls(Tls),
+}
+
+/// What a connection leads to.
+pub(super) struct Door {
+    pub(super) server: Server,
+    pub(super) security: Security,
+    pub(super) own_machine: Option<OwnMachine>,
+    pub(super) alive: Alive,
 }
 
 /// Held by every task of a [`super::Listening`]: when the last is dropped, the receiver hears the end.
@@ -53,6 +74,8 @@ struct Requests {
     server: Server,
     /// Whom the peer's certificate names.
     peer: Option<Peer>,
+    /// Where it came in, if only programs of this machine may come in there.
+    own_machine: Option<OwnMachine>,
     /// Told of every request.
     asked: Arc<Notify>,
 }
@@ -61,6 +84,8 @@ struct Requests {
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,
+    /// Whether there ever was one.
+    any: Arc<AtomicBool>,
     alive: Alive,
 }
 
@@ -75,13 +100,13 @@ impl Alive {
 }
 
 /// Answers the requests of one connection, until the peer or the listener ends it.
-pub(super) async fn converse(server: Server, stream: TcpStream, security: Security, alive: Alive) {
-    match security {
-        Security::Plain => speak(server, stream, None, alive).await,
+pub(super) async fn converse(stream: TcpStream, door: Door) {
+    match door.security.clone() {
+        Security::Plain => speak(stream, None, door).await,
         #[cfg(feature = "tls")]
         Security::Tls(tls) => {
             match tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
-                Ok(Ok((stream, user))) => speak(server, stream, user, alive).await,
+                Ok(Ok((stream, user))) => speak(stream, user, door).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -90,15 +115,16 @@ pub(super) async fn converse(server: Server, stream: TcpStream, security: Securi
 }
 
 /// Speaks HTTP on a connection.
-async fn speak<I>(server: Server, io: I, user: Option<Arc<User>>, alive: Alive)
+async fn speak<I>(io: I, user: Option<Arc<User>>, door: Door)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let streams = Streams {
         tasks: Arc::default(),
-        alive,
+        any: Arc::default(),
+        alive: door.alive,
     };
-    let mut builder = auto::Builder::new(streams);
+    let mut builder = auto::Builder::new(streams.clone());
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -106,28 +132,61 @@ where
     builder
         .http2()
         .timer(TokioTimer::new())
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_MAX);
     let asked = Arc::new(Notify::new());
     let requests = Requests {
-        server,
+        server: door.server,
         peer: user.map(Peer),
+        own_machine: door.own_machine,
         asked: Arc::clone(&asked),
     };
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), requests));
+    let io = TokioIo::new(Patience::new(io));
+    let mut connection = pin!(builder.serve_connection(io, requests));
     // Until a peer's first bytes have told the protocol, no time-out of hyper runs.
-    let first_request = tokio::time::timeout(HEADER_TIMEOUT, asked.notified());
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        asked = first_request => match asked {
-            // Nothing else is looked at any more when an event wakes this task.
-            Ok(()) => connection.await,
-            Err(_) => return tracing::debug!("a connection without a request was closed"),
+    let mut wait = HEADER_TIMEOUT;
+    let mut quiet_looks = 0;
+    let ended = loop {
+        let next_request = tokio::time::timeout(wait, asked.notified());
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => break ended,
+            asked = next_request => match asked {
+                // On HTTP/1.1 nothing else is looked at any more when an event wakes this task.
+                Ok(()) if streams.are_none() => break connection.await,
+                Ok(()) => (wait, quiet_looks) = (IDLE_MAX, 0),
+                Err(_) if streams.are_busy() => quiet_looks = 0,
+                Err(_) if streams.are_none() || quiet_looks == 2 => {
+                    return tracing::debug!("a connection without a request was closed");
+                }
+                Err(_) => {
+                    // What was there at the first look may have ended just before it.
+                    quiet_looks += 1;
+                    if quiet_looks == 2 {
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+impl Streams {
+    /// Whether there never was one: that is HTTP/1.1, or nothing yet.
+    fn are_none(&self) -> bool {
+        !self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether one of them goes on.
+    fn are_busy(&self) -> bool {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        !tasks.is_empty()
     }
 }
 
@@ -141,6 +200,9 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         if let Some(peer) = &self.peer {
             request.extensions_mut().insert(peer.clone());
         }
+        if let Some(own_machine) = self.own_machine {
+            request.extensions_mut().insert(own_machine);
+        }
         self.server.clone().call(request)
     }
 }
@@ -150,6 +212,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
+        self.any.store(true, Ordering::Relaxed);
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         let alive = self.alive.clone();
@@ -161,90 +224,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-    use tokio::time::Instant;
-
-    use super::*;
-
-    /// A connection to a server, and the task that serves it.
-    fn connected() -> (DuplexStream, JoinSet<()>) {
-        let (client, io) = tokio::io::duplex(1024 * 1024);
-        let (alive, _ended) = Alive::new();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(speak(Server::builder().build(), io, None, alive));
-        (client, tasks)
-    }
-
-    /// What the server sends before it hangs up, and after how many seconds it does.
-    async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
-        let began = Instant::now();
-        let mut answer = Vec::new();
-        let hour = Duration::from_secs(3600);
-        let reading = tokio::time::timeout(hour, client.read_to_end(&mut answer));
-        reading.await.expect("it hangs up some day").unwrap();
-        (
-            String::from_utf8_lossy(&answer).into_owned(),
-            began.elapsed().as_secs(),
-        )
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_that_never_sends_a_whole_head_is_disconnected() {
-        for start in [
-            "",
-            "G",
-            "PRI",
-            "GET /version HTTP/1.1\r\nHost: a\r\n",
-            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        ] {
-            let (mut client, _tasks) = connected();
-            client.write_all(start.as_bytes()).await.unwrap();
-            let (_, seconds) = until_hung_up(&mut client).await;
-            assert_eq!(seconds, HEADER_TIMEOUT.as_secs(), "{start:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_that_sends_its_head_byte_by_byte_gets_no_more_time() {
-        let (mut client, _tasks) = connected();
-        let (mut read, mut write) = tokio::io::split(&mut client);
-        let began = Instant::now();
-        let dripping = async {
-            for byte in b"GET /version HTTP/1.1\r\nX-Filler: "
-                .iter()
-                .chain(&[b'x'; 1000])
-            {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                if write.write_all(&[*byte]).await.is_err() {
-                    break;
-                }
-            }
-        };
-        let mut answer = Vec::new();
-        let ((), read) = tokio::join!(dripping, read.read_to_end(&mut answer));
-        read.unwrap();
-        let seconds = began.elapsed().as_secs();
-        assert!(seconds <= HEADER_TIMEOUT.as_secs() + 2, "after {seconds} s");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_is_no_late_request() {
-        let (mut client, _tasks) = connected();
-        let watch = "GET /api/v1/pods?watch=1&timeoutSeconds=600 HTTP/1.1\r\nHost: a\r\n\r\n";
-        client.write_all(watch.as_bytes()).await.unwrap();
-        let (answer, seconds) = until_hung_up(&mut client).await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-        assert!(seconds >= 600, "ended after {seconds} s");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_head_without_an_end_is_431() {
-        let (mut client, _tasks) = connected();
-        let head = format!("GET /version HTTP/1.1\r\nX-Filler: {}", "x".repeat(500_000));
-        client.write_all(head.as_bytes()).await.unwrap();
-        let (answer, seconds) = until_hung_up(&mut client).await;
-        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
-        assert_eq!(seconds, 0);
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use crate::ask::{builder, request};
 use crate::wire::loopback;
 
 /// What this thread logs while this lives.
-struct Log {
+pub(crate) struct Log {
     text: Text,
     _guard: tracing::subscriber::DefaultGuard,
 }
@@ -27,7 +27,7 @@ struct Log {
 struct Text(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn capture(level: LevelFilter) -> Log {
+    pub(crate) fn capture(level: LevelFilter) -> Log {
         let text = Text::default();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(level)
@@ -40,7 +40,7 @@ impl Log {
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.text.0.lock()).into_owned()
     }
 }

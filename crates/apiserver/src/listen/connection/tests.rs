@@ -1,0 +1,191 @@
+//! One connection in memory and in virtual time: who is hung up on, and when.
+
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::TokioExecutor;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::Instant;
+
+use super::*;
+use crate::listen::patience::STALLED_MAX;
+
+/// A connection to a server, and the task that serves it.
+fn connected() -> (DuplexStream, JoinSet<()>) {
+    connected_by(1024 * 1024)
+}
+
+/// The same, where so many bytes are under way at most.
+fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
+    let (client, io) = tokio::io::duplex(bytes);
+    let (alive, _ended) = Alive::new();
+    let mut tasks = JoinSet::new();
+    let pods = (0..2_000).map(|nth| {
+        let metadata = json!({"name": format!("p{nth}"), "namespace": "default"});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+    });
+    let door = Door {
+        server: Server::builder().seed(pods).build(),
+        security: Security::Plain,
+        own_machine: None,
+        alive,
+    };
+    tasks.spawn(speak(io, None, door));
+    (client, tasks)
+}
+
+/// The start of a connection on HTTP/2: a request on stream 1, head and end, and no word more.
+fn http2_request(path: &str) -> Vec<u8> {
+    let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
+    head.extend_from_slice(path.as_bytes());
+    head.extend_from_slice(b"\x01\x01a");
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    bytes.extend_from_slice(&[0, 0, u8::try_from(head.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+    bytes.extend(head);
+    bytes
+}
+
+/// What the server sends before it hangs up, and after how many seconds it does.
+async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
+    let began = Instant::now();
+    let mut answer = Vec::new();
+    let hour = Duration::from_secs(3600);
+    let reading = tokio::time::timeout(hour, client.read_to_end(&mut answer));
+    reading.await.expect("it hangs up some day").unwrap();
+    (
+        String::from_utf8_lossy(&answer).into_owned(),
+        began.elapsed().as_secs(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_never_sends_a_whole_head_is_disconnected() {
+    for start in [
+        "",
+        "G",
+        "PRI",
+        "GET /version HTTP/1.1\r\nHost: a\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let (mut client, _tasks) = connected();
+        client.write_all(start.as_bytes()).await.unwrap();
+        let (_, seconds) = until_hung_up(&mut client).await;
+        assert_eq!(seconds, HEADER_TIMEOUT.as_secs(), "{start:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_sends_its_head_byte_by_byte_gets_no_more_time() {
+    let (mut client, _tasks) = connected();
+    let (mut read, mut write) = tokio::io::split(&mut client);
+    let began = Instant::now();
+    let dripping = async {
+        for byte in b"GET /version HTTP/1.1\r\nX-Filler: "
+            .iter()
+            .chain(&[b'x'; 1000])
+        {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if write.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+        }
+    };
+    let mut answer = Vec::new();
+    let ((), read) = tokio::join!(dripping, read.read_to_end(&mut answer));
+    read.unwrap();
+    let seconds = began.elapsed().as_secs();
+    assert!(seconds <= HEADER_TIMEOUT.as_secs() + 2, "after {seconds} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_no_late_request() {
+    let (mut client, _tasks) = connected();
+    let watch = "GET /api/v1/pods?watch=1&timeoutSeconds=600 HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.write_all(watch.as_bytes()).await.unwrap();
+    let (answer, seconds) = until_hung_up(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(seconds >= 600, "ended after {seconds} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_without_an_end_is_431() {
+    let (mut client, _tasks) = connected();
+    let head = format!("GET /version HTTP/1.1\r\nX-Filler: {}", "x".repeat(500_000));
+    client.write_all(head.as_bytes()).await.unwrap();
+    let (answer, seconds) = until_hung_up(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    assert_eq!(seconds, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_on_http2_that_answers_no_ping_is_disconnected() {
+    for path in ["/version", "/api/v1/pods?watch=1"] {
+        let (mut client, _tasks) = connected();
+        client.write_all(&http2_request(path)).await.unwrap();
+        let (_, seconds) = until_hung_up(&mut client).await;
+        let most = (PING_INTERVAL + PING_TIMEOUT).as_secs();
+        assert!((most..=most + 1).contains(&seconds), "{path}: {seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_on_http2_is_closed_and_one_with_a_watch_is_not() {
+    for (path, most) in [
+        ("/version", 2 * IDLE_MAX.as_secs()),
+        (
+            "/api/v1/pods?watch=1&timeoutSeconds=3000",
+            3_000 + 2 * IDLE_MAX.as_secs(),
+        ),
+    ] {
+        let (client, _tasks) = connected();
+        let begun = Instant::now();
+        let handshake =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client));
+        let (mut sender, connection) = handshake.await.unwrap();
+        let asking = async {
+            let request =
+                Request::get(format!("http://a{path}")).body(Empty::<bytes::Bytes>::new());
+            let response = sender.send_request(request.unwrap()).await.unwrap();
+            assert_eq!(response.status(), 200);
+            drop(response.into_body().collect().await.unwrap());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            ended = connection => ended.unwrap(),
+            () = asking => {}
+        }
+        let seconds = begun.elapsed().as_secs();
+        let least = most - IDLE_MAX.as_secs();
+        assert!((least..=most + 1).contains(&seconds), "{path}: {seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
+    let ask = async |pause: Duration| {
+        let (mut client, mut tasks) = connected_by(1024);
+        let begun = Instant::now();
+        let list = b"GET /api/v1/pods HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.write_all(list).await.unwrap();
+        let mut piece = [0; 512];
+        let mut bytes = 0;
+        let reading = async {
+            loop {
+                tokio::time::sleep(pause).await;
+                match client.read(&mut piece).await.unwrap() {
+                    0 => return bytes,
+                    read => bytes += read,
+                }
+            }
+        };
+        let bytes = reading.await;
+        tasks.join_next().await;
+        (bytes, begun.elapsed())
+    };
+    let (whole, _) = ask(Duration::ZERO).await;
+    let (slow, _) = ask(STALLED_MAX * 9 / 10).await;
+    assert_eq!(slow, whole);
+    let (stopped, took) = ask(STALLED_MAX * 11 / 10).await;
+    assert!(stopped < whole, "{stopped} of {whole} bytes");
+    assert!(took < 5 * STALLED_MAX, "{took:?}");
+}

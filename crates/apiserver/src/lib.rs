@@ -83,6 +83,7 @@ mod field_validation;
 mod intake;
 mod negotiate;
 mod protobuf;
+mod readers;
 mod request_body;
 mod request_log;
 mod route;

@@ -14,6 +14,7 @@ use crate::access::Gate;
 use crate::clock::Clock;
 use crate::fault::Switchboard;
 use crate::intake::Intake;
+use crate::readers::Readers;
 use crate::request_log::Recorder;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::status::ApiError;
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) readers: Arc<Readers>,
     /// Where writes are kept, if they are; locked before the state, by whoever writes to it.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
@@ -79,6 +81,7 @@ impl Shared {
             faults: Switchboard::new(seed),
             requests: Arc::default(),
             intake: Arc::default(),
+            readers: Arc::default(),
             disk: OnceLock::new(),
             state: Mutex::new(State {
                 storage,

@@ -294,7 +294,7 @@ impl Call {
             options: &self.options,
         };
         let page = list::list(&self.shared, call).await?;
-        Ok(self.show_page(target, representation, page))
+        self.show_page(target, representation, page)
     }
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
@@ -396,7 +396,10 @@ impl Call {
             options: &self.options,
         };
         let page = list::list(&self.shared, call).await?;
-        for listed in &page.entries {
+        let listed: Vec<Arc<Entry>> = page.entries.clone();
+        // Before anything is deleted, for it may be refused.
+        let reply = self.show_page(target, representation, page)?;
+        for listed in &listed {
             let subject = Subject {
                 resource: &target.resource,
                 namespace: listed.namespace(),
@@ -411,7 +414,7 @@ impl Call {
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.show_page(target, representation, page))
+        Ok(reply)
     }
 
     /// Whether nothing is to be stored.
@@ -452,7 +455,7 @@ impl Call {
             Representation::Metadata => entry.write_metadata(&mut bytes),
             Representation::Table(_) => {
                 let page = Page::of_one(entry);
-                let mut reply = self.show_page(target, representation, page);
+                let mut reply = self.show_page(target, representation, page)?;
                 reply.code = code;
                 return Ok(reply);
             }
@@ -461,11 +464,17 @@ impl Call {
         Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
     }
 
-    fn show_page(&self, target: &Target, representation: Representation, page: Page) -> Reply {
+    fn show_page(
+        &self,
+        target: &Target,
+        representation: Representation,
+        page: Page,
+    ) -> Result<Reply, ApiError> {
         let revision = page.revision;
         let clock = self.shared.settings.clock.clone();
-        let body = list::write(&target.resource, page, representation, clock);
-        Reply::new(StatusCode::OK, body, Some(revision))
+        let readers = &self.shared.readers;
+        let body = list::write(readers, &target.resource, page, representation, clock)?;
+        Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
 }
 

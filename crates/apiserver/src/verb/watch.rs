@@ -153,7 +153,7 @@ fn open(
     let backlog = match opened.snapshot {
         Some(snapshot) => {
             let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry);
-            let entries = snapshot
+            let entries: Vec<Arc<Entry>> = snapshot
                 .range(&filter.prefix, "")
                 .filter(selected)
                 .cloned()
@@ -162,6 +162,10 @@ fn open(
             Backlog::objects(entries, end)
         }
         None => Backlog::events(opened.events, filter),
+    };
+    let backlog = match backlog.len() {
+        0 => None,
+        length => Some(shared.readers.hold(length, backlog)?),
     };
     let framer = Framer::new(
         call.resource,

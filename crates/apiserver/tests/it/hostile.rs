@@ -1,9 +1,10 @@
 //! Clients that mean harm: what they send is bounded, and costs nobody else anything.
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
+use tower_service::Service;
 
 use crate::ask::{Reply, Watch, builder, get, pod, pods, request, send, with};
 
@@ -211,4 +212,32 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
     );
     let long = get(&server, &format!("/api/v1/pods?pad={}", "x".repeat(33_000))).await;
     assert_eq!(long.code, 414);
+}
+
+// === Answers that nobody reads ===
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_watches_that_are_never_read_make_room_for_others() {
+    let server = pods(&["a"]);
+    let list = || request("GET", "/api/v1/pods").body(Full::<Bytes>::default());
+    let watch = || request("GET", "/api/v1/pods?watch=1").body(Full::<Bytes>::default());
+    let mut stopped = Vec::new();
+    let refused = loop {
+        for request in [list(), watch()] {
+            let response = server.clone().call(request.unwrap()).await.unwrap();
+            stopped.push(response);
+        }
+        if stopped.last().unwrap().status() == 429 {
+            break stopped.pop().unwrap();
+        }
+    };
+    assert_eq!(refused.headers()["retry-after"], "1");
+    assert!(stopped.len() > 5_000, "{}", stopped.len());
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    assert_eq!(get(&server, "/api/v1/pods").await.names(), ["a"]);
+    let first = stopped.remove(0).into_body().collect().await;
+    assert_eq!(
+        first.unwrap_err().to_string(),
+        "the answer was not read in time"
+    );
 }

@@ -1,6 +1,6 @@
 //! The body of a list, written in chunks while it is read.
 //!
-//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared.
+//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared; the places of all lists that are being read have a bound ([`readers`](crate::readers)).
 
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::Page;
-use crate::body::Body;
+use crate::body::{Body, BoxError};
 use crate::clock::Clock;
 use crate::negotiate::Representation;
+use crate::readers::Readers;
 use crate::resource::Resource;
+use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
 
@@ -32,13 +34,15 @@ struct Chunks {
 
 /// The body of a page.
 pub(crate) fn write(
+    readers: &Arc<Readers>,
     resource: &Arc<Resource>,
     page: Page,
     representation: Representation,
     clock: Clock,
-) -> Body {
+) -> Result<Body, ApiError> {
     let table = Table::new(resource, clock);
     let (head, tail) = envelope(resource, &page, representation, &table);
+    let objects = page.entries.len();
     let chunks = Chunks {
         head: Some(head),
         entries: page.entries.into_iter(),
@@ -48,7 +52,10 @@ pub(crate) fn write(
         table,
         first: true,
     };
-    Body::stream(stream::iter(chunks.map(Ok)))
+    let content = readers.hold(objects, chunks)?;
+    let next = move || content.with(Iterator::next).map_err(BoxError::from);
+    let chunks = std::iter::from_fn(move || next().transpose());
+    Ok(Body::stream(stream::iter(chunks)))
 }
 
 impl Iterator for Chunks {

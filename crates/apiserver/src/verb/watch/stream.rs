@@ -17,6 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
 use crate::body::BoxError;
+use crate::readers::Held;
 use crate::resource::CollectionId;
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
@@ -68,7 +69,8 @@ pub(super) struct WatchStream {
 /// A watch with everything it needs to go on.
 struct Running {
     watch: WatchStream,
-    backlog: Backlog,
+    /// Until it is told.
+    backlog: Option<Held<Backlog>>,
     framer: Framer,
     timers: Timers,
 }
@@ -122,6 +124,14 @@ impl Backlog {
             })
             .collect();
         Backlog::Events(told.into_iter())
+    }
+
+    /// How many places it takes: of an event twice that of an object; the closing bookmark counts as one.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Backlog::Objects { entries, end } => entries.len() + usize::from(end.is_some()),
+            Backlog::Events(events) => 2 * events.len(),
+        }
     }
 
     /// The next piece: many objects, one event, or the closing bookmark.
@@ -200,7 +210,7 @@ impl WatchStream {
     /// The chunks of the body.
     pub(super) fn run(
         self,
-        backlog: Backlog,
+        backlog: Option<Held<Backlog>>,
         framer: Framer,
         timers: Timers,
     ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static {
@@ -218,8 +228,12 @@ impl Stream for Running {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let running = self.get_mut();
-        if let Some(chunk) = running.backlog.next(&mut running.framer) {
-            return Poll::Ready(Some(Ok(chunk)));
+        if let Some(backlog) = &running.backlog {
+            match backlog.with(|backlog| backlog.next(&mut running.framer)) {
+                Ok(Some(chunk)) => return Poll::Ready(Some(Ok(chunk))),
+                Ok(None) => running.backlog = None,
+                Err(given_up) => return Poll::Ready(Some(Err(given_up.into()))),
+            }
         }
         while running.timers.sleep.as_mut().poll(cx).is_ready() {
             match running.timers.due() {

@@ -53,6 +53,31 @@
 //! Answers are JSON, whatever a request came in.
 //! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
 //!
+//! # Limits
+//!
+//! What clients can make the server hold is bounded; what goes over a bound is refused, and costs nobody else an answer.
+//!
+//! | what a client can send or hold | bound | what happens |
+//! | --- | --- | --- |
+//! | a body | 3 MiB, 127 levels, one minute | 413, 400, 504 |
+//! | all bodies at a time | 256 MiB | 429 |
+//! | a URL; a head | 32 KiB; 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 414; 431 |
+//! | a JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
+//! | an object, however it grows | 3 MiB, 127 levels | 413, 400 |
+//! | all objects | [`Builder::storage_quota`], 8 GiB | 500, as of a full etcd |
+//! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest is forgotten: 410 |
+//! | the request log | [`LOG_MAX`] requests, 128 MiB | the oldest are dropped |
+//! | watches | 100,000, a day each | 429; a clean end |
+//! | events that wait for a watcher | [`Builder::watcher_buffer`] | the watch ends |
+//! | lists and first events being read | 64 million objects | those begun over a minute ago break off; 429 |
+//! | connections | 20,000, with 1,000 streams each | they wait |
+//! | a head, a handshake | 32 s | the connection ends |
+//! | an idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | it ends |
+//! | a peer that reads nothing, or answers no ping | 5 minutes; 45 s on HTTP/2 | the connection ends |
+//!
+//! Nothing that is sent is decompressed.
+//! There is no bound of the requests per second, and a fault plan may ask for anything: `/faults` is for friends.
+//!
 //! # Under load
 //!
 #![doc = include_str!("../LOAD.md")]

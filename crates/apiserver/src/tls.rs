@@ -105,6 +105,7 @@ impl Tls {
     /// Issues a client certificate: a request on a connection with it is this user's.
     ///
     /// As in Kubernetes it can't be revoked; rules can take everything from its user.
+    /// It keeps nobody out: who shows none is asked for a token if the server has tokens, and is anonymous if it has none.
     ///
     /// # Errors
     ///

@@ -365,7 +365,8 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     builder.set_cache_size(CACHE_BYTES);
     let opened = if create {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
+        // Only a new file: no link that somebody has laid is followed.
+        options.read(true).write(true).create_new(true);
         builder.create_file(own(&mut options).open(file)?)
     } else {
         builder.open(file)

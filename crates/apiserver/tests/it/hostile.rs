@@ -53,6 +53,7 @@ async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
             break reply;
         }
         stored += 1;
+        assert!(stored < 100, "it is never full");
     };
     assert_eq!(
         full.refusal(),

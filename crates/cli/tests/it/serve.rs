@@ -53,7 +53,12 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
     let (running, path) = serving("again.yaml").await;
     let left = std::fs::read_to_string(&path).unwrap();
     running.end_by("-TERM").await.with_code(143);
-    std::fs::write(&path, &left).unwrap();
+    // As somebody else could lay it: a link to a file that all may read.
+    let elsewhere = path.with_extension("elsewhere");
+    drop(std::fs::remove_file(&elsewhere));
+    std::fs::write(&elsewhere, &left).unwrap();
+    std::fs::set_permissions(&elsewhere, PermissionsExt::from_mode(0o644)).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
     let mut second = Running::start(&["serve", "--kubeconfig-out", path.to_str().unwrap()]);
     second.line_with("Ctrl-C").await;
     assert_ne!(
@@ -61,6 +66,10 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
         left,
         "another port"
     );
+    let written = std::fs::symlink_metadata(&path).unwrap();
+    assert!(written.is_file());
+    assert_eq!(written.permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), left);
     second.end_by("-INT").await.with_code(130);
 }
 

@@ -189,3 +189,43 @@ async fn a_peer_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
     assert!(stopped < whole, "{stopped} of {whole} bytes");
     assert!(took < 5 * STALLED_MAX, "{took:?}");
 }
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend_from_slice(&[kind, flags]);
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+#[tokio::test(start_paused = true)]
+async fn floods_of_frames_end_the_connection_at_once() {
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const CONTINUATION: u8 = 9;
+    let head = b"\x82\x86\x04\x08/version\x01\x01a";
+    let reset: Vec<u8> = (1..4_000)
+        .step_by(2)
+        .flat_map(|stream| {
+            let ask = frame(HEADERS, 5, stream, head);
+            [ask, frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+        })
+        .collect();
+    let endless = std::iter::once(frame(HEADERS, 1, 1, head))
+        .chain((0..10_000).map(|_| frame(CONTINUATION, 0, 1, b"\x82")))
+        .flatten()
+        .collect();
+    let few = reset[..10 * (9 + head.len() + 9 + 4)].to_vec();
+    let one = [frame(HEADERS, 1, 1, head), frame(CONTINUATION, 4, 1, b"")].concat();
+    for (flood, is_flood) in [(reset, true), (endless, true), (few, false), (one, false)] {
+        let (mut client, _tasks) = connected();
+        let start = http2_request("/version");
+        let preface = start.len() - (9 + 3 + 1 + 8 + 3);
+        client.write_all(&start[..preface]).await.unwrap();
+        let written = client.write_all(&flood).await;
+        let (_, seconds) = until_hung_up(&mut client).await;
+        assert_eq!(seconds < 2, is_flood, "after {seconds} s, {written:?}");
+    }
+}

@@ -4,6 +4,7 @@
 
 mod conformance;
 mod crash;
+mod fuzz;
 mod kinds;
 mod simulate;
 mod tidy;
@@ -46,6 +47,17 @@ enum Task {
     /// Kill a server with a data directory under writes, and look what is left
     #[command(disable_help_flag = true)]
     Crash {
+        /// --help tells them
+        #[arg(
+            value_name = "OPTIONS",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        options: Vec<String>,
+    },
+    /// Give the fuzz targets their corpus and mutations of it
+    #[command(disable_help_flag = true)]
+    Fuzz {
         /// --help tells them
         #[arg(
             value_name = "OPTIONS",
@@ -113,6 +125,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         }
         Task::Simulate { options } => simulate::run(root, options),
         Task::Crash { options } => crash::run(root, options),
+        Task::Fuzz { options } => fuzz::run(root, options),
         Task::Conformance {
             with: Conformance::Oracle { options },
         } => conformance::oracle(root, options),

@@ -52,6 +52,9 @@ pub mod mutation_cache;
 pub mod factory;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_rs;
+#[cfg(feature = "__fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 
 #[cfg(feature = "client")]
 pub use self::factory::{InformerOptions, SharedInformerFactory};

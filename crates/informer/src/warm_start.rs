@@ -61,6 +61,8 @@
 
 mod file;
 mod format;
+#[cfg(feature = "__fuzzing")]
+pub(crate) mod fuzzing;
 mod keeper;
 
 pub(crate) use self::keeper::{Keeper, Moment, Storing, Unidentified};

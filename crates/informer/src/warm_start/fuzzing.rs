@@ -1,0 +1,61 @@
+//! A saved store from bytes and back, without a file: for the fuzz targets alone.
+
+use kube_core::Resource;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::format::{Checksum, FORMAT, Header, Limits, Reader, SavedSource, WriteError, Writer};
+use crate::{
+    object::{Object, SourceId},
+    status::ColdReason,
+};
+
+/// Small enough that a few inputs reach them.
+const LIMITS: Limits = Limits {
+    line_bytes: 4096,
+    file_bytes: 64 << 10,
+    objects: 16,
+};
+
+/// The objects of each source, or why it is a cold start.
+pub(crate) fn load<K: Resource + DeserializeOwned>(
+    text: &[u8],
+) -> Result<Vec<Vec<Object<K>>>, ColdReason> {
+    let (header, reader) = Reader::new(text, LIMITS)?;
+    reader.objects(header.sources.len(), &|| true)
+}
+
+/// The text of these objects; `None` if it would be above a limit.
+pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
+    written(sources).ok()
+}
+
+fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8>, WriteError> {
+    let source = |_: &Vec<Object<K>>| SavedSource {
+        collection: "objects".to_owned(),
+        revision: "1".to_owned(),
+    };
+    let header = Header {
+        format: FORMAT,
+        saved: 1,
+        version: "1".to_owned(),
+        kind: "v1 ConfigMap".to_owned(),
+        server: "s".to_owned(),
+        sources: sources.iter().map(source).collect(),
+    };
+    let mut writer = Writer::new(Vec::new(), &header, LIMITS)?;
+    for (number, objects) in (0..).zip(sources) {
+        for object in objects {
+            writer.object(SourceId::new(number), object)?;
+        }
+    }
+    writer.finish().map(|(_, _, text)| text)
+}
+
+/// The last line that makes these lines whole.
+pub(crate) fn end(lines: &[u8]) -> String {
+    let mut checksum = Checksum::new();
+    checksum.add(lines);
+    let objects = lines.split(|byte| *byte == b'\n').count().saturating_sub(2);
+    let checksum = checksum.text();
+    format!("{{\"end\":{{\"objects\":{objects},\"checksum\":\"{checksum}\"}}}}\n")
+}

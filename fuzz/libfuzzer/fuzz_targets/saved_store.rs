@@ -1,0 +1,5 @@
+//! The target `saved_store` under libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| kube_informer_fuzz::run("saved_store", data));

@@ -1,0 +1,24 @@
+//! Runs the fuzz targets on stable Rust: their corpus, and mutations of it that follow from a seed.
+//!
+//! `cargo xtask fuzz` starts it.
+//! It guarantees that a seed makes the same inputs each time, that every input has bounded time and memory, and that one that fails is left in a file, as short as could be made.
+
+mod corpus;
+mod minimize;
+mod mutate;
+mod run;
+mod smoke;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match run::run(&run::Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

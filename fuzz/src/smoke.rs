@@ -1,0 +1,268 @@
+//! One target: its corpus, and then mutations of that and of what has gone a new way since.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    fs::File,
+    io::{Seek as _, SeekFrom, Write as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+use kube_informer_fuzz::{Bug, Target};
+use parking_lot::{Condvar, Mutex};
+use tokio::time::Instant;
+
+use crate::{corpus, minimize::minimize, mutate::mutate};
+
+/// An input that takes longer hangs; most take microseconds.
+const INPUT_MAX: Duration = Duration::from_secs(10);
+
+/// How much is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) seed: u64,
+    pub(crate) runs: u32,
+    /// Not longer than this, however many runs are left.
+    pub(crate) time: Option<Duration>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) corpus: usize,
+    pub(crate) runs: u32,
+    /// Ways that no file of the corpus goes.
+    pub(crate) new: usize,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// An input that shows a defect.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// A file of the corpus, or the number of a run.
+    pub(crate) origin: String,
+    pub(crate) input: Vec<u8>,
+    pub(crate) message: String,
+    place: String,
+}
+
+/// Where and why it panicked last.
+static PANIC: Mutex<Option<(String, String)>> = Mutex::new(None);
+
+/// Has every panic noted instead of printed.
+pub(crate) fn note_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map_or_else(String::new, ToString::to_string);
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let message = text.unwrap_or("a panic without a text").to_owned();
+        *PANIC.lock() = Some((place, message));
+    }));
+}
+
+/// Gives one input to the target: the way it took, or where and why it failed.
+pub(crate) fn give(
+    target: &Target,
+    input: &[u8],
+    bug: Option<Bug>,
+) -> Result<String, (String, String)> {
+    let run = catch_unwind(AssertUnwindSafe(|| (target.run)(input, bug)));
+    run.map_err(|_| PANIC.lock().take().unwrap_or_default())
+}
+
+/// What is run, and what it has come to so far.
+struct Smoke<'a> {
+    target: &'a Target,
+    bug: Option<Bug>,
+    /// The input that is being run, for whoever finds the process dead.
+    current: Option<File>,
+    pool: Vec<Vec<u8>>,
+    ways: BTreeSet<String>,
+    given: &'a AtomicU64,
+}
+
+/// Runs the corpus and `effort.runs` mutations, until one fails; with `watched`, the present input stands in a file, and one that hangs ends the process.
+///
+/// # Errors
+/// A file can't be read or written.
+pub(crate) fn smoke(
+    target: &Target,
+    effort: Effort,
+    bug: Option<Bug>,
+    watched: bool,
+) -> Result<Tally> {
+    let given = AtomicU64::new(0);
+    let current = corpus::left_by(target.name)?.join("current");
+    let mut smoke = Smoke {
+        target,
+        bug,
+        current: watched.then(|| File::create(&current)).transpose()?,
+        pool: Vec::new(),
+        ways: BTreeSet::new(),
+        given: &given,
+    };
+    let (ended, told) = (Mutex::new(false), Condvar::new());
+    thread::scope(|scope| {
+        if watched {
+            scope.spawn(|| end_what_hangs(target, &given, &ended, &told));
+        }
+        let tally = smoke.all(effort);
+        *ended.lock() = true;
+        told.notify_one();
+        tally
+    })
+}
+
+impl Smoke<'_> {
+    fn all(&mut self, effort: Effort) -> Result<Tally> {
+        let began = Instant::now();
+        let corpus = corpus::read(self.target.name)?;
+        anyhow::ensure!(!corpus.is_empty(), "{} has no corpus", self.target.name);
+        let mut tally = Tally {
+            corpus: corpus.len(),
+            runs: 0,
+            new: 0,
+            failure: None,
+        };
+        for (name, input) in corpus {
+            // That the corpus shows a bug says nothing of what mutations find.
+            if self.bug.is_some() {
+                self.pool.push(input);
+                continue;
+            }
+            tally.failure = self.one(name, input)?;
+            if tally.failure.is_some() {
+                return Ok(tally);
+            }
+        }
+        let known = self.ways.len();
+        let mut random = Rng::with_seed(effort.seed);
+        while tally.runs < effort.runs && effort.time.is_none_or(|time| began.elapsed() < time) {
+            let input = mutate(
+                &mut random,
+                &self.pool,
+                tally.corpus,
+                self.target.dictionary,
+            );
+            tally.runs += 1;
+            tally.failure = self.one(format!("run {}", tally.runs), input)?;
+            if tally.failure.is_some() {
+                break;
+            }
+        }
+        tally.new = self.ways.len() - known;
+        Ok(tally)
+    }
+
+    /// Gives one input; one from the corpus, or that goes a new way, is mutated later.
+    fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
+        if let Some(file) = &mut self.current {
+            file.seek(SeekFrom::Start(0))?;
+            file.set_len(input.len() as u64)?;
+            file.write_all(&input)
+                .context("the present input can't be written")?;
+        }
+        self.given.fetch_add(1, Ordering::Relaxed);
+        match give(self.target, &input, self.bug) {
+            Ok(way) => {
+                if self.ways.insert(way) || !origin.starts_with("run ") {
+                    self.pool.push(input);
+                }
+                Ok(None)
+            }
+            Err((place, message)) => Ok(Some(Failure {
+                origin,
+                input,
+                message,
+                place,
+            })),
+        }
+    }
+}
+
+impl Failure {
+    /// Makes the input as short as it can be while it fails at the same place, and leaves it in a file; the file's path.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub(crate) fn shorten(&mut self, target: &Target, bug: Option<Bug>) -> Result<String> {
+        let input = std::mem::take(&mut self.input);
+        self.input = minimize(input, |input| {
+            give(target, input, bug).is_err_and(|(place, _)| place == self.place)
+        });
+        if let Err((_, message)) = give(target, &self.input, bug) {
+            self.message = message;
+        }
+        let path = corpus::left_by(target.name)?.join("failure");
+        std::fs::write(&path, &self.input).context("the input can't be written")?;
+        Ok(path.display().to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {}", self.message.replace('\n', "\n  "))?;
+        writeln!(f, "  at {}", self.place)?;
+        write!(f, "  input: b\"{}\"", self.input.escape_ascii())
+    }
+}
+
+/// Ends the process when the same input runs for too long; what it was stands in the file.
+fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
+    let mut ended = ended.lock();
+    let mut last = None;
+    while !*ended {
+        let number = given.load(Ordering::Relaxed);
+        if last == Some(number) {
+            eprintln!("{}: an input takes longer than {INPUT_MAX:?}", target.name);
+            process::abort();
+        }
+        last = Some(number);
+        told.wait_for(&mut ended, INPUT_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_informer_fuzz::TARGETS;
+
+    use super::*;
+
+    const FEW: Effort = Effort {
+        seed: 1,
+        runs: 50,
+        time: None,
+    };
+
+    #[test]
+    fn the_corpus_of_each_target_and_a_few_mutations_of_it_hold() {
+        note_panics();
+        for target in TARGETS {
+            let tally = smoke(target, FEW, None, false).unwrap();
+            let failure = tally.failure.map(|failure| failure.to_string());
+            assert_eq!(failure, None, "{}", target.name);
+            assert!(tally.corpus >= 5, "{} has a corpus", target.name);
+        }
+    }
+
+    #[test]
+    fn a_bug_is_found_and_what_shows_it_is_made_short() {
+        note_panics();
+        let target = TARGETS.iter().find(|target| target.name == "store");
+        let target = target.expect("it is one of them");
+        let bug = Some(Bug::StaleIndexValue);
+        let effort = Effort { runs: 500, ..FEW };
+        let mut failure = smoke(target, effort, bug, false).unwrap().failure.unwrap();
+        failure.shorten(target, bug).unwrap();
+        assert_eq!(failure.input.len(), 4, "an add and an update: {failure}");
+    }
+}

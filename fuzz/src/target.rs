@@ -1,0 +1,176 @@
+//! What can be fuzzed.
+
+mod continue_token;
+mod decode;
+mod json;
+mod label_selector;
+mod list;
+mod field_selector;
+mod patch;
+mod pieces;
+mod protobuf;
+mod refusal;
+mod request;
+mod saved_store;
+mod store;
+mod watch;
+
+use std::fmt;
+
+use crate::planted::Bug;
+
+/// A function under test, and what an input for it is made of.
+pub struct Target {
+    /// What it is called: on the command line, in `corpus`, and as a libFuzzer target.
+    pub name: &'static str,
+    /// Takes an input, and panics if it shows a defect; with a [`Bug`] as if the code had that.
+    /// What comes back names the way that the input took, so that a new one can be told.
+    pub run: fn(&[u8], Option<Bug>) -> String,
+    /// What mutations put in, beside what the corpus has.
+    pub dictionary: &'static [&'static str],
+    /// How many mutations a smoke run makes: a few seconds, unoptimized.
+    pub runs: u32,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const JSON: &[&str] = &[
+    "{", "}", "[", "]", ",", ",,", ":", "\"", "\\\"", "\\", "\\u0022", "\\ud800", "null", "0", "-",
+    "1e9", "\n", "\r\n", " ", "\u{fe0f}",
+];
+
+const REQUEST: &[&str] = &[
+    "GET ",
+    "POST ",
+    "PUT ",
+    "PATCH ",
+    "DELETE ",
+    "HEAD ",
+    "\n###\n",
+    "\n\n",
+    "%2F",
+    "%00",
+    "%",
+    "//",
+    "?",
+    "&",
+    "watch=1",
+    "limit=1",
+    "continue=",
+    "resourceVersion=0",
+    "resourceVersion=99999999999999999999",
+    "resourceVersionMatch=Exact",
+    "sendInitialEvents=true",
+    "timeoutSeconds=0",
+    "dryRun=All",
+    "fieldValidation=Strict",
+    "labelSelector=",
+    "fieldSelector=metadata.name%3Da",
+    "pretty=true",
+    "content-type: application/json",
+    "accept: application/json;as=Table;v=v1;g=meta.k8s.io",
+    "accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    "accept-encoding: gzip",
+    "/api/v1/namespaces/default/pods",
+    "/status",
+    "/binding",
+    "/scale",
+    "/finalize",
+    "/apis/example.com/v1",
+    "\"finalizers\":[\"x\"]",
+    "\"generateName\":\"a-\"",
+    "\"resourceVersion\":\"1\"",
+    "\"uid\":\"x\"",
+    "{}",
+    "null",
+];
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "list",
+        run: list::run,
+        dictionary: JSON,
+        runs: 20_000,
+    },
+    Target {
+        name: "watch",
+        run: watch::run,
+        dictionary: JSON,
+        runs: 20_000,
+    },
+    Target {
+        name: "decode",
+        run: decode::run,
+        dictionary: JSON,
+        runs: 20_000,
+    },
+    Target {
+        name: "label_selector",
+        run: label_selector::run,
+        dictionary: label_selector::WORDS,
+        runs: 6_000,
+    },
+    Target {
+        name: "field_selector",
+        run: field_selector::run,
+        dictionary: field_selector::WORDS,
+        runs: 6_000,
+    },
+    Target {
+        name: "continue_token",
+        run: continue_token::run,
+        dictionary: continue_token::WORDS,
+        runs: 4_000,
+    },
+    Target {
+        name: "patch",
+        run: patch::run,
+        dictionary: patch::WORDS,
+        runs: 3_000,
+    },
+    Target {
+        name: "request",
+        run: request::run,
+        dictionary: REQUEST,
+        runs: 3_000,
+    },
+    Target {
+        name: "protobuf",
+        run: protobuf::run,
+        dictionary: protobuf::WORDS,
+        runs: 3_000,
+    },
+    Target {
+        name: "store",
+        run: store::run,
+        dictionary: &[],
+        runs: 3_000,
+    },
+    Target {
+        name: "saved_store",
+        run: saved_store::run,
+        dictionary: saved_store::WORDS,
+        runs: 10_000,
+    },
+    Target {
+        name: "refusal",
+        run: refusal::run,
+        dictionary: refusal::WORDS,
+        runs: 20_000,
+    },
+];
+
+/// Gives one input to a target.
+///
+/// # Panics
+/// There is no target of that name, or the input shows a defect.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    let target = target.unwrap_or_else(|| panic!("no target {name}"));
+    (target.run)(data, None);
+}

@@ -1,0 +1,106 @@
+//! One object's bytes: what is taken is what a parser of JSON reads, and an error quotes nothing of it.
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::{ApiResource, DynamicObject, GroupVersionKind, Resource};
+use kube_informer::fuzzing::{Decoded, decode};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+
+use crate::planted::Bug;
+
+/// A text shorter than this may stand in an error by chance.
+const TELLING_BYTES: usize = 6;
+
+pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
+    let bytes = Bytes::copy_from_slice(data);
+    let widget = GroupVersionKind::gvk("example.com", "v1", "Widget");
+    let widget = ApiResource::from_gvk(&widget);
+    let ways = [false, true].map(|is_item| {
+        let known = judge::<ConfigMap>(&bytes, &(), is_item);
+        let dynamic = judge::<DynamicObject>(&bytes, &widget, is_item);
+        format!("{known}/{dynamic}")
+    });
+    ways.join(" ")
+}
+
+fn judge<K>(bytes: &Bytes, dyntype: &K::DynamicType, is_item: bool) -> &'static str
+where
+    K: Resource + DeserializeOwned + 'static,
+    K::DynamicType: 'static,
+{
+    match decode::<K>(dyntype, bytes, is_item) {
+        Decoded::OtherKind(found) => {
+            assert!(!found.contains(char::is_control), "{found:?} is no line");
+            "of another kind"
+        }
+        Decoded::Unreadable(error) => {
+            quotes_nothing(bytes, &error.to_string());
+            "unreadable"
+        }
+        Decoded::Object(object) => {
+            if let Some(error) = object.broken() {
+                assert!(!object.name().is_empty());
+                quotes_nothing(bytes, &error.to_string());
+                return "broken";
+            }
+            let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+            assert!(is_json, "what is decoded is no JSON");
+            // Members that nobody reads may have texts and numbers that are none.
+            if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
+                let text = |member: &str| value["metadata"][member].as_str().unwrap_or_default();
+                assert_eq!(object.name(), text("name"));
+                assert_eq!(object.namespace().unwrap_or_default(), text("namespace"));
+                assert_eq!(object.uid(), text("uid"));
+            }
+            "an object"
+        }
+    }
+}
+
+/// Names of fields may be told, and the object's own name; no value of it.
+fn quotes_nothing(bytes: &Bytes, error: &str) {
+    let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
+        return;
+    };
+    let mut names = Vec::new();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        for name in ["name", "namespace"] {
+            names.extend(
+                metadata
+                    .remove(name)
+                    .and_then(|name| name.as_str().map(str::to_owned)),
+            );
+        }
+    }
+    let mut values = Vec::new();
+    texts(&value, &mut values);
+    let own = |value: &&str| names.iter().any(|name| name.contains(*value));
+    let telling = values.iter().filter(|value| value.len() >= TELLING_BYTES);
+    for value in telling.copied().filter(|value| !own(value)) {
+        let is_a_word = ORDINARY.contains(value) || bytes_as_key(bytes, value);
+        assert!(
+            is_a_word || !error.contains(value),
+            "{error:?} quotes {value:?}"
+        );
+    }
+}
+
+/// What an error says anyway.
+const ORDINARY: &str = "metadata.name: no valid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
+
+fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {
+    let key = format!("{text:?}:");
+    bytes
+        .windows(key.len())
+        .any(|window| window == key.as_bytes())
+}
+
+fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(values) => values.iter().for_each(|value| texts(value, found)),
+        Value::Object(members) => members.values().for_each(|value| texts(value, found)),
+        _ => {}
+    }
+}

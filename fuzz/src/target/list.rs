@@ -1,0 +1,68 @@
+//! The body of a list: wherever it is cut, the same items and the same end, and those that a parser of JSON finds.
+
+use bytes::Bytes;
+use kube_informer::{
+    fuzzing::{Split, split_list},
+    object::ResourceVersion,
+};
+use serde_json::value::RawValue;
+
+use super::{json::Members, pieces};
+use crate::planted::Bug;
+
+/// What is read of a list; one that has these twice may be refused.
+const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
+
+pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
+    let whole = split_list([Bytes::copy_from_slice(data)]);
+    for chunks in pieces::cuts(data) {
+        let chunks = chunks.into_iter().map(|chunk| spoilt(chunk, bug));
+        let cut = split_list(chunks);
+        assert_eq!(cut, whole, "another way to cut it gives something else");
+    }
+    if let Ok(list) = serde_json::from_slice::<Members<'_>>(data)
+        && list.are_plain(&READ)
+    {
+        compare(&list, &whole);
+    }
+    match &whole.end {
+        Ok(end) => format!(
+            "{} items, {} {} {:?}",
+            whole.pieces.len().min(4),
+            !end.kind.is_empty(),
+            end.continue_token.is_some(),
+            end.remaining.map(i64::signum)
+        ),
+        Err(error) => error.chars().take(60).collect(),
+    }
+}
+
+/// Valid JSON is never called malformed, and its items are those of the list.
+fn compare(list: &Members<'_>, split: &Split) {
+    let items = list.get("items").unwrap_or("null");
+    match &split.end {
+        Ok(end) => {
+            let items: Vec<&RawValue> = serde_json::from_str(items).unwrap_or_default();
+            let expected: Vec<_> = items.iter().map(|item| item.get().as_bytes()).collect();
+            let found: Vec<_> = split.pieces.iter().map(|(_, bytes)| &bytes[..]).collect();
+            assert_eq!(found, expected, "the items are others");
+            let metadata = list.get("metadata").unwrap_or("null");
+            let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
+            let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
+            let revision = ResourceVersion::from(revision).to_string();
+            assert_eq!(end.revision, revision, "another revision");
+        }
+        Err(error) => {
+            let structural = ["ended before", "not one JSON object", "items twice"];
+            let is_structural = structural.iter().any(|what| error.contains(what));
+            assert!(!is_structural, "valid JSON, but: {error}");
+        }
+    }
+}
+
+fn spoilt(chunk: Bytes, bug: Option<Bug>) -> Bytes {
+    match chunk.split_last() {
+        Some((b'\\', rest)) if bug == Some(Bug::EscapeLostAtCut) => chunk.slice_ref(rest),
+        _ => chunk,
+    }
+}

@@ -1,0 +1,55 @@
+//! The body of a refusal, from a server or from what stands before it: an error of one line, whose class is that of the code.
+
+use kube_informer::transport::Error;
+
+use crate::planted::Bug;
+
+pub(super) const WORDS: &[&str] = &[
+    "{\"kind\":\"Status\"",
+    "\"code\":410",
+    "\"code\":0",
+    "\"code\":-1",
+    "\"code\":65536",
+    "\"reason\":\"Expired\"",
+    "\"reason\":\"Timeout\"",
+    "\"reason\":\"TooManyRequests\"",
+    "\"message\":\"m\"",
+    "\"details\":{\"retryAfterSeconds\":1}",
+    "\"details\":null",
+    "\"retryAfterSeconds\":18446744073709551615",
+    "\"retryAfterSeconds\":-1",
+    "\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]",
+    "\n",
+    "\u{1b}[31m",
+    "{",
+    "}",
+    ",",
+];
+
+/// A server's message is cut there, and an ellipsis follows.
+const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
+
+/// Codes that come without a body too.
+const CODES: [u16; 8] = [400, 401, 403, 404, 410, 429, 500, 503];
+
+pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
+    let is_status = data.trim_ascii_start().starts_with(b"{");
+    let classes = CODES.map(|code| {
+        let error = Error::from_status_body(code, data);
+        let message = error.to_string();
+        assert!(
+            !message.contains(char::is_control),
+            "{message:?} is no line"
+        );
+        assert!(message.len() <= MESSAGE_BYTES, "{} bytes", message.len());
+        assert!(error.retry_after().is_none_or(|pause| !pause.is_zero()));
+        let plain = Error::from_status_body(code, b"");
+        assert!(
+            is_status || error.class() == plain.class(),
+            "{code}: {:?}",
+            error.class()
+        );
+        error.class().as_str()
+    });
+    classes.join(" ")
+}

@@ -22,6 +22,7 @@ mod kube_runtime;
 mod list;
 mod namespace;
 mod openapi;
+mod page_chains;
 mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;

@@ -33,6 +33,7 @@ mod secrets;
 mod shared_bytes;
 mod strategic;
 mod unauthorised;
+mod wake_ups;
 mod watch;
 mod watch_cache;
 mod watch_start;

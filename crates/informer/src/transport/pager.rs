@@ -104,6 +104,8 @@ impl Pager {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::transport::ResourceVersionMatch;
 
@@ -179,5 +181,72 @@ mod tests {
         let mut pager = Pager::new(first());
         assert_eq!(pager.page(&end(20, Some(""))), AfterPage::Done(20.into()));
         assert!(!pager.is_paginated());
+    }
+
+    /// A server's answers: page sizes of its own choice, and pages that have expired.
+    #[derive(Clone, Debug)]
+    struct Answers {
+        objects: u32,
+        /// How many objects each page has, whatever was asked for; over and over.
+        sizes: Vec<u32>,
+        /// The numbers of the requests that are answered with 410.
+        expired: Vec<usize>,
+    }
+
+    fn answers() -> impl Strategy<Value = Answers> {
+        let sizes = prop::collection::vec(1..4_u32, 1..4);
+        let expired = prop::collection::vec(0..12_usize, 0..3);
+        (0..12_u32, sizes, expired).prop_map(|(objects, sizes, expired)| Answers {
+            objects,
+            sizes,
+            expired,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_is_whole_and_of_one_moment_or_fails(answers in answers()) {
+            let mut pager = Pager::new(first());
+            // The moment and the number of each object that came, and where the next page begins.
+            let (mut got, mut moment) = (Vec::new(), 0_u64);
+            for number in 0.. {
+                let request = pager.request().clone();
+                let from = request.continue_token.as_deref().map(|token| token.parse::<u32>().unwrap());
+                if from.is_none() {
+                    prop_assert_eq!(&request.resource_version, &first().resource_version);
+                    moment += 1;
+                } else {
+                    prop_assert!(request.resource_version.is_unset());
+                }
+                if answers.expired.contains(&number) {
+                    let had_restarted = pager.fell_back;
+                    if pager.restarts_after(Class::Expired) {
+                        prop_assert_eq!(pager.request().limit, None);
+                        got.clear();
+                        continue;
+                    }
+                    prop_assert!(from.is_none() || had_restarted, "a later page is worth a restart, once");
+                    return Ok(());
+                }
+                let size = match request.limit {
+                    Some(_) => answers.sizes[number % answers.sizes.len()],
+                    None => answers.objects,
+                };
+                let from = from.unwrap_or_default();
+                let to = (from + size).min(answers.objects);
+                got.extend((from..to).map(|object| (moment, object)));
+                let token = (to < answers.objects).then(|| to.to_string());
+                match pager.page(&end(moment, token.as_deref())) {
+                    AfterPage::More => {}
+                    AfterPage::Done(revision) => {
+                        prop_assert_eq!(revision, moment.into());
+                        break;
+                    }
+                    AfterPage::Endless => prop_assert!(false, "no token came twice"),
+                }
+            }
+            let whole: Vec<_> = (0..answers.objects).map(|object| (moment, object)).collect();
+            prop_assert_eq!(got, whole);
+        }
     }
 }

@@ -273,7 +273,7 @@ async fn a_list_that_the_server_calls_zero_is_watched_from_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
-    let relist = || hangs(error_event(EXPIRED));
+    let relist = || hangs(error_event(INTERNAL));
     check(
         [
             body(list(5, "t1", &[pod("a", 1)])),
@@ -286,9 +286,9 @@ async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
             0.0 s: list resourceVersion=0 limit=500
             0.0 s: list limit=500 continue=t1
             0.0 s: watch resourceVersion=5
-            0.0 s: list resourceVersion=5 limit=500
-            0.0 s: list limit=500 continue=t2
-            0.0 s: watch resourceVersion=6
+            1.2 s: list resourceVersion=5 limit=500
+            1.2 s: list limit=500 continue=t2
+            1.2 s: watch resourceVersion=6
         "#]],
     )
     .await;
@@ -322,16 +322,20 @@ async fn an_own_page_size_is_asked_for_at_every_revision() {
         [
             body(list(5, "t1", &[pod("a", 1)])),
             body(list(5, "", &[pod("b", 2)])),
-            hangs(error_event(EXPIRED)),
+            hangs(error_event(INTERNAL)),
             body(list(6, "", &[])),
+            hangs(error_event(EXPIRED)),
+            body(list(7, "", &[])),
         ],
         |reflector| reflector.page_size(4),
         expect![[r#"
             0.0 s: list resourceVersion=0 limit=4
             0.0 s: list limit=4 continue=t1
             0.0 s: watch resourceVersion=5
-            0.0 s: list resourceVersion=5 limit=4
-            0.0 s: watch resourceVersion=6
+            1.2 s: list resourceVersion=5 limit=4
+            1.2 s: watch resourceVersion=6
+            4.1 s: list limit=4
+            4.1 s: watch resourceVersion=7
         "#]],
     )
     .await;

@@ -89,6 +89,9 @@ impl<'a, K> Comparison<'a, K> {
             return Err(nameless());
         }
         let name = ObjectName::new(metadata.namespace.as_deref(), &metadata.name);
+        if !name.is_fit() {
+            return Err(nameless());
+        }
         let revision = ResourceVersion::from(&*metadata.resource_version);
         let difference = &mut self.found.difference;
         let count = match self.snapshot.entry(&name) {

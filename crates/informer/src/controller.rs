@@ -7,12 +7,13 @@
 
 mod bounds;
 mod consistency;
+mod inbox;
 mod run;
 mod served;
 mod syncing;
 mod warm_up;
 
-pub(crate) use self::{bounds::Bounds, served::Definition, warm_up::WarmUp};
+pub(crate) use self::{bounds::Bounds, inbox::Inbox, served::Definition, warm_up::WarmUp};
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -30,6 +31,7 @@ use crate::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
     },
+    limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
     mutation_detector::MutationDetector,
     object::SourceId,
@@ -63,7 +65,7 @@ pub(crate) enum Command<K> {
 }
 
 /// A reflector that feeds the loop.
-pub(crate) type InnerReflector<K> = Reflector<K, mpsc::Sender<Delta<K>>>;
+pub(crate) type InnerReflector<K> = Reflector<K, Inbox<K>>;
 
 /// Where an informer is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -360,7 +362,7 @@ where
         for error in errors.into_iter().flatten() {
             let error = Error::Key {
                 object: error.object.object_name().clone(),
-                reason: error.source.to_string(),
+                reason: one_line(&error.source.to_string(), MESSAGE_BYTES),
             };
             report.skipped(&error, &mut self.keyless);
         }

@@ -15,7 +15,10 @@ use bytes::Bytes;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use crate::object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion, UidMark};
+use crate::{
+    limits::{NAME_BYTES, REVISION_BYTES, one_line},
+    object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion, UidMark},
+};
 
 /// A change made to every object before anything else sees it.
 ///
@@ -149,22 +152,22 @@ where
             Ok(object) => object,
             Err(error) => {
                 let (field, reason) = locate::<K>(bytes, &error);
-                return broken(bytes, field, reason);
+                return broken(bytes, &field, &reason);
             }
         };
         // Before the transform, which may drop what nobody reads, and is of no account for order.
         let Some((name, revision)) = object::identity(&object) else {
-            return broken(bytes, "metadata.name".to_owned(), "no name".to_owned());
+            return broken(bytes, "metadata.name", "no name");
         };
+        let sent_revision = object.meta().resource_version.as_deref();
+        if let Some(unfit) = unfit(&name, sent_revision.unwrap_or_default()) {
+            return Decoded::Unreadable(unfit);
+        }
         let uid = UidMark::of_object(&object);
         if let Some(transform) = &self.transform {
             let transformed = catch_unwind(AssertUnwindSafe(|| transform(&mut object)));
             if let Err(reason) = transformed.unwrap_or_else(|_| Err("it panicked".to_owned())) {
-                return broken(
-                    bytes,
-                    ".".to_owned(),
-                    format!("the transform failed: {reason}"),
-                );
+                return broken(bytes, ".", &format!("the transform failed: {reason}"));
             }
         }
         Decoded::Object(Object::identified(name, revision, uid, object, bytes))
@@ -206,13 +209,12 @@ impl Expected {
             ("", _) => format!("{kind} without API version"),
             _ => format!("{api_version} {kind}"),
         };
-        let found = found.trim_start().replace(char::is_control, " ");
-        Named::Other(found.chars().take(KIND_CHARS).collect())
+        Named::Other(one_line(found.trim_start(), KIND_BYTES))
     }
 }
 
 /// So much of what an object says of its kind is repeated in an error.
-const KIND_CHARS: usize = 128;
+const KIND_BYTES: usize = 128;
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -239,14 +241,16 @@ fn stamped(bytes: &[u8], stamp: &str) -> Vec<u8> {
 
 /// The name of an object of whatever kind.
 fn name(bytes: &[u8]) -> Option<ObjectName> {
-    serde_json::from_slice::<Head>(bytes).ok()?.name()
+    let name = serde_json::from_slice::<Head>(bytes).ok()?.name();
+    name.filter(ObjectName::is_fit)
 }
 
 /// The revision of a bookmark, or of any other object; `None` if there is none to read.
 pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
     let head: Head = serde_json::from_slice(bytes).ok()?;
+    let is_fit = head.metadata.resource_version.len() <= REVISION_BYTES;
     let revision = head.revision();
-    (!revision.is_unset()).then_some(revision)
+    (is_fit && !revision.is_unset()).then_some(revision)
 }
 
 /// Whether a bookmark is the one that ends the initial events of a watch. Only `"true"` says so.
@@ -270,13 +274,29 @@ pub(crate) fn ends_initial_events(bytes: &[u8]) -> bool {
         .is_ok_and(|bookmark| bookmark.metadata.annotations.end == "true")
 }
 
-fn broken<K>(bytes: &[u8], field: String, reason: String) -> Decoded<K> {
+fn broken<K>(bytes: &[u8], field: &str, reason: &str) -> Decoded<K> {
     let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
     let Some(name) = head.name() else {
         return Decoded::Unreadable(DecodeError::new(None, field, reason));
     };
+    if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
+        return Decoded::Unreadable(unfit);
+    }
     let error = DecodeError::new(Some(name.clone()), field, reason);
     Decoded::Object(Object::from_broken(name, &head, error))
+}
+
+/// What keeps an object from being kept at all: nobody could show such a name, or send back such a
+/// revision.
+fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
+    if !name.is_fit() {
+        let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
+        return Some(DecodeError::new(None, "metadata.name", &reason));
+    }
+    (revision.len() > REVISION_BYTES).then(|| {
+        let reason = format!("longer than {REVISION_BYTES} bytes");
+        DecodeError::new(Some(name.clone()), "metadata.resourceVersion", &reason)
+    })
 }
 
 /// Where an object does not fit its type, in words that quote nothing of it: serde's own messages
@@ -292,6 +312,10 @@ fn locate<K: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> (Stri
     let what = match error.classify() {
         Category::Data => "a value of another type than expected, or a missing field,",
         Category::Eof => "the JSON ends early",
+        // Which the parser has no category for; its texts for this one quote nothing.
+        Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => {
+            "nested too deep"
+        }
         Category::Syntax | Category::Io => "no valid JSON",
     };
     let place = format!("{what} (line {}, column {})", error.line(), error.column());

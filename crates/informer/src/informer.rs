@@ -28,6 +28,7 @@ use crate::{
     controller::Controller,
     event_handler::{Callbacks, EventHandler},
     indexer::{DuplicateIndex, Indexer, Indexers},
+    limits::Limits,
     metrics::Metrics,
     object::{Nameless, Object},
     processor::Tells,
@@ -225,6 +226,12 @@ where
     /// and for a full store.
     pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
         self.shared = self.shared.timeouts(timeouts);
+        self
+    }
+
+    /// How much of its collection the server may send; see [`Limits`] for the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.shared = self.shared.limits(limits);
         self
     }
 

@@ -27,6 +27,7 @@ pub mod guide;
 
 mod clock;
 pub mod logs;
+pub mod limits;
 pub mod object;
 pub mod selector;
 pub mod transport;

@@ -28,6 +28,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kube_core::Resource;
 
+use crate::limits::{MESSAGE_BYTES, one_line};
+
 /// Tells the sources of one informer apart: one per reflector.
 ///
 /// An informer over several namespaces has one source per namespace; a relist of one of them deletes
@@ -402,8 +404,9 @@ fn labels_if_they_are<'de, D: serde::Deserializer<'de>>(
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
     use serde::Deserialize;
 
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).ok())
+    // As text, for what is nested too deep would be no value.
+    let labels = Box::<serde_json::value::RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(labels.get()).ok())
 }
 
 impl Head {
@@ -420,9 +423,16 @@ impl Head {
 }
 
 /// An object without `metadata.name`; given back to whoever offered it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("an object without metadata.name has no key")]
 pub struct Nameless<K>(pub Box<K>);
+
+/// Shows nothing of the object, which may be a Secret.
+impl<K> fmt::Debug for Nameless<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nameless")
+    }
+}
 
 /// Why the bytes of one object did not become a `K`.
 ///
@@ -440,12 +450,13 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    pub(crate) fn new(name: Option<ObjectName>, field: String, reason: String) -> Self {
+    /// A path is made of the names of fields and keys, and keys may be as long as a server likes.
+    pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {
                 name,
-                field,
-                reason,
+                field: one_line(field, MESSAGE_BYTES),
+                reason: one_line(reason, MESSAGE_BYTES),
             }),
         }
     }

@@ -43,7 +43,6 @@ pub(crate) use self::{
     machine::{MachineConfig, PAGE_SIZE},
     probe::{probe_options, read_probe},
     report::Reporter,
-    run::LIST_STALL,
     settings::Settings,
 };
 pub use self::{

@@ -7,11 +7,13 @@
 pub mod client;
 mod error;
 mod frame;
+mod list_budget;
 mod pager;
 
 pub use self::error::{Class, Error, Retry};
 pub(crate) use self::{
     frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter},
+    list_budget::ListBudget,
     pager::{AfterPage, Pager},
 };
 

@@ -5,10 +5,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::StreamExt;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{sleep, sleep_until, timeout},
+    time::{sleep, sleep_until, timeout_at},
 };
 
 use super::{Command, InnerReflector};
@@ -16,12 +15,13 @@ use crate::{
     clock,
     consistency::{Comparison, Found},
     indexer::Snapshot,
+    limits::Limits,
     metrics::{Checked, Observed, RelistReason},
     object::SourceId,
-    reflector::{Doubt, Error, LIST_STALL, PAGE_SIZE, Reporter},
+    reflector::{Doubt, Error, PAGE_SIZE, Reporter},
     status::{Activity, Difference},
     transport::{
-        self, AfterPage, Class, Frame, ListEnd, ListOptions, ListSplitter, ListerWatcher, Pager,
+        self, AfterPage, Class, Frame, ListBudget, ListOptions, ListSplitter, ListerWatcher, Pager,
         ResourceVersionMatch,
     },
     warm_start::SaveError,
@@ -48,6 +48,7 @@ pub(super) struct ConsistencyCheck<K> {
 struct Source {
     id: SourceId,
     lister_watcher: Arc<dyn ListerWatcher>,
+    limits: Limits,
     doubt: Doubt,
     /// What differed when everything was listed for it last. If it still does, a list does not mend it:
     /// an object that the informer has left out, for example.
@@ -80,6 +81,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             Source {
                 id: reflector.source,
                 lister_watcher: Arc::clone(&reflector.lister_watcher),
+                limits: reflector.config.limits,
                 doubt,
                 listed_for: None,
             }
@@ -122,7 +124,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         if !comparison.revision().is_comparable() {
             return;
         }
-        match compare(&*source.lister_watcher, &mut comparison).await {
+        match compare(&*source.lister_watcher, source.limits, &mut comparison).await {
             Ok(()) => match comparison.finish() {
                 None => self.same(at),
                 Some(found) => self.differs(at, found),
@@ -228,8 +230,10 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
 /// Has the server tell what it had at the revision of the store.
 async fn compare<K>(
     source: &dyn ListerWatcher,
+    limits: Limits,
     comparison: &mut Comparison<'_, K>,
 ) -> Result<(), transport::Error> {
+    let mut budget = ListBudget::begin(limits);
     let revision = comparison.revision().clone();
     // In pages whatever is set for lists: an exact state costs the server the same so.
     let mut pager = Pager::new(ListOptions {
@@ -239,7 +243,21 @@ async fn compare<K>(
         ..ListOptions::default()
     });
     loop {
-        let end = read_page(source, pager.request(), comparison).await?;
+        budget.page()?;
+        let mut splitter = ListSplitter::new(limits.object_bytes);
+        let answer = source.list_metadata(pager.request());
+        let answer = timeout_at(budget.patience(), answer).await;
+        let mut body = answer.map_err(|_| budget.late())??;
+        let mut items = Vec::new();
+        while let Some(chunk) = budget.next(&mut body).await? {
+            splitter.feed(chunk, &mut items)?;
+            budget.more_objects(items.len())?;
+            for Frame { bytes, .. } in items.drain(..) {
+                comparison.see(&bytes)?;
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        let end = splitter.finish()?;
         if end.resource_version != revision {
             let what = format!(
                 "the server was asked for revision {revision}, and answered with {}",
@@ -256,23 +274,4 @@ async fn compare<K>(
             }
         }
     }
-}
-
-async fn read_page<K>(
-    source: &dyn ListerWatcher,
-    options: &ListOptions,
-    comparison: &mut Comparison<'_, K>,
-) -> Result<ListEnd, transport::Error> {
-    let stalled = |_| transport::Error::new(Class::Timeout, "the list stalled");
-    let answer = timeout(LIST_STALL, source.list_metadata(options)).await;
-    let mut body = answer.map_err(stalled)??;
-    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
-    while let Some(chunk) = timeout(LIST_STALL, body.next()).await.map_err(stalled)? {
-        splitter.feed(chunk?, &mut items)?;
-        for Frame { bytes, .. } in items.drain(..) {
-            comparison.see(&bytes)?;
-        }
-        tokio::task::coop::consume_budget().await;
-    }
-    splitter.finish()
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
 
 use super::*;
+use crate::limits::{DEPTH, MESSAGE_BYTES};
 
 fn decode<K>(decoder: &Decoder<K>, json: &str) -> Object<K>
 where
@@ -139,7 +140,7 @@ fn of_a_kind_however_long_an_error_repeats_the_beginning() {
     let kind = "ä".repeat(4000);
     let json = format!(r#"{{"kind":"{kind}","apiVersion":"v1"}}"#);
     let other = other_kind(&Decoder::<Pod>::new(&(), None), &json).unwrap();
-    assert_eq!(other.chars().filter(|c| *c == 'ä').count(), 125);
+    assert_eq!(other.chars().filter(|c| *c == 'ä').count(), 62);
 }
 
 #[test]
@@ -185,4 +186,75 @@ fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
         };
         assert_eq!(error.field(), "metadata.name", "of {empty:?}");
     }
+}
+
+/// Lists inside each other.
+fn nested(depth: usize) -> String {
+    "[".repeat(depth) + &"]".repeat(depth)
+}
+
+#[test]
+fn what_is_nested_too_deep_is_broken_under_its_name_where_it_is_read_at_all() {
+    let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    let widgets = Decoder::<DynamicObject>::new(&widget, None);
+    let json = |depth| format!(r#"{{"metadata":{{"name":"a"}},"spec":{}}}"#, nested(depth));
+    // The object itself is one more.
+    assert!(decode(&widgets, &json(DEPTH - 1)).broken().is_none());
+    for depth in [DEPTH, 100_000] {
+        let object = decode(&widgets, &json(depth));
+        let error = object.broken().unwrap().to_string();
+        let expected = "a can't be decoded: nested too deep (line 1, column ";
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let pods = Decoder::<Pod>::new(&(), None);
+    let unread = format!(r#"{{"metadata":{{"name":"a"}},"no":{}}}"#, nested(100_000));
+    assert!(decode(&pods, &unread).broken().is_none());
+    let labels = format!(r#"{{"metadata":{{"name":"a","labels":{}}}}}"#, nested(1000));
+    assert_eq!(format!("{:?}", decode(&pods, &labels)), "a@ (broken)");
+}
+
+#[test]
+fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
+    let pods = Decoder::<Pod>::new(&(), None);
+    let unreadable = |namespace: &str, name: &str, revision: &str, spec: &str| {
+        let metadata = serde_json::json!({
+            "name": name, "namespace": namespace, "resourceVersion": revision,
+        });
+        let json = format!(r#"{{"metadata":{metadata},"spec":{spec}}}"#);
+        match pods.object(json.as_bytes()) {
+            Decoded::Unreadable(error) => error.to_string(),
+            _ => String::new(),
+        }
+    };
+    let (name, revision) = ("n".repeat(NAME_BYTES), "r".repeat(REVISION_BYTES));
+    for spec in ["null", "5"] {
+        assert_eq!(unreadable(&name, &name, &revision, spec), "");
+        let at_name = "an object without a readable name can't be decoded: longer than 1024 bytes, or with control characters, at metadata.name";
+        assert_eq!(unreadable("", &(name.clone() + "n"), "", spec), at_name);
+        assert_eq!(unreadable(&(name.clone() + "n"), "a", "", spec), at_name);
+        for name in ["a\nb", "a\u{1b}[31m", "\u{9b}"] {
+            assert_eq!(unreadable("", name, "", spec), at_name);
+        }
+        assert_eq!(unreadable("ns", "ä", "", spec), "");
+        let longer = revision.clone() + "r";
+        let expected = "a can't be decoded: longer than 256 bytes at metadata.resourceVersion";
+        assert_eq!(unreadable("", "a", &longer, spec), expected);
+        let bookmark = format!(r#"{{"metadata":{{"resourceVersion":"{longer}"}}}}"#);
+        assert_eq!(super::revision(bookmark.as_bytes()), None);
+    }
+}
+
+#[test]
+fn a_path_or_a_transform_s_words_are_one_line_and_cut() {
+    let key = "k\\n".repeat(4000);
+    let json = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"{key}":5}}}}"#);
+    let object = decode(&Decoder::<Secret>::new(&(), None), &json);
+    let error = object.broken().unwrap();
+    assert!(error.field().starts_with("data.k k k "), "{error}");
+    assert!(error.field().len() < MESSAGE_BYTES + 4);
+    let fails: Transform<Pod> = Arc::new(|_| Err("no\n".repeat(4000)));
+    let object = decode(&Decoder::new(&(), Some(fails)), POD);
+    let error = object.broken().unwrap().to_string();
+    assert!(error.contains("the transform failed: no no "), "{error}");
+    assert!(error.len() < MESSAGE_BYTES + 100);
 }

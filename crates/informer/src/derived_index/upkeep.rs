@@ -19,6 +19,7 @@ use tokio::{sync::Notify, time::Instant};
 use crate::{
     event_handler::{Event, EventHandler},
     indexer::{IndexError, Indexer, Placement, Values, ask, sorted},
+    limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
     object::ObjectName,
 };
@@ -173,7 +174,7 @@ impl<K, O> Upkeep<K, O> {
             claim.leave_out(IndexError {
                 index: Arc::clone(&self.name),
                 object: name.clone(),
-                reason,
+                reason: one_line(&reason, MESSAGE_BYTES),
             });
         }
     }

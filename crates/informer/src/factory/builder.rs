@@ -12,6 +12,7 @@ use super::{
     type_options::{NamespaceOptions, TypeOptions},
 };
 use crate::{
+    limits::Limits,
     metrics::Metrics,
     reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     selector::Selector,
@@ -259,6 +260,12 @@ impl FactoryBuilder {
     /// and for a full store.
     pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
         self.defaults.timeouts = timeouts;
+        self
+    }
+
+    /// How much of each collection the server may send; see [`Limits`] for the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.defaults.limits = limits;
         self
     }
 

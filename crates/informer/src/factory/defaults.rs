@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     decode::Transform,
+    limits::Limits,
     metrics::Metrics,
     reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
     shared_informer,
@@ -40,6 +41,7 @@ pub(super) struct Defaults {
     pub(super) internal_error_retry: Duration,
     pub(super) backoff: BackoffConfig,
     pub(super) timeouts: TimeoutConfig,
+    pub(super) limits: Limits,
     pub(super) initial_list: InitialList,
 }
 
@@ -137,6 +139,7 @@ impl Defaults {
             .internal_error_retry(self.internal_error_retry)
             .backoff(self.backoff)
             .timeouts(self.timeouts)
+            .limits(self.limits)
             .initial_list(self.initial_list);
         match self.error_handler.clone() {
             Some(handler) => {

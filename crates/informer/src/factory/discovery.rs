@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use futures_util::StreamExt;
+use kube_client::client::Body;
 use kube_core::{
     ApiResource, GroupVersionKind,
     discovery::v2::{ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscovery, APIResourceDiscovery},
@@ -14,9 +16,12 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::kind::qualified;
-use crate::transport::{
-    self, Class,
-    client::{ClientSource, classify},
+use crate::{
+    limits::DISCOVERY_BYTES,
+    transport::{
+        self, Class,
+        client::{ClientSource, answer},
+    },
 };
 
 /// The API server itself ends every request but a watch after a minute (`--request-timeout`).
@@ -192,9 +197,9 @@ impl Catalogue {
         self.add(&body).map_err(DiscoverError::Server)
     }
 
-    fn add(&mut self, body: &str) -> Result<(), transport::Error> {
+    fn add(&mut self, body: &[u8]) -> Result<(), transport::Error> {
         let protocol = |what| transport::Error::new(Class::Protocol, what);
-        let document: Document = serde_json::from_str(body)
+        let document: Document = serde_json::from_slice(body)
             .map_err(|_| protocol("the answer to discovery is no discovery document"))?;
         if document.kind != "APIGroupDiscoveryList" {
             return Err(protocol(
@@ -243,20 +248,30 @@ fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Optio
     })
 }
 
-async fn fetch(client: &dyn ClientSource, path: &str) -> Result<String, transport::Error> {
+async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transport::Error> {
     let request = http::Request::get(path)
         .header(http::header::ACCEPT, ACCEPT_AGGREGATED_DISCOVERY_V2)
-        .body(Vec::new())
+        .body(Body::empty())
         .map_err(|error| {
             transport::Error::new(Class::Invalid, "no such request").with_source(error)
         })?;
-    let answer = async {
+    let asked = async {
         let client = client.client().await?;
-        client.request_text(request).await.map_err(classify)
+        let mut body = answer(&client, request).await?;
+        let mut document = Vec::new();
+        while let Some(chunk) = body.next().await.transpose()? {
+            document.extend_from_slice(&chunk);
+            if document.len() > DISCOVERY_BYTES {
+                let what =
+                    format!("the answer to discovery is larger than {DISCOVERY_BYTES} bytes");
+                return Err(transport::Error::new(Class::Protocol, what));
+            }
+        }
+        Ok(document)
     };
     let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
-    let answer = timeout(PATIENCE, answer).await.map_err(late).flatten();
-    answer.inspect_err(|error| client.failed(error))
+    let answered = timeout(PATIENCE, asked).await.map_err(late).flatten();
+    answered.inspect_err(|error| client.failed(error))
 }
 
 #[cfg(test)]

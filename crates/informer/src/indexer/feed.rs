@@ -50,6 +50,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
         self.notes.note(&self.writer.snapshot(), &index_errors);
         Ok(())
     }
+
+    fn objects(&self) -> usize {
+        self.writer.snapshot().len()
+    }
 }
 
 /// Keeps a status up to date with what is broken and what could not be indexed; costs next to nothing

@@ -10,6 +10,7 @@ use kube_core::Resource;
 
 use super::placement::{Placement, Values, sorted};
 use crate::{
+    limits::{MESSAGE_BYTES, one_line},
     metrics::IndexSample,
     object::{Object, ObjectName},
 };
@@ -338,7 +339,7 @@ impl<K> Index<K> {
         let values = ask(|| (self.function)(object)).map_err(|reason| IndexError {
             index: Arc::clone(&self.name),
             object: object.object_name().clone(),
-            reason,
+            reason: one_line(&reason, MESSAGE_BYTES),
         })?;
         Ok(sorted(values))
     }

@@ -59,7 +59,7 @@ fn broken(text: &str) -> Object<K> {
             ..HeadMetadata::default()
         },
     };
-    let error = DecodeError::new(Some(name.clone()), "data".to_owned(), "planted".to_owned());
+    let error = DecodeError::new(Some(name.clone()), "data", "planted");
     Object::from_broken(name, &head, error)
 }
 

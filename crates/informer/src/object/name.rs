@@ -2,6 +2,8 @@
 
 use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
 
+use crate::limits::NAME_BYTES;
+
 /// Namespace and name of an object; displays as `namespace/name`, or `name` for cluster scope.
 ///
 /// Ordered by namespace, then name; cluster-scoped names come first. Cloning costs one reference
@@ -58,6 +60,17 @@ impl ObjectName {
     /// `metadata.namespace`; `None` for cluster scope.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
+    }
+
+    /// Whether a server may give it to an object: it ends in logs and on terminals, and in the memory of
+    /// whoever keeps names.
+    pub(crate) fn is_fit(&self) -> bool {
+        let namespace = self.namespace().unwrap_or_default();
+        // Nearly every name is of these alone.
+        let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
+        self.name().len() <= NAME_BYTES
+            && namespace.len() <= NAME_BYTES
+            && (self.text.bytes().all(is_plain) || !self.text.contains(char::is_control))
     }
 
     /// The text of [`ObjectName::as_str`], shared.

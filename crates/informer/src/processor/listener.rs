@@ -8,6 +8,7 @@ use tokio::{sync::watch, time::Instant};
 use super::Buffer;
 use crate::{
     event_handler::{Event, EventHandler},
+    limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
 };
 
@@ -83,7 +84,7 @@ async fn tell<K, H>(
         }
     }
     if let Err(panic) = told {
-        let reason = panic_message(&*panic);
+        let reason = one_line(panic_message(&*panic), MESSAGE_BYTES);
         buffer.panicked();
         tracing::error!(handler = %name, object = object(), reason, "a handler panicked");
         tokio::select! {

@@ -10,6 +10,7 @@ use super::{
     report::Reporter, settings::Settings,
 };
 use crate::{
+    limits::Limits,
     metrics::Metrics,
     object::{ResourceVersion, SourceId},
     status::StatusWriter,
@@ -139,6 +140,12 @@ impl<K: Resource> ReflectorBuilder<K> {
     /// and for a full store.
     pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
         self.settings.timeouts(timeouts);
+        self
+    }
+
+    /// How much of its collection the server may send; see [`Limits`] for the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits(limits);
         self
     }
 

@@ -84,6 +84,7 @@ use super::{
     streaming::{InitialList, Streaming},
 };
 use crate::{
+    limits::{Limits, RETRY_AFTER_MAX},
     object::{ResourceVersion, Timeline},
     transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
@@ -97,9 +98,6 @@ pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 /// A watch that ends sooner than this without an event is very short.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// A server that asks for a longer pause than this is not obeyed: nobody may silence an informer.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
-
 /// What can be set about the requests of a reflector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MachineConfig {
@@ -108,6 +106,7 @@ pub(crate) struct MachineConfig {
     pub(crate) internal_error_retry: Duration,
     pub(crate) backoff: BackoffConfig,
     pub(crate) timeouts: TimeoutConfig,
+    pub(crate) limits: Limits,
     pub(crate) initial_list: InitialList,
     pub(crate) skips_probe: bool,
 }

@@ -5,7 +5,6 @@ mod watch;
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
-use futures_util::StreamExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -20,15 +19,12 @@ use super::{
 use crate::{
     clock,
     decode::{Decoded, OtherKind},
+    limits::LIST_STALL,
     logs::{LINES, Ration},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, ListEnd, ListOptions, ListSplitter},
+    transport::{self, Class, Frame, ListBudget, ListEnd, ListOptions, ListSplitter},
 };
-
-/// A list that brings no byte for this long has stalled and is given up. The API server itself ends
-/// every request but a watch after a minute (`--request-timeout`).
-pub(crate) const LIST_STALL: Duration = Duration::from_secs(60);
 
 /// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
 /// of events costs.
@@ -62,6 +58,8 @@ pub(super) struct Running<K, S> {
     staged: Vec<Object<K>>,
     /// The same of a streaming list, of which objects can change and go while it is under way.
     initial: BTreeMap<ObjectName, Object<K>>,
+    /// What is left of the limits of the list under way.
+    budget: ListBudget,
     /// Of the list under way, with whatever it is repeated for at once.
     steps: Option<ListSteps>,
     /// Objects of the list under way that were broken or left out.
@@ -99,6 +97,7 @@ where
             reflector,
             staged: Vec::new(),
             initial: BTreeMap::new(),
+            budget: ListBudget::begin(config.limits),
             steps: None,
             skipped: 0,
             skips: Ration::default(),
@@ -133,6 +132,7 @@ where
     async fn list(&mut self, options: &ListOptions, first: bool) -> Action {
         if first {
             self.staged = Vec::new();
+            self.budget = ListBudget::begin(self.reflector.config.limits);
             self.skipped = 0;
             self.steps.get_or_insert_with(ListSteps::begin);
             self.meter.list_begins();
@@ -155,13 +155,15 @@ where
         answered: &mut Option<Instant>,
     ) -> Result<ListEnd, transport::Error> {
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let answer = timeout(LIST_STALL, lister_watcher.list(options)).await;
-        let mut body = answer.map_err(stalled)??;
+        self.budget.page()?;
+        let answer = timeout_at(self.budget.patience(), lister_watcher.list(options)).await;
+        let mut body = answer.map_err(|_| self.budget.late())??;
         *answered = Some(Instant::now());
-        let mut splitter = ListSplitter::default();
+        let mut splitter = ListSplitter::new(self.reflector.config.limits.object_bytes);
         let mut items = Vec::new();
-        while let Some(chunk) = timeout(LIST_STALL, body.next()).await.map_err(stalled)? {
-            splitter.feed(chunk?, &mut items)?;
+        while let Some(chunk) = self.budget.next(&mut body).await? {
+            splitter.feed(chunk, &mut items)?;
+            self.budget.more_objects(items.len())?;
             for Frame { bytes, .. } in items.drain(..) {
                 let decoded = self.reflector.decoder.item(&bytes);
                 let object = self.usable(decoded);

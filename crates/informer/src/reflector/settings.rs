@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     decode::{Decoder, Transform},
+    limits::Limits,
     metrics::{InformerIdentity, Meter, Metrics, Sampled},
     status::StatusWriter,
 };
@@ -62,6 +63,10 @@ impl<K> Settings<K> {
 
     pub(crate) fn timeouts(&mut self, timeouts: TimeoutConfig) {
         self.config.timeouts = timeouts;
+    }
+
+    pub(crate) fn limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
     }
 
     pub(crate) fn initial_list(&mut self, initial_list: InitialList) {

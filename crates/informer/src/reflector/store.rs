@@ -41,6 +41,13 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// # Cancel safety
     /// The future is dropped when the reflector ends. Nothing comes after that.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// How many objects it holds. A watch that tells of one more when that is beyond
+    /// [`Limits::objects`](crate::limits::Limits::objects) has failed. By default none, for a store that
+    /// keeps nothing or has a limit of its own.
+    fn objects(&self) -> usize {
+        0
+    }
 }
 
 /// Why a store did not take a change.

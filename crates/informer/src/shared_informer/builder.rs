@@ -8,8 +8,9 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
-    controller::{Bounds, Command, Controller, Parts, WarmUp},
+    controller::{Bounds, Command, Controller, Inbox, Parts, WarmUp},
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers},
+    limits::Limits,
     logs,
     metrics::Metrics,
     mutation_detector::MutationDetector,
@@ -244,6 +245,12 @@ where
         self
     }
 
+    /// How much of each source the server may send; see [`Limits`] for the defaults.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.reflectors.limits(limits);
+        self
+    }
+
     /// Begins with what was saved, if it fits, and saves at the end: see [`warm_start`](crate::warm_start)
     /// for what it promises. [`Status::warm_start`](crate::status::Status::warm_start) says how the start
     /// came out.
@@ -335,15 +342,15 @@ where
         let keeper = keeper.map(|it| Arc::new(Keeper::new(it, &self.dyntype, &self.sources)));
         let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
         let warm_up = keeper.clone().map(warmed);
-        let decoder = self.reflectors.decoder(&self.dyntype);
         let mut rng = self.reflectors.rng();
+        let inbox = Inbox::new(deltas, indexer.clone(), self.sources.len());
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
             alone: None,
             source,
             lister_watcher,
-            decoder: decoder.clone(),
-            store: deltas.clone(),
+            decoder: self.reflectors.decoder(&self.dyntype),
+            store: inbox.clone(),
             report: report.clone(),
             config: self.reflectors.config,
             rng: rng.fork(),

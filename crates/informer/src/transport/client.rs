@@ -28,13 +28,14 @@ use kube_core::Resource;
 use shared_connection::Protocol;
 
 use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
-use crate::{object::Head, selector::Selector};
+use crate::{
+    limits::{ERROR_BODY_BYTES, NAMESPACE_BYTES},
+    object::Head,
+    selector::Selector,
+};
 
 /// What [`connect`] sends as `User-Agent` if the configuration has none.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
-
-/// An error body longer than this is cut before it is read; a `Status` takes a few hundred bytes.
-const ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// Asks for an object's metadata instead of the object.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -46,15 +47,15 @@ const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// A namespace longer than this is none; etcd takes 1.5 MiB.
-const NAMESPACE_BYTES: usize = 2 << 20;
-
 /// A client for informers: kube's configuration and authentication, a `User-Agent`, and none of
 /// kube's hidden retries, so that one 429 is one back-off.
 ///
 /// With feature `http2`, and unless the configuration names a proxy, all informers of the client
 /// share one connection to a server that offers HTTP/2 in the TLS handshake. Without it each open
 /// watch has an HTTP/1.1 connection of its own.
+///
+/// User and password in the address itself (`https://USER:PASSWORD@HOST`), which kube does not send
+/// but writes into its log, are left out.
 ///
 /// Must be called inside a Tokio runtime, as the client runs tasks of its own.
 ///
@@ -108,6 +109,12 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
 /// What is not left to the configuration.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
+    let mut address = config.cluster_url.clone().into_parts();
+    let authority = address.authority.as_ref().map(http::uri::Authority::as_str);
+    if let Some((_, host)) = authority.and_then(|authority| authority.rsplit_once('@')) {
+        address.authority = host.parse().ok();
+        config.cluster_url = http::Uri::from_parts(address).unwrap_or_default();
+    }
     let has_agent = config
         .headers
         .iter()
@@ -297,37 +304,41 @@ impl<K> ListWatch<K> {
     async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<ByteStream, Error> {
         let request = request?;
         let client = self.client.client().await?;
-        let answer = Self::answer(&client, request).await;
+        let answer = answer(&client, request).await;
         if let Err(error) = &answer {
             self.client.failed(error);
         }
         answer
     }
+}
 
-    async fn answer(client: &Client, request: http::Request<Body>) -> Result<ByteStream, Error> {
-        let response = client.send(request).await.map_err(classify)?;
-        let status = response.status();
-        if status.is_success() {
-            let frames = BodyStream::new(response.into_body());
-            return Ok(Box::pin(frames.filter_map(async |frame| match frame {
-                Ok(frame) => frame.into_data().ok().map(Ok),
-                Err(error) => Some(Err(classify(error))),
-            })));
-        }
-        let retry_after = response
-            .headers()
-            .get(http::header::RETRY_AFTER)
-            .and_then(|value| value.to_str().ok()?.parse().ok())
-            .map(Duration::from_secs);
-        // A body that is too long or breaks off still leaves the status code to go by.
-        let body = Limited::new(response.into_body(), ERROR_BODY_BYTES)
-            .collect()
-            .await;
-        let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
-        let error = Error::from_status_body(status.as_u16(), &body);
-        let retry_after = retry_after.or(error.retry_after());
-        Err(error.with_retry_after(retry_after))
+/// What a server says to a request: the body of its answer, or why there is none.
+pub(crate) async fn answer(
+    client: &Client,
+    request: http::Request<Body>,
+) -> Result<ByteStream, Error> {
+    let response = client.send(request).await.map_err(classify)?;
+    let status = response.status();
+    if status.is_success() {
+        let frames = BodyStream::new(response.into_body());
+        return Ok(Box::pin(frames.filter_map(async |frame| match frame {
+            Ok(frame) => frame.into_data().ok().map(Ok),
+            Err(error) => Some(Err(classify(error))),
+        })));
     }
+    let retry_after = response
+        .headers()
+        .get(http::header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .map(Duration::from_secs);
+    // A body that is too long or breaks off still leaves the status code to go by.
+    let body = Limited::new(response.into_body(), ERROR_BODY_BYTES)
+        .collect()
+        .await;
+    let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
+    let error = Error::from_status_body(status.as_u16(), &body);
+    let retry_after = retry_after.or(error.retry_after());
+    Err(error.with_retry_after(retry_after))
 }
 
 impl<K: 'static> ListerWatcher for ListWatch<K> {
@@ -372,7 +383,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
             while let Some(chunk) = body.next().await {
                 bytes.extend_from_slice(&chunk?);
                 if bytes.len() > NAMESPACE_BYTES {
-                    return Err(Error::new(Class::Protocol, "the namespace has no end"));
+                    let what = format!("the namespace is larger than {NAMESPACE_BYTES} bytes");
+                    return Err(Error::new(Class::Protocol, what));
                 }
             }
             let head: Head = serde_json::from_slice(&bytes)

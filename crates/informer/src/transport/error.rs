@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use serde::Deserialize;
 
+use crate::limits::{MESSAGE_BYTES, one_line};
+
 /// Why a list or a watch failed.
 ///
 /// `Display` says what went wrong on this level; the cause below is [`std::error::Error::source`].
@@ -44,7 +46,8 @@ pub enum Class {
     Internal,
     /// The server failed: any other 5xx.
     Server,
-    /// The answer is not what the protocol promises: no JSON, an unknown shape, larger than any limit.
+    /// The answer is not what the protocol promises: no JSON, an unknown shape, a redirection, larger than
+    /// any [limit](crate::limits).
     Protocol,
     /// The watch ended at once without a single event, which no healthy server does.
     #[doc(alias = "VeryShortWatchError")]
@@ -169,19 +172,11 @@ impl Error {
         let status: StatusBody = serde_json::from_slice(body).unwrap_or_default();
         let code = if status.code == 0 { code } else { status.code };
         let class = status.class(code);
-        let mut message = if status.message.is_empty() {
+        let message = if status.message.is_empty() {
             format!("the server answered {code}")
         } else {
-            // It ends in logs and on terminals, where a peer must not begin a line of its own.
-            status.message.replace(char::is_control, " ")
+            one_line(&status.message, MESSAGE_BYTES)
         };
-        if message.len() > MESSAGE_BYTES {
-            let end = (0..=MESSAGE_BYTES)
-                .rev()
-                .find(|&end| message.is_char_boundary(end));
-            message.truncate(end.unwrap_or(0));
-            message.push('…');
-        }
         let seconds = status
             .details
             .retry_after_seconds
@@ -189,9 +184,6 @@ impl Error {
         Self::new(class, message).with_retry_after(seconds.map(Duration::from_secs))
     }
 }
-
-/// A server's message longer than this is cut.
-const MESSAGE_BYTES: usize = 1024;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -260,6 +252,7 @@ impl StatusBody {
             403 => Class::Forbidden,
             404 => Class::NotFound,
             429 => Class::TooManyRequests,
+            300..=399 => Class::Protocol,
             400..=499 => Class::Invalid,
             500 if self.reason == "InternalError" => Class::Internal,
             504 => Class::Timeout,

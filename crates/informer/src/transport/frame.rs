@@ -17,14 +17,7 @@ pub(crate) use self::{
 use bytes::{Bytes, BytesMut};
 
 use super::{Class, Error};
-
-/// One object, or one event, in the largest form accepted. An API server takes requests up to 3 MiB
-/// and etcd values up to 1.5 MiB, so what is larger than this is no object.
-pub(crate) const PIECE_BYTES: usize = 16 << 20;
-
-/// What a list says of itself (`metadata`, `kind`, `apiVersion`) may be at most this large; a
-/// continue token is a few hundred bytes.
-pub(crate) const LIST_HEAD_BYTES: usize = 1 << 20;
+use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
 
 /// One piece of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,26 +44,51 @@ fn malformed(what: impl Into<String>) -> Error {
     Error::new(Class::Protocol, what)
 }
 
+/// How large a piece may be, in bytes.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    /// An item of a list, or an event of a watch.
+    Object(usize),
+    /// What a list says of itself.
+    Envelope,
+}
+
+impl Limit {
+    fn check(self, bytes: usize) -> Result<(), Error> {
+        let (what, limit) = match self {
+            Self::Object(limit) => ("an object (Limits::object_bytes)", limit),
+            Self::Envelope => ("what a list says of itself", LIST_ENVELOPE_BYTES),
+        };
+        if bytes > limit {
+            return Err(malformed(format!("{what} is larger than {limit} bytes")));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self::Object(Limits::default().object_bytes)
+    }
+}
+
 /// The unfinished piece at the end of the last chunk.
 #[derive(Debug, Default)]
 struct Carry(BytesMut);
 
 impl Carry {
     /// The whole piece: what was carried, and `rest`. Copies only if something was carried.
-    fn complete(&mut self, rest: Bytes, limit: usize) -> Result<Bytes, Error> {
+    fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, Error> {
         if self.0.is_empty() {
+            limit.check(rest.len())?;
             return Ok(rest);
         }
         self.extend(&rest, limit)?;
         Ok(self.0.split().freeze())
     }
 
-    fn extend(&mut self, bytes: &[u8], limit: usize) -> Result<(), Error> {
-        if self.0.len() + bytes.len() > limit {
-            return Err(malformed(format!(
-                "a piece of the answer is larger than {limit} bytes"
-            )));
-        }
+    fn extend(&mut self, bytes: &[u8], limit: Limit) -> Result<(), Error> {
+        limit.check(self.0.len() + bytes.len())?;
         self.0.extend_from_slice(bytes);
         Ok(())
     }

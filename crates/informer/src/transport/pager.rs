@@ -1,6 +1,9 @@
 //! A list in pages behind one call, as a pure machine: which request comes next.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use super::{Class, ListEnd, ListOptions};
 use crate::object::ResourceVersion;
@@ -18,8 +21,9 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Tokens that the server has sent; one that comes again would lead round in circles.
-    seen: BTreeSet<String>,
+    /// The hashes of the tokens that the server has sent; one that comes again would lead round in
+    /// circles. The tokens themselves may be long, and so may the list be.
+    seen: BTreeSet<u64>,
     fell_back: bool,
 }
 
@@ -77,7 +81,9 @@ impl Pager {
             return AfterPage::Done(self.revision.clone());
         };
         self.paginated = true;
-        if !self.seen.insert(token.clone()) {
+        let mut hasher = DefaultHasher::new();
+        token.hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) {
             return AfterPage::Endless;
         }
         self.next.continue_token = Some(token);

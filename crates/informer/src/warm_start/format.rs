@@ -19,6 +19,7 @@ use kube_core::Resource;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
+    limits::{REVISION_BYTES, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
     object::{
         DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId, UidMark,
     },
@@ -38,21 +39,17 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) const DEFAULT: Self = Self {
-        // Five times the largest object that an API server takes (3 MiB).
-        line_bytes: 16 << 20,
-        // Ten times 100,000 objects of 4 KiB.
-        file_bytes: 4 << 30,
-        // Ten times what the largest clusters have of a kind. It bounds what a file of nothing but
-        // empty objects costs.
-        objects: 5_000_000,
+        line_bytes: SAVED_LINE_BYTES,
+        file_bytes: SAVED_FILE_BYTES,
+        objects: SAVED_OBJECTS,
     };
 }
 
 /// How the last line begins, and no other.
 const END: &[u8] = br#"{"end":"#;
 
-/// So much of what a file says of itself is repeated to people.
-const SAID_CHARS: usize = 256;
+/// So much of what a file says of itself is repeated to people, in bytes.
+const SAID_BYTES: usize = 256;
 
 /// What a saved store is, its first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -306,6 +303,9 @@ impl<R: BufRead> Reader<R> {
         }
         let namespace = record.namespace.as_deref();
         let name = ObjectName::new(namespace, &record.name);
+        if !name.is_fit() || record.revision.len() > REVISION_BYTES {
+            return Err(self.unfit());
+        }
         let revision = ResourceVersion::from(&*record.revision);
         let object = match (record.object, record.broken) {
             (Some(object), None) => {
@@ -313,7 +313,7 @@ impl<R: BufRead> Reader<R> {
                 Object::identified(name, revision, uid, object, &self.line)
             }
             (None, Some(broken)) => {
-                let error = DecodeError::new(Some(name.clone()), broken.field, broken.reason);
+                let error = DecodeError::new(Some(name.clone()), &broken.field, &broken.reason);
                 let metadata = HeadMetadata {
                     uid: broken.uid,
                     resource_version: record.revision,
@@ -376,10 +376,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
 
 /// What a file says of itself, fit for a log: one line, not too long.
 pub(super) fn said(text: &str) -> String {
-    let chars = text.chars().take(SAID_CHARS);
-    chars
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect()
+    one_line(text, SAID_BYTES)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     indexer::Snapshot,
+    limits::REVISION_BYTES,
     object::{Object, ObjectName, ResourceVersion, SourceId},
     status::ColdReason,
     transport::{self, Class, ListerWatcher},
@@ -314,11 +315,10 @@ impl<K> Keeper<K> {
             let saved = said(&header.version);
             return Err(ColdReason::OtherVersion { saved });
         }
-        if header
-            .sources
-            .iter()
-            .any(|source| matches!(&*source.revision, "" | "0"))
-        {
+        let has_revision = |SavedSource { revision, .. }: &SavedSource| {
+            (1..=REVISION_BYTES).contains(&revision.len()) && revision != "0"
+        };
+        if !header.sources.iter().all(has_revision) {
             return Err(damaged("a source has no revision"));
         }
         Ok(())

@@ -14,6 +14,7 @@ mod derived_index;
 mod edges;
 mod factory;
 mod handlers;
+mod hostile;
 #[cfg(feature = "http2")]
 mod http2;
 mod indices;

@@ -29,6 +29,8 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
+    /// The first, second … of these, each after such a pause, for ever.
+    Goes(Duration, fn(u64) -> String),
 }
 
 /// Answers lists and watches in turn; a request beyond the script hangs.
@@ -111,6 +113,11 @@ impl Script {
                             body.chain(stream::iter([broken])).boxed()
                         }
                         Then::Hangs => body.chain(stream::pending()).boxed(),
+                        Then::Goes(pause, nth) => {
+                            let more = stream::iter(1..)
+                                .then(move |n| sleep(pause).map(move |()| Ok(Bytes::from(nth(n)))));
+                            body.chain(more).boxed()
+                        }
                     }
                 }
             };

@@ -30,7 +30,7 @@ const DOCUMENT: &str = r#"{
 
 fn look_up(name: &str) -> Option<String> {
     let mut catalogue = Catalogue::default();
-    catalogue.add(DOCUMENT).unwrap();
+    catalogue.add(DOCUMENT.as_bytes()).unwrap();
     let wanted = Wanted::all(name);
     let found = catalogue
         .find(&wanted, Discovered::is_named)
@@ -79,7 +79,7 @@ fn a_name_is_found_in_order_and_in_the_version_its_group_prefers() {
 #[test]
 fn a_group_of_which_the_server_knows_nothing_current_is_named() {
     let mut catalogue = Catalogue::default();
-    catalogue.add(DOCUMENT).unwrap();
+    catalogue.add(DOCUMENT.as_bytes()).unwrap();
     let error = DiscoverError::Unknown {
         name: "nodemetrics".to_owned(),
         stale: catalogue.stale,
@@ -92,7 +92,10 @@ fn a_group_of_which_the_server_knows_nothing_current_is_named() {
 
 #[test]
 fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
-    let add = |body: &str| Catalogue::default().add(body).unwrap_err().to_string();
+    let add = |body: &str| {
+        let added = Catalogue::default().add(body.as_bytes());
+        added.unwrap_err().to_string()
+    };
     let plain = r#"{"kind": "APIGroupList", "groups": []}"#;
     let old = "the server has no aggregated discovery (Kubernetes has it since 1.27)";
     assert_eq!(add(plain), old);

@@ -14,7 +14,7 @@ use crate::{
     decode,
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind},
+    transport::{self, Class, Frame, FrameKind, ListBudget},
 };
 
 impl<K, S> Running<K, S>
@@ -25,6 +25,7 @@ where
 {
     pub(super) fn begin_initial_events(&mut self) {
         self.initial.clear();
+        self.budget = ListBudget::begin(self.reflector.config.limits);
         self.skipped = 0;
         self.steps = Some(ListSteps::begin());
         self.meter.list_begins();
@@ -37,6 +38,7 @@ where
         opened: &Opened,
     ) -> Result<(), Stop> {
         let Frame { kind, bytes } = frame;
+        self.budget.more_bytes(bytes.len())?;
         let mut is_new = false;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
@@ -54,6 +56,7 @@ where
                     Some(object) => {
                         let revision = object.revision().clone();
                         is_new = self.stage(kind, object);
+                        self.budget.objects_in_all(self.initial.len())?;
                         Some(revision)
                     }
                     None => decode::revision(bytes),

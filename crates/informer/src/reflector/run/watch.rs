@@ -13,20 +13,17 @@ use super::{
         DeltaKind, Error, ReflectorStore, Reporter,
         machine::{Action, Machine, VERY_SHORT, WatchEnd},
     },
-    Gone, LIST_STALL, Running, Stop,
+    Gone, Running, Stop,
 };
 use crate::{
     clock,
     decode::{self, Decoded},
+    limits::{LIST_STALL, WATCH_GRACE},
     metrics::RelistReason,
     object::{Deleted, ResourceVersion},
     status::Activity,
     transport::{self, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
 };
-
-/// A server ends a watch after the time-out that it was asked for; one that is still open so much
-/// later, and has been silent for as long, has lost its connection without anybody noticing.
-const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 enum Ended {
     Closed,
@@ -59,15 +56,13 @@ pub(super) struct Opened {
     deadline: Instant,
     /// When the store had taken the last event.
     heard: Instant,
-    /// When it had taken what the last bytes brought, if anything.
-    handed_on: Instant,
 }
 
 impl Opened {
     /// The server should have ended it by now. While the store takes its time nothing is read, which
-    /// says nothing of the connection.
+    /// says nothing of the connection. Bytes that never become an event say nothing either.
     fn outlived(&self) -> Instant {
-        self.deadline.max(self.handed_on + WATCH_GRACE)
+        self.deadline.max(self.heard + WATCH_GRACE)
     }
 
     /// A bookmark should have come by now.
@@ -160,7 +155,6 @@ where
             answered: now,
             deadline,
             heard: now,
-            handed_on: now,
         };
         let ended = self.follow(&mut opened).await?;
         self.open = None;
@@ -211,7 +205,7 @@ where
 
     /// Hands on the events of an open watch until it ends.
     async fn follow(&mut self, opened: &mut Opened) -> Result<Ended, Gone> {
-        let mut splitter = WatchSplitter::default();
+        let mut splitter = WatchSplitter::new(self.reflector.config.limits.object_bytes);
         let mut frames = Vec::new();
         while let Some(body) = &mut self.open {
             let mut patience = opened.patience(&self.machine);
@@ -258,9 +252,8 @@ where
                 // Bytes and store may both be ready for ever; a stop must come through all the same.
                 tokio::task::coop::consume_budget().await;
             }
-            opened.handed_on = Instant::now();
             if is_heard {
-                opened.heard = opened.handed_on;
+                opened.heard = Instant::now();
             }
             if let Err(error) = fed {
                 return Ok(Ended::Error(error));
@@ -352,6 +345,9 @@ where
         };
         let revision = object.revision().clone();
         self.machine.in_order(kind, Some(&revision))?;
+        if *kind != FrameKind::Deleted {
+            self.room_for_one()?;
+        }
         let delta = match kind {
             FrameKind::Added => DeltaKind::Added(object),
             FrameKind::Deleted if object.broken().is_some() => {
@@ -368,6 +364,16 @@ where
         };
         self.hand_on(delta).await?;
         Ok(Some(revision))
+    }
+
+    /// A list brings at most so many objects, and without end a watch brings more.
+    fn room_for_one(&self) -> Result<(), Stop> {
+        let limit = self.reflector.config.limits.objects;
+        if self.reflector.store.objects() > limit {
+            let what = format!("the cache has more than {limit} objects (Limits::objects)");
+            return Err(transport::Error::new(Class::Protocol, what).into());
+        }
+        Ok(())
     }
 
     /// Tells the store how far the server has come, by an event that brings it no object.

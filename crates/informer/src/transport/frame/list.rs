@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
 
-use super::{
-    Carry, Frame, FrameKind, LIST_HEAD_BYTES, PIECE_BYTES, is_space, malformed, value::ValueScanner,
+use super::{Carry, Frame, FrameKind, Limit, is_space, malformed, value::ValueScanner};
+use crate::{
+    limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, one_line},
+    object::ResourceVersion,
+    transport::Error,
 };
-use crate::{object::ResourceVersion, transport::Error};
 
 /// Hands out the elements of `items` as they arrive, and what the list says of itself at its end.
 ///
@@ -23,6 +25,9 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
+    /// Of the value that is being skipped.
+    skipped_bytes: usize,
+    limit: Limit,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +42,7 @@ enum State {
     Colon,
     /// Before the value of a key.
     Value,
-    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`).
+    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`, and `items` that are no list).
     Kept,
     /// Inside a value that nobody asks for.
     Skipped,
@@ -53,6 +58,18 @@ struct Head {
     api_version: String,
     metadata: Option<Bytes>,
     items_seen: bool,
+}
+
+impl Head {
+    /// A table has no items. A group of one's own may have a kind of that name.
+    fn refuse_table(&self) -> Result<(), Error> {
+        if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
+            return Err(malformed(
+                "the server answered with a Table instead of a list",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What a list says of itself.
@@ -78,6 +95,14 @@ struct ListMeta<'a> {
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
+    /// A splitter that takes items up to this size.
+    pub(crate) fn new(object_bytes: usize) -> Self {
+        Self {
+            limit: Limit::Object(object_bytes),
+            ..Self::default()
+        }
+    }
+
     /// Takes one chunk and appends the items that it completes to `items`.
     ///
     /// # Errors
@@ -139,16 +164,22 @@ impl ListSplitter {
             None => ListMeta::default(),
         };
         let revision = meta.resource_version.as_deref().unwrap_or_default();
-        // A group of one's own may have a kind of that name.
-        if self.head.kind == "Table" && self.head.api_version.starts_with("meta.k8s.io/") {
-            return Err(malformed(
-                "the server answered with a Table instead of a list",
-            ));
-        }
+        self.head.refuse_table()?;
         if !self.head.items_seen {
-            let kind = &self.head.kind;
+            let kind = one_line(&self.head.kind, KEY_BYTES);
             return Err(malformed(format!(
                 "the answer to a list has no items (kind {kind:?})"
+            )));
+        }
+        if revision.len() > REVISION_BYTES {
+            return Err(malformed(format!(
+                "the revision of a list is longer than {REVISION_BYTES} bytes"
+            )));
+        }
+        let token = meta.r#continue.as_deref().unwrap_or_default();
+        if token.len() > CONTINUE_TOKEN_BYTES {
+            return Err(malformed(format!(
+                "the continue token of a list is longer than {CONTINUE_TOKEN_BYTES} bytes"
             )));
         }
         Ok(ListEnd {
@@ -177,6 +208,7 @@ impl ListSplitter {
 
     fn value(&mut self, chunk: &mut Bytes) -> Result<(), Error> {
         self.scanner = ValueScanner::default();
+        self.skipped_bytes = 0;
         // Keys are kept as they stand in the text, with their quotes. None of those looked for has an
         // escape, so one that has is skipped as any other.
         match self.key.as_slice() {
@@ -188,7 +220,7 @@ impl ListSplitter {
                 if chunk[0] == b'[' {
                     self.advance(State::Items, chunk);
                 } else {
-                    self.state = State::Skipped; // null: an empty list
+                    self.state = State::Kept;
                 }
             }
             b"\"metadata\"" | b"\"kind\"" | b"\"apiVersion\"" => self.state = State::Kept,
@@ -203,19 +235,32 @@ impl ListSplitter {
         if self.state == State::Kept {
             self.head_bytes += part.len();
             if end.is_none() {
-                self.carry.extend(&part, LIST_HEAD_BYTES)?;
+                self.carry.extend(&part, Limit::Envelope)?;
             } else {
-                let value = self.carry.complete(part, LIST_HEAD_BYTES)?;
+                let value = self.carry.complete(part, Limit::Envelope)?;
                 self.keep(value)?;
             }
-            if self.head_bytes > LIST_HEAD_BYTES {
-                return Err(malformed("what a list says of itself is too long"));
-            }
+            Limit::Envelope.check(self.head_bytes)?;
+        } else {
+            self.skip(part.len())?;
         }
         if end.is_some() {
             self.state = State::Key;
         }
         Ok(())
+    }
+
+    /// Skips more of a value. What has no end must not be skipped for ever.
+    fn skip(&mut self, bytes: usize) -> Result<(), Error> {
+        self.skipped_bytes += bytes;
+        if self.limit.check(self.skipped_bytes).is_ok() {
+            return Ok(());
+        }
+        self.head.refuse_table()?;
+        let field = one_line(&String::from_utf8_lossy(&self.key), KEY_BYTES);
+        Err(malformed(format!(
+            "{field} of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)"
+        )))
     }
 
     fn keep(&mut self, value: Bytes) -> Result<(), Error> {
@@ -225,6 +270,9 @@ impl ListSplitter {
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
+            // An empty list. Anything else would be one by mistake, and empty the cache.
+            b"\"items\"" if value == "null" => {}
+            b"\"items\"" => return Err(malformed("the items of a list are no list")),
             _ => self.head.metadata = Some(value),
         }
         Ok(())
@@ -232,14 +280,14 @@ impl ListSplitter {
 
     fn item(&mut self, chunk: &mut Bytes, items: &mut Vec<Frame>) -> Result<(), Error> {
         let Some(end) = self.scanner.scan(chunk) else {
-            self.carry.extend(chunk, PIECE_BYTES)?;
+            self.carry.extend(chunk, self.limit)?;
             chunk.clear();
             return Ok(());
         };
         if end == 0 && self.carry.is_empty() {
             return Err(malformed("an item of a list is empty"));
         }
-        let bytes = self.carry.complete(chunk.split_to(end), PIECE_BYTES)?;
+        let bytes = self.carry.complete(chunk.split_to(end), self.limit)?;
         items.push(Frame {
             kind: FrameKind::Item,
             bytes,

@@ -4,7 +4,10 @@ use bytes::Bytes;
 use expect_test::{Expect, expect};
 
 use super::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter};
-use crate::transport::Error;
+use crate::{
+    limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, REVISION_BYTES},
+    transport::Error,
+};
 
 fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), Error> {
     let mut splitter = ListSplitter::default();
@@ -89,6 +92,15 @@ fn items_may_be_null() {
 }
 
 #[test]
+fn items_that_are_neither_a_list_nor_null_are_no_empty_list() {
+    for items in [r#""a""#, "{}", "7", "false", "nullify", "{\"a\":[]}"] {
+        let body = format!(r#"{{"metadata":{{}},"items":{items}}}"#);
+        let error = split_list(&[body.as_bytes()]).unwrap_err();
+        assert_eq!(error.to_string(), "the items of a list are no list");
+    }
+}
+
+#[test]
 fn what_is_no_list_is_a_clear_error() {
     let rows: [(&str, Expect); 9] = [
         (
@@ -136,32 +148,89 @@ fn a_table_of_a_group_of_ones_own_is_a_list_like_any_other() {
     assert!(split_list(&[body]).is_ok());
 }
 
-#[test]
-fn a_piece_above_its_limit_is_refused() {
-    let mut splitter = WatchSplitter::default();
+/// What is said of a list of these parts, of which the second comes again and again.
+fn endless_list(begin: &'static str, more: &'static str) -> String {
+    let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();
-    splitter
-        .feed(
-            Bytes::from_static(br#"{"type":"ADDED","object":{"a":""#),
-            &mut frames,
-        )
-        .unwrap();
-    let chunk = Bytes::from(vec![b'x'; 1 << 20]);
-    let fed = (0..17).try_for_each(|_| splitter.feed(chunk.clone(), &mut frames));
+    let begin = Bytes::from_static(begin.as_bytes());
+    splitter.feed(begin, &mut frames).unwrap();
+    let more = Bytes::from_static(more.as_bytes());
+    let mut endless = std::iter::repeat_n(more, LIST_ENVELOPE_BYTES);
+    let fed = endless.try_for_each(|more| splitter.feed(more, &mut frames));
+    fed.expect_err("it has an end").to_string()
+}
+
+#[test]
+fn a_list_whose_parts_have_no_end_is_refused_and_says_what_has_none() {
+    let object = "an object (Limits::object_bytes) is larger than 1024 bytes";
+    assert_eq!(endless_list(r#"{"items":[{"a":""#, "xx"), object);
+    assert_eq!(endless_list(r#"{"items":[{"a":"#, "["), object, "nested");
+    let head = "what a list says of itself is larger than 1048576 bytes";
+    assert_eq!(endless_list(r#"{"metadata":{"continue":""#, "xx"), head);
+    let again = r#""kind":"PodList","#;
+    assert_eq!(endless_list("{", again), head, "again and again");
+    let field = "\"rows\" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)";
+    assert_eq!(endless_list(r#"{"rows":["#, "{},"), field);
+    assert_eq!(endless_list(r#"{"rows":"#, "["), field, "nested");
+    let begins_as_table = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":["#;
+    let table = "the server answered with a Table instead of a list";
+    assert_eq!(endless_list(begins_as_table, "{},"), table);
+}
+
+#[test]
+fn a_piece_above_its_limit_is_refused_also_if_it_comes_in_one_chunk() {
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(100));
+    let event = Bytes::from(format!(r#"{{"type":"ADDED","object":{large}}}"#));
+    let list = Bytes::from(format!(r#"{{"items":[{large}]}}"#));
+    let mut frames = Vec::new();
+    for (limit, is_fit) in [(event.len(), true), (event.len() - 1, false)] {
+        let fed = WatchSplitter::new(limit).feed(event.clone(), &mut frames);
+        assert_eq!(fed.is_ok(), is_fit);
+    }
+    for (limit, is_fit) in [(large.len(), true), (large.len() - 1, false)] {
+        let fed = ListSplitter::new(limit).feed(list.clone(), &mut frames);
+        assert_eq!(fed.is_ok(), is_fit);
+    }
+}
+
+#[test]
+fn an_event_without_an_end_is_refused() {
+    let mut splitter = WatchSplitter::new(1 << 20);
+    let mut frames = Vec::new();
+    let begin = Bytes::from_static(br#"{"type":"ADDED","object":{"a":""#);
+    splitter.feed(begin, &mut frames).unwrap();
+    let chunk = Bytes::from(vec![b'x'; 1 << 10]);
+    let mut endless = std::iter::repeat_n(chunk, 1 << 11);
+    let fed = endless.try_for_each(|chunk| splitter.feed(chunk, &mut frames));
     assert_eq!(
         fed.unwrap_err().to_string(),
-        "a piece of the answer is larger than 16777216 bytes"
+        "an object (Limits::object_bytes) is larger than 1048576 bytes"
     );
+}
 
-    let mut splitter = ListSplitter::default();
-    splitter
-        .feed(
-            Bytes::from_static(br#"{"metadata":{"continue":""#),
-            &mut frames,
-        )
-        .unwrap();
-    let fed = (0..2).try_for_each(|_| splitter.feed(chunk.clone(), &mut frames));
-    fed.unwrap_err();
+#[test]
+fn a_revision_or_a_token_that_is_too_long_is_refused_and_not_repeated() {
+    let said = |metadata: String| {
+        let list = format!(r#"{{"metadata":{metadata},"items":[]}}"#);
+        split_list(&[list.as_bytes()]).map_err(|error| error.to_string())
+    };
+    let metadata = |revision: usize, token: usize| {
+        let (revision, token) = ("7".repeat(revision), "t".repeat(token));
+        format!(r#"{{"resourceVersion":"{revision}","continue":"{token}"}}"#)
+    };
+    let (revision, token) = (REVISION_BYTES, CONTINUE_TOKEN_BYTES);
+    said(metadata(revision, token)).unwrap();
+    assert_eq!(
+        said(metadata(revision + 1, token)).unwrap_err(),
+        "the revision of a list is longer than 256 bytes"
+    );
+    assert_eq!(
+        said(metadata(revision, token + 1)).unwrap_err(),
+        "the continue token of a list is longer than 8192 bytes"
+    );
+    let long = format!(r#"{{"kind":"{}"}}"#, "K".repeat(1000));
+    let error = split_list(&[long.as_bytes()]).unwrap_err().to_string();
+    assert!(error.len() < 150, "{error}");
 }
 
 const EVENTS: &str = "{\"type\":\"ADDED\",\"object\":{\"a\":\"{\\\"\"}}\n\

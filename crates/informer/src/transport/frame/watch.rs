@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{Carry, Frame, FrameKind, PIECE_BYTES, is_space, malformed, value::ValueScanner};
+use super::{Carry, Frame, FrameKind, Limit, is_space, malformed, value::ValueScanner};
 use crate::transport::{Class, Error};
 
 /// Hands out the events of a watch as they are complete.
@@ -20,6 +20,7 @@ pub(crate) struct WatchSplitter {
     scanner: ValueScanner,
     inside: bool,
     looks: Looks,
+    limit: Limit,
 }
 
 /// How often an unfinished event was looked at, and how long it was then.
@@ -42,6 +43,14 @@ struct Event<'a> {
 }
 
 impl WatchSplitter {
+    /// A splitter that takes events up to this size.
+    pub(crate) fn new(object_bytes: usize) -> Self {
+        Self {
+            limit: Limit::Object(object_bytes),
+            ..Self::default()
+        }
+    }
+
     /// Takes one chunk and appends the events that it completes to `frames`.
     ///
     /// # Errors
@@ -64,13 +73,13 @@ impl WatchSplitter {
                 }
             }
             let Some(end) = self.scanner.scan(&chunk) else {
-                self.carry.extend(&chunk, PIECE_BYTES)?;
+                self.carry.extend(&chunk, self.limit)?;
                 return match memchr::memchr(b'\n', &chunk) {
                     Some(_) => self.look(),
                     None => Ok(()),
                 };
             };
-            let event = self.carry.complete(chunk.split_to(end), PIECE_BYTES)?;
+            let event = self.carry.complete(chunk.split_to(end), self.limit)?;
             self.inside = false;
             frames.push(frame(&event, self.scanner.closed_inside)?);
         }

@@ -1,0 +1,355 @@
+//! Servers that never come to an end: each is given up at a limit that the error names, and asked
+//! again after a pause.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{
+    SharedInformer, SharedInformerFactory,
+    client::ListWatch,
+    indexer::{self, Indexers},
+    informer::Informer,
+    limits::{CONTINUE_TOKEN_BYTES, Limits, WATCH_GRACE},
+    reflector::{Error, Reflector},
+    shared_informer::Builder,
+    transport::Class,
+};
+use kube_informer_apiserver::Server;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    script::{Answer, Script, Then, body, event, hangs, list, pod},
+    setting::{LONG, Trace, pod as server_pod, run},
+};
+
+mod wire;
+
+const NOTHING: Duration = Duration::ZERO;
+
+fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
+    SharedInformer::builder(script.clone())
+        .name("pods")
+        .rng_seed(1)
+        .limits(limits)
+}
+
+/// What the first failure is of an informer of this server, and after how long; then it must go on.
+async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
+    let began = Instant::now();
+    let informer = run(builder(script, limits));
+    let mut status = informer.pods.status();
+    let failed = status.wait_for(|status| status.last_error().is_some());
+    let failed = failed.await.unwrap();
+    let (error, took) = (failed.last_error().unwrap(), began.elapsed());
+    let first = (error.class(), error.to_string(), took);
+    let held = format!("{:?}", informer.pods.indexer().list());
+    assert!(
+        matches!(&*held, "[]" | "[default/a@1]"),
+        "nothing of it counts: {held}"
+    );
+    informer
+        .pods
+        .wait_for_sync()
+        .deadline(2 * LONG)
+        .await
+        .unwrap();
+    informer.stop().await;
+    first
+}
+
+fn item(n: u64) -> String {
+    format!("{},", pod(&format!("p{n}"), n))
+}
+
+fn same_item(_: u64) -> String {
+    format!("{},", pod("same", 1))
+}
+
+fn other_kind(n: u64) -> String {
+    format!(r#"{{"kind":"Else","apiVersion":"v1","metadata":{{"name":"e{n}"}}}},"#)
+}
+
+fn white_space(_: u64) -> String {
+    " \n".repeat(500)
+}
+
+fn drop_of_text(_: u64) -> String {
+    "x".to_owned()
+}
+
+fn new_pod(n: u64) -> String {
+    event("ADDED", &pod(&format!("p{n}"), 5 + n))
+}
+
+fn modified_pod(n: u64) -> String {
+    event("MODIFIED", &pod(&format!("p{n}"), 5 + n))
+}
+
+fn goes(begin: &str, pause: Duration, nth: fn(u64) -> String) -> Answer {
+    Answer::Body(begin.to_owned(), Then::Goes(pause, nth))
+}
+
+fn whole() -> Answer {
+    body(list(9, "", &[pod("a", 1)]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_without_end_are_given_up_at_a_number_whatever_they_are() {
+    let limits = Limits {
+        objects: 100,
+        ..Limits::default()
+    };
+    for endless in [item, same_item, other_kind] {
+        let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
+        let (class, error, _) = first_failure(&script, limits).await;
+        let expected = "a list has more than 100 objects (Limits::objects)";
+        assert_eq!((class, &*error), (Class::Protocol, expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_objects_of_all_pages_count() {
+    let limits = Limits {
+        objects: 3,
+        ..Limits::default()
+    };
+    let page = |token| body(list(9, token, &[pod("a", 1), pod("b", 2)]));
+    let script = Script::new([page("t1"), page(""), whole()]);
+    let (_, error, _) = first_failure(&script, limits).await;
+    assert_eq!(error, "a list has more than 3 objects (Limits::objects)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_without_end_are_given_up_at_a_number_whatever_they_are() {
+    let limits = Limits {
+        list_bytes: 10_000,
+        ..Limits::default()
+    };
+    for endless in [item, white_space] {
+        let script = Script::new([goes(r#"{"items":["#, NOTHING, endless), whole()]);
+        let (class, error, _) = first_failure(&script, limits).await;
+        let expected = "a list has more than 10000 bytes (Limits::list_bytes)";
+        assert_eq!((class, &*error), (Class::Protocol, expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_without_end_are_given_up_at_a_number() {
+    let limits = Limits {
+        list_pages: 5,
+        ..Limits::default()
+    };
+    let pages = (0..5).map(|n| body(list(9, &format!("t{n}"), &[])));
+    let script = Script::new(pages.chain([whole()]));
+    let (class, error, _) = first_failure(&script, limits).await;
+    let expected = "a list has more than 5 pages (Limits::list_pages)";
+    assert_eq!((class, &*error), (Class::Protocol, expected));
+    assert_eq!(script.unasked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_too_long_is_not_sent_back() {
+    let token = "t".repeat(CONTINUE_TOKEN_BYTES + 1);
+    let script = Script::new([body(list(9, &token, &[])), whole()]);
+    let (class, error, _) = first_failure(&script, Limits::default()).await;
+    let expected = "the continue token of a list is longer than 8192 bytes";
+    assert_eq!((class, &*error), (Class::Protocol, expected));
+    assert!(!script.log.take().contains("ttt"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_comes_in_drops_is_given_up_after_half_an_hour() {
+    let minute = Duration::from_secs(59);
+    for begin in ["", r#"{"items":[{"a":""#] {
+        let endless = if begin.is_empty() {
+            white_space
+        } else {
+            drop_of_text
+        };
+        let script = Script::new([goes(begin, minute, endless), whole()]);
+        let (class, error, took) = first_failure(&script, Limits::default()).await;
+        let expected = "the list takes longer than 1800s (Limits::list_time)";
+        assert_eq!((class, &*error), (Class::Timeout, expected));
+        assert_eq!(took.as_secs(), 1800, "also between two drops");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_objects_of_a_streaming_list_without_end_are_given_up_at_a_number_or_a_time() {
+    let few = Limits {
+        objects: 100,
+        ..Limits::default()
+    };
+    let small = Limits {
+        list_bytes: 10_000,
+        ..Limits::default()
+    };
+    let second = Duration::from_secs(1);
+    for (limits, pause, times, expected) in [
+        (
+            few,
+            NOTHING,
+            1,
+            "a list has more than 100 objects (Limits::objects)",
+        ),
+        (
+            small,
+            NOTHING,
+            1,
+            "a list has more than 10000 bytes (Limits::list_bytes)",
+        ),
+        // Which another stream may keep.
+        (
+            Limits::default(),
+            second,
+            3,
+            "the list takes longer than 1800s (Limits::list_time)",
+        ),
+    ] {
+        let streams = (0..times).map(|_| goes("", pause, new_pod));
+        let script = Script::streaming(streams.chain([whole()]));
+        let (_, error, _) = first_failure(&script, limits).await;
+        assert_eq!(error, expected);
+        assert_eq!(script.unasked(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full() {
+    let limits = Limits {
+        objects: 100,
+        ..Limits::default()
+    };
+    for endless in [new_pod, modified_pod] {
+        let begin = body(list(5, "", &[]));
+        let script = Script::new([begin, goes("", NOTHING, endless), whole()]);
+        let informer = run(builder(&script, limits).queue_capacity(1));
+        let mut status = informer.pods.status();
+        let failed = status.wait_for(|status| status.last_error().is_some());
+        let error = failed.await.unwrap().last_error().unwrap().to_string();
+        assert_eq!(
+            error,
+            "the cache has more than 100 objects (Limits::objects)"
+        );
+        let held = informer.pods.indexer().len();
+        assert!((101..110).contains(&held), "{held}");
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(informer.pods.indexer().len(), 1, "listed after");
+        informer.stop().await;
+
+        let begin = body(list(5, "", &[]));
+        let script = Script::new([begin, goes("", NOTHING, endless)]);
+        let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+        let reflector = Reflector::builder(script).limits(limits);
+        let reflector = reflector.into_indexer(writer);
+        reflector.run(sleep(Duration::from_secs(60))).await;
+        assert_eq!(indexer.len(), 101, "a reflector that stands alone");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
+    let limits = Limits {
+        objects: 2,
+        ..Limits::default()
+    };
+    let events = [
+        event("MODIFIED", &pod("a", 6)),
+        event("DELETED", &pod("b", 7)),
+        event("ADDED", &pod("c", 8)),
+    ];
+    let script = Script::new([
+        body(list(5, "", &[pod("a", 1), pod("b", 2)])),
+        hangs(events.concat()),
+    ]);
+    let informer = run(builder(&script, limits));
+    informer.pods.wait_for_revision(8, LONG).await.unwrap();
+    let held = format!("{:?}", informer.pods.indexer().list());
+    assert_eq!(held, "[default/a@6, default/c@8]");
+    assert!(informer.pods.status().get().last_error().is_none());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
+    for (begin, endless) in [
+        ("", white_space as fn(u64) -> String),
+        (r#"{"type":"ADDED","object":{"a":""#, drop_of_text),
+    ] {
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        let script = Script::new([body(list(5, "", &[])), goes(begin, second, endless)]);
+        let informer = run(builder(&script, Limits::default()));
+        let mut status = informer.pods.status();
+        let failed = status.wait_for(|status| status.last_error().is_some());
+        let error = failed.await.unwrap().last_error().unwrap().to_string();
+        assert!(
+            error.starts_with("the watch outlived its time-out"),
+            "{error}"
+        );
+        let longest = Duration::from_secs(600) + WATCH_GRACE + second;
+        assert!(began.elapsed() <= longest, "{:?}", began.elapsed());
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
+    let limits = Limits {
+        objects: 100,
+        ..Limits::default()
+    };
+    let minute = Duration::from_secs(60);
+    let script = Script::new([
+        body(list(5, "", &[pod("same", 1)])),
+        Answer::Body(String::new(), Then::Hangs),
+        goes(r#"{"items":["#, NOTHING, same_item),
+    ]);
+    let informer = run(builder(&script, limits).consistency_check(minute));
+    sleep(2 * minute).await;
+    let checks = informer.pods.status().get().consistency;
+    let failure = checks.last_failure.unwrap().to_string();
+    assert_eq!(
+        failure,
+        "a list has more than 100 objects (Limits::objects)"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_builder_takes_limits() {
+    let server = Server::builder()
+        .seed([server_pod("a"), server_pod("b")])
+        .build();
+    let source = || ListWatch::<Pod>::new(server.client());
+    let limits = Limits {
+        objects: 1,
+        ..Limits::default()
+    };
+    let heard = Trace::default();
+    let note = |heard: &Trace| {
+        let heard = heard.clone();
+        move |error: &Error| heard.note(error.to_string())
+    };
+    let second = || sleep(Duration::from_millis(500));
+    let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(source()).limits(limits);
+    let reflector = reflector.on_error(note(&heard)).into_indexer(writer);
+    reflector.run(second()).await;
+    let plain = Informer::builder::<Pod>(source()).limits(limits);
+    let (_, plain) = plain.on_error(note(&heard)).build();
+    plain.run(second()).await;
+    let shared = SharedInformer::<Pod>::builder(source()).limits(limits);
+    let (_pods, shared) = shared.on_error(note(&heard)).build();
+    shared.run(second()).await;
+    let by_factory = note(&heard);
+    let factory = SharedInformerFactory::builder(server.client()).limits(limits);
+    let factory = factory.on_error(move |_, error| by_factory(error)).build();
+    let _pods = factory.informer::<Pod>();
+    factory.start();
+    second().await;
+    factory.shutdown().await;
+    let heard = heard.take();
+    let stream_and_list = "a list has more than 1 objects (Limits::objects)\n".repeat(2);
+    assert_eq!(heard, stream_and_list.repeat(4));
+}

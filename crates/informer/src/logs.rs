@@ -52,7 +52,8 @@
 //!
 //! Nothing is logged per change of an object, unless something is wrong with it. Names of objects, fields
 //! and positions are logged, never their content, and nothing of a request's headers: an object may be a
-//! Secret.
+//! Secret. What others say is repeated, as one line and cut at 1 KiB: a server in the message of a `Status`,
+//! and the program itself in what its transforms and index functions return and its handlers panic with.
 
 mod ration;
 

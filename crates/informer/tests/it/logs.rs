@@ -28,11 +28,20 @@ impl Logs {
 
     /// The same, with a line for each of these events of spans.
     fn capture_with(spans: FmtSpan) -> Self {
+        Self::capture_at(Level::DEBUG, spans)
+    }
+
+    /// Captures whatever anybody says, whole, and where it comes from.
+    pub(crate) fn capture_everything() -> Self {
+        Self::capture_at(Level::TRACE, FmtSpan::FULL)
+    }
+
+    fn capture_at(level: Level, spans: FmtSpan) -> Self {
         let second = Dispatch::new(NoSubscriber::default());
         let text = Text::default();
         let subscriber = tracing_subscriber::fmt()
-            .with_max_level(Level::DEBUG)
-            .with_target(false)
+            .with_max_level(level)
+            .with_target(level == Level::TRACE)
             .with_span_events(spans)
             .without_time()
             .with_ansi(false)

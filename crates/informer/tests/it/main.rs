@@ -36,6 +36,7 @@ mod resync;
 mod requests;
 mod script;
 mod scripted;
+mod secrets;
 mod setting;
 mod status;
 mod stops;

@@ -50,6 +50,13 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
+/// The same of whatever a program says when it could not make a client, if credentials are behind it.
+pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
+    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
+    let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
+    refused.next().map(without_credentials)
+}
+
 /// Says what of the credentials is missing, without the cause: kube's errors show what a plugin
 /// printed, which may be a credential.
 fn without_credentials(error: &AuthError) -> Error {
@@ -99,6 +106,10 @@ mod tests {
             cmd: "plugin".to_owned(),
             out: Box::new(output.clone()),
         };
+        let unmade = kube_client::Error::Auth(failed());
+        let unmade = without_credentials_of(&unmade).unwrap();
+        assert_eq!(unmade.to_string(), "the credentials' plugin failed");
+        assert!(unmade.source().is_none(), "{unmade:?}");
         let direct = kube_client::Error::Auth(failed());
         let wrapped = kube_client::Error::Service(Box::new(std::io::Error::other(failed())));
         for error in [direct, wrapped] {

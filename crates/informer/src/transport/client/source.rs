@@ -20,6 +20,7 @@ use kube_client::Client;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::classify::without_credentials_of;
 use crate::{
     clock,
     transport::{Class, Error},
@@ -162,7 +163,8 @@ impl fmt::Debug for RotatingClientBuilder {
 
 impl RotatingClient {
     /// A client that is made by `make`, from what the configuration is at that time. What `make` says
-    /// on failure, or as it panics, is shown as the cause of an [`Error`], so it must hold no secret.
+    /// on failure is shown as the cause of an [`Error`], so it must hold no secret; what kube says of a
+    /// plugin or a token, which may, is left out.
     ///
     /// `make` runs in the task of whoever needs the client first. If that one is stopped, the next one
     /// goes on with it.
@@ -288,8 +290,10 @@ impl ClientSource for RotatingClient {
                 Err(cause) => {
                     let next = current.since + REFUSED_MIN;
                     self.rotation.replace(current.since, next);
-                    let what = "no client could be made";
-                    Err(Error::new(Class::Unauthorized, what).with_source(cause))
+                    Err(without_credentials_of(&*cause).unwrap_or_else(|| {
+                        let what = "no client could be made";
+                        Error::new(Class::Unauthorized, what).with_source(cause)
+                    }))
                 }
             }
         };

@@ -16,8 +16,9 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    limits::{NAME_BYTES, REVISION_BYTES, one_line},
+    limits::{NAME_BYTES, PARTS, REVISION_BYTES, one_line},
     object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion, UidMark},
+    transport::parts,
 };
 
 /// A change made to every object before anything else sees it.
@@ -148,6 +149,11 @@ where
     }
 
     fn of_kind(&self, bytes: &[u8]) -> Decoded<K> {
+        // A shorter one has no room for them.
+        if bytes.len() > PARTS && parts(bytes) > PARTS {
+            let reason = format!("more than {PARTS} arrays and maps");
+            return broken(bytes, ".", &reason);
+        }
         let mut object = match serde_json::from_slice::<K>(bytes) {
             Ok(object) => object,
             Err(error) => {

@@ -258,3 +258,31 @@ fn a_path_or_a_transform_s_words_are_one_line_and_cut() {
     assert!(error.contains("the transform failed: no no "), "{error}");
     assert!(error.len() < MESSAGE_BYTES + 100);
 }
+
+#[test]
+fn an_object_of_too_many_arrays_and_maps_is_kept_as_broken() {
+    let pod = |containers: usize, text: &str| {
+        let containers = vec!["{}"; containers].join(",");
+        format!(
+            r#"{{"metadata":{{"name":"a","annotations":{{"text":"{text}"}}}},"spec":{{"containers":[{containers}]}}}}"#
+        )
+    };
+    let decoder = Decoder::<Pod>::new(&(), None);
+    // The object itself, its metadata, annotations, spec and the list of containers.
+    let Decoded::Object(many) = decoder.object(pod(PARTS - 4, "").as_bytes()) else {
+        panic!("it has a name");
+    };
+    assert_eq!(
+        many.broken().map(ToString::to_string).as_deref(),
+        Some("a can't be decoded: more than 500000 arrays and maps at .")
+    );
+    let Decoded::Object(text) = decoder.object(pod(1, &"{".repeat(PARTS)).as_bytes()) else {
+        panic!("it has a name");
+    };
+    assert!(text.broken().is_none(), "a text consists of nothing");
+    assert_eq!(
+        parts(pod(PARTS - 5, "").as_bytes()),
+        PARTS,
+        "so many may be"
+    );
+}

@@ -52,6 +52,7 @@ fn the_table_has_every_limit_and_the_numbers_that_hold() {
         ("NAME_BYTES", wide(NAME_BYTES)),
         ("REVISION_BYTES", wide(REVISION_BYTES)),
         ("DEPTH", number(DEPTH)),
+        ("PARTS", number(PARTS)),
         ("ERROR_BODY_BYTES", wide(ERROR_BODY_BYTES)),
         ("MESSAGE_BYTES", wide(MESSAGE_BYTES)),
         ("RETRY_AFTER_MAX", time(RETRY_AFTER_MAX)),

@@ -11,6 +11,7 @@ mod watch;
 
 pub(crate) use self::{
     list::{ListEnd, ListSplitter},
+    value::parts,
     watch::WatchSplitter,
 };
 

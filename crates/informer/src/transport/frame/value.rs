@@ -12,8 +12,17 @@ pub(super) struct ValueScanner {
     in_string: bool,
     escaped: bool,
     scalar: bool,
+    /// How many objects and arrays have begun.
+    opened: usize,
     /// How often a value directly inside the outermost object or array was closed by a bracket.
     pub(super) closed_inside: u32,
+}
+
+/// How many objects and arrays a value consists of.
+pub(crate) fn parts(value: &[u8]) -> usize {
+    let mut scanner = ValueScanner::default();
+    scanner.scan(value);
+    scanner.opened
 }
 
 impl ValueScanner {
@@ -30,7 +39,10 @@ impl ValueScanner {
             }
             match bytes[at] {
                 b'"' if !self.scalar => self.in_string = true,
-                b'{' | b'[' if !self.scalar => self.depth += 1,
+                b'{' | b'[' if !self.scalar => {
+                    self.depth += 1;
+                    self.opened += 1;
+                }
                 b'}' | b']' if self.depth > 0 => {
                     self.depth -= 1;
                     match self.depth {

@@ -3,11 +3,16 @@
 //! Guarantees: one type for every answer, which is all that a client of [`crate::Server`] sees; a stream's error ends it.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
+
+use crate::readers::{Held, Readers};
+use crate::status::ApiError;
+use crate::verb::list::CHUNK_BYTES;
 
 /// Any error, as tower and hyper pass them on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -19,6 +24,12 @@ pub struct Body(Content);
 enum Content {
     /// What is left of a body of known length.
     Full(Bytes),
+    /// A long body of known length, which has its room as long as it is read.
+    Held {
+        content: Held<Bytes>,
+        /// The bytes that are left.
+        left: usize,
+    },
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send>>),
     /// A stream that has ended; nobody may poll it again.
     Ended,
@@ -28,6 +39,22 @@ impl Body {
     /// A body of known length.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
         Body(Content::Full(bytes.into()))
+    }
+
+    /// The same body within the bound of all answers, if it is longer than one may be without.
+    ///
+    /// # Errors
+    ///
+    /// There is no room.
+    pub(crate) fn held(self, readers: &Arc<Readers>) -> Result<Body, ApiError> {
+        match self.0 {
+            Content::Full(bytes) if bytes.len() > CHUNK_BYTES => {
+                let left = bytes.len();
+                let content = readers.hold_bytes(bytes)?;
+                Ok(Body(Content::Held { content, left }))
+            }
+            content => Ok(Body(content)),
+        }
     }
 
     /// A body that ends with its stream, and stays at its end however often it is polled.
@@ -45,6 +72,17 @@ impl Body {
         let chunk = match &mut self.0 {
             Content::Full(bytes) if bytes.is_empty() => None,
             Content::Full(bytes) => Some(Ok(std::mem::take(bytes))),
+            Content::Held { left: 0, .. } | Content::Ended => None,
+            Content::Held { content, left } => {
+                // A copy: what is on its way must not keep the whole.
+                let next = |bytes: &mut Bytes| {
+                    let length = bytes.len().min(CHUNK_BYTES);
+                    Bytes::copy_from_slice(&bytes.split_to(length))
+                };
+                let chunk = content.with(next).map_err(BoxError::from);
+                *left -= chunk.as_ref().map_or(0, Bytes::len);
+                Some(chunk)
+            }
             Content::Stream(stream) => {
                 let chunk = ready!(stream.as_mut().poll_next(cx));
                 if chunk.is_none() {
@@ -52,7 +90,6 @@ impl Body {
                 }
                 chunk
             }
-            Content::Ended => None,
         };
         Poll::Ready(chunk)
     }
@@ -73,6 +110,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Full(bytes) => bytes.is_empty(),
+            Content::Held { left, .. } => *left == 0,
             Content::Stream(_) => false,
             Content::Ended => true,
         }
@@ -81,6 +119,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Held { left, .. } => SizeHint::with_exact(*left as u64),
             Content::Stream(_) => SizeHint::default(),
             Content::Ended => SizeHint::with_exact(0),
         }
@@ -90,5 +129,39 @@ impl http_body::Body for Body {
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Body").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use http_body::Body as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_answer_comes_in_pieces_has_its_room_and_can_lose_it() {
+        let text = Bytes::from(vec![b'x'; 10 * CHUNK_BYTES + 1]);
+        let readers = Arc::new(Readers::of(2 * text.len() / 8));
+        let held = || Body::full(text.clone()).held(&readers);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = held().unwrap();
+        assert_eq!(first.size_hint().exact(), Some(text.len() as u64));
+        let mut pieces = Vec::new();
+        while let Poll::Ready(Some(piece)) = first.poll_chunk(&mut cx) {
+            pieces.push(piece.unwrap().len());
+            assert_eq!(first.is_end_stream(), pieces.len() == 11);
+        }
+        assert_eq!(pieces, [vec![CHUNK_BYTES; 10], vec![1]].concat());
+        let refused = held().expect_err("the first has its room until it goes");
+        assert_eq!(refused.code(), 429);
+        let short = Body::full(vec![0; CHUNK_BYTES]);
+        assert!(short.held(&readers).is_ok(), "what is short needs none");
+        tokio::time::advance(Duration::from_secs(61)).await;
+        let _second = held().expect("the first makes room");
+        drop(first);
+        assert!(held().is_err(), "the second has it now");
     }
 }

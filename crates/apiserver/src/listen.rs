@@ -5,6 +5,7 @@
 //! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end by themselves;
 //! - the port can be listened on again at once, with this server or another.
 
+mod attention;
 mod connection;
 mod kubeconfig;
 mod patience;

@@ -1,7 +1,8 @@
-//! What answers hold while they are read: the objects of a list, and what a watch is told first.
+//! What answers hold while they are read: the objects of a list, what a watch is told first, and the text of one long answer.
 //!
 //! Guarantees:
-//! - objects and bytes are shared with the store; what an answer has of its own is a place for each object, and a chunk;
+//! - the objects of lists and watches are shared with the store; what such an answer has of its own is a place for each object, and a chunk;
+//! - any other answer of more than a chunk has a place for each 8 bytes;
 //! - all answers together hold at most [`PLACES_MAX`];
 //! - when that is reached, answers that were begun more than [`READ_TIME`] ago break off to make room, also those that nobody reads any more; if that is not enough, a request is to come again (429).
 //!
@@ -11,13 +12,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::status::ApiError;
 
-/// Places of all answers together, 8 bytes each: 64 lists of a million objects.
+/// Places of all answers together, [`PLACE_BYTES`] each: 64 lists of a million objects.
 const PLACES_MAX: usize = 64 * 1024 * 1024;
+
+/// The bytes of a place.
+const PLACE_BYTES: usize = size_of::<usize>();
 
 /// What an answer takes besides its objects: a chunk on its way.
 const PLACES_OF_ANSWER: usize = 8 * 1024;
@@ -72,6 +77,11 @@ impl Default for Readers {
 }
 
 impl Readers {
+    /// Holds an answer that shares no byte with anything.
+    pub(crate) fn hold_bytes(self: &Arc<Readers>, bytes: Bytes) -> Result<Held<Bytes>, ApiError> {
+        self.hold(bytes.len() / PLACE_BYTES, bytes)
+    }
+
     /// Holds the content of an answer, of so many objects.
     pub(crate) fn hold<T>(
         self: &Arc<Readers>,
@@ -157,14 +167,22 @@ impl<T> Drop for Held<T> {
 }
 
 #[cfg(test)]
+impl Readers {
+    /// With a bound of its own.
+    pub(crate) fn of(places_max: usize) -> Readers {
+        Readers {
+            places_max,
+            open: Mutex::default(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn readers(answers: usize) -> Arc<Readers> {
-        Arc::new(Readers {
-            places_max: answers * (PLACES_OF_ANSWER + 100),
-            open: Mutex::default(),
-        })
+        Arc::new(Readers::of(answers * (PLACES_OF_ANSWER + 100)))
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use futures_util::{future, stream};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -90,7 +91,7 @@ where
         }
     };
     let revision = answer.as_ref().ok().and_then(|reply| reply.revision);
-    let mut response = respond(answer);
+    let mut response = within_bounds(&shared, request.verb, respond(answer));
     warnings.write(response.headers_mut());
     if compresses {
         response = compress::compress(response).await;
@@ -201,6 +202,22 @@ fn user_agent(headers: &HeaderMap) -> String {
     value
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         .unwrap_or_default()
+}
+
+/// The answer, if there is room for it until it is read.
+///
+/// That something was written is not taken back: then the answer's head is all that arrives.
+fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
+    let is_final = verb.is_write() && response.status().is_success();
+    let (parts, body) = response.into_parts();
+    match body.held(&shared.readers) {
+        Ok(body) => Response::from_parts(parts, body),
+        Err(refusal) if is_final => {
+            let broken = stream::once(future::ready(Err(refusal.into())));
+            Response::from_parts(parts, Body::stream(broken))
+        }
+        Err(refusal) => respond(Err(refusal)),
+    }
 }
 
 fn respond(answer: Result<Reply, ApiError>) -> Response<Body> {

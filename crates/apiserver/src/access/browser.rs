@@ -46,7 +46,7 @@ fn is_own(host: &str) -> bool {
 
 fn refused(header: &str, value: &str) -> ApiError {
     let message = format!(
-        "{header} {value:?} is not this machine: a server without tokens answers programs on it, and no page of another host"
+        "{header} {value:?} is not this machine: a server without tokens answers programs on it, and no page of another host; ask by the name localhost, or start it with tokens, TLS or allow_remote"
     );
     ApiError::new(403, "Forbidden", message)
 }

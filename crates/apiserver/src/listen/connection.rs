@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - a peer that does not send its first request, or on HTTP/1.1 the head of any, within [`HEADER_TIMEOUT`] is disconnected, and so is an HTTP/1.1 connection idle for as long; the TLS handshake has as long;
 //! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or what hyper buffers of HTTP/1.1 (about 400 KiB), is answered with 431; one far over it ends the connection;
-//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; any connection ends when its peer reads nothing for [`STALLED_MAX`](super::patience::STALLED_MAX);
+//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; any connection ends when its peer reads nothing for [`STALLED_MAX`](super::patience::STALLED_MAX), and so does a single stream on HTTP/2 ([`attention`](super::attention));
 //! - the streams of an HTTP/2 connection are tasks that end with it.
 //!
 //! What floods there are besides is held by h2 itself: streams that are reset again and again (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the bound of heads), and answers to pings and settings, of which one is queued at a time.
@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::Request;
+use futures_util::TryFutureExt as _;
+use futures_util::future::MapOk;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -25,10 +27,12 @@ use tokio::task::JoinSet;
 use tower_service::Service as _;
 
 use crate::access::{OwnMachine, Peer, User};
+use crate::body::{Body, BoxError};
 use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
+use super::attention::{Attended, Attentive};
 use super::patience::Patience;
 
 /// HTTP/2 streams per connection: a process with an informer per kind and some to spare, each holding one.
@@ -46,6 +50,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The longest head of a request on HTTP/2: the longest URL, as much again for a token, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
+
+/// An answer that is being made.
+type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
 /// What lies between TCP and HTTP.
 #[derive(Clone)]
@@ -191,9 +198,9 @@ impl Streams {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = <Server as tower_service::Service<Request<Incoming>>>::Response;
-    type Error = <Server as tower_service::Service<Request<Incoming>>>::Error;
-    type Future = <Server as tower_service::Service<Request<Incoming>>>::Future;
+    type Response = Response<Attended>;
+    type Error = BoxError;
+    type Future = MapOk<Answering, fn(Response<Body>) -> Response<Attended>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.asked.notify_one();
@@ -203,7 +210,8 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         if let Some(own_machine) = self.own_machine {
             request.extensions_mut().insert(own_machine);
         }
-        self.server.clone().call(request)
+        let attended = |response: Response<Body>| response.map(Attended::new);
+        self.server.clone().call(request).map_ok(attended)
     }
 }
 
@@ -217,7 +225,7 @@ where
         while tasks.try_join_next().is_some() {}
         let alive = self.alive.clone();
         tasks.spawn(async move {
-            stream.await;
+            Attentive::new(stream).await;
             drop(alive);
         });
     }

@@ -219,7 +219,7 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
 
 #[tokio::test(start_paused = true)]
 async fn lists_and_watches_that_are_never_read_make_room_for_others() {
-    let server = pods(&["a"]);
+    let server = builder().seed([pod("a"), map("m", 100_000)]).build();
     let list = || request("GET", "/api/v1/pods").body(Full::<Bytes>::default());
     let watch = || request("GET", "/api/v1/pods?watch=1").body(Full::<Bytes>::default());
     let mut stopped = Vec::new();
@@ -234,6 +234,23 @@ async fn lists_and_watches_that_are_never_read_make_room_for_others() {
     };
     assert_eq!(refused.headers()["retry-after"], "1");
     assert!(stopped.len() > 5_000, "{}", stopped.len());
+    let name = format!("{MAPS}/m");
+    let long = get(&server, &name).await;
+    assert!(
+        long.refusal().starts_with("429 TooManyRequests"),
+        "{long:?}"
+    );
+    let revision = server.revision();
+    let patch = json!({"data": {"more": "z"}}).to_string();
+    let write = request("PATCH", &name).header("content-type", "application/merge-patch+json");
+    let write = write.body(Full::<Bytes>::from(patch)).unwrap();
+    let written = server.clone().call(write);
+    let written = written.await.unwrap();
+    assert_eq!(
+        (written.status().as_u16(), server.revision()),
+        (200, revision + 1)
+    );
+    assert!(written.into_body().collect().await.is_err(), "it is no 429");
     tokio::time::advance(std::time::Duration::from_secs(61)).await;
     assert_eq!(get(&server, "/api/v1/pods").await.names(), ["a"]);
     let first = stopped.remove(0).into_body().collect().await;

@@ -190,6 +190,37 @@ async fn a_peer_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
     assert!(took < 5 * STALLED_MAX, "{took:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_is_not() {
+    let (client, _tasks) = connected();
+    let handshake = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(20_000)
+        .handshake(TokioIo::new(client));
+    let (mut sender, connection) = handshake.await.unwrap();
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let mut ask = async |path: &str| {
+        let request = Request::get(format!("http://a{path}")).body(Empty::<bytes::Bytes>::new());
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        response.into_body()
+    };
+    let quiet = ask("/api/v1/nodes?watch=1&timeoutSeconds=10000").await;
+    let stopped = ask("/api/v1/pods").await;
+    let mut slow = ask("/api/v1/pods").await;
+    let whole = ask("/api/v1/pods").await.collect().await.unwrap();
+    // Each piece of the list in 9 tenths of the time that it may take.
+    let pause_for_byte = STALLED_MAX * 9 / 10 / (65 * 1024);
+    let mut bytes = 0;
+    while let Some(frame) = slow.frame().await {
+        let read = frame.unwrap().into_data().unwrap().len();
+        bytes += read;
+        tokio::time::sleep(pause_for_byte * u32::try_from(read).unwrap()).await;
+    }
+    assert_eq!(bytes, whole.to_bytes().len());
+    assert!(stopped.collect().await.is_err(), "what had come is not all");
+    quiet.collect().await.expect("it ends by itself");
+}
+
 /// A frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

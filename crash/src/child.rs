@@ -1,6 +1,6 @@
 //! The server's process, from both sides.
 //!
-//! Guarantees: it ends with its parent, however that ends; a kill is the kernel's (`SIGKILL`), so nothing of it is tidied up.
+//! Guarantees: it ends with its parent, however that ends, and one that has ended before it was killed is an error; a kill is the kernel's (`SIGKILL`), so nothing of it is tidied up.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -92,10 +92,13 @@ impl Running {
     ///
     /// # Errors
     /// It ended before.
-    pub(crate) fn ready(&mut self) -> Result<Ready> {
+    pub(crate) async fn ready(&mut self) -> Result<Ready> {
         let output = self.process.stdout.take().context("said once")?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
+        let reading = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            BufReader::new(output).read_line(&mut line).map(|_| line)
+        });
+        let line = reading.await??;
         let said = line.trim_end().split_once(' ');
         let (address, revision) = said.context("the server did not start")?;
         Ok(Ready {
@@ -107,10 +110,21 @@ impl Running {
     /// Kills it, and waits until it is gone.
     ///
     /// # Errors
-    /// The system refuses.
+    /// It has ended by itself, or the system refuses.
     pub(crate) fn kill(mut self) -> Result<()> {
+        if let Some(status) = self.process.try_wait()? {
+            bail!("nobody has killed the server, and it has ended ({status})");
+        }
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It is gone already, unless something else has failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }

@@ -25,15 +25,18 @@ pub(crate) enum Bug {
     RevisionForgotten,
     /// A watch that goes on misses the first event.
     GapInWatch,
+    /// A watch is told of no deletion.
+    DeletionUntold,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::AcknowledgedTooEarly,
         Self::HalfStored,
         Self::RevisionForgotten,
         Self::GapInWatch,
+        Self::DeletionUntold,
     ];
 
     /// Does to a data directory, while nobody has it open, what the bug would have done.
@@ -41,7 +44,7 @@ impl Bug {
     /// # Errors
     /// It is no data directory of this server.
     pub(crate) fn spoil(self, directory: &Path, known: &Known) -> Result<()> {
-        if self == Self::GapInWatch {
+        if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
             return Ok(());
         }
         let database = Database::open(directory.join("objects.redb"))?;
@@ -105,6 +108,7 @@ impl fmt::Display for Bug {
             Self::HalfStored => "an object stored in part",
             Self::RevisionForgotten => "a revision that is not stored",
             Self::GapInWatch => "a watch that goes on with a gap",
+            Self::DeletionUntold => "a watch that is told of no deletion",
         })
     }
 }

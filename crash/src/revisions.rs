@@ -60,6 +60,11 @@ impl Revisions {
         self.highest
     }
 
+    /// The first revision above one and up to another that nobody knows as a change.
+    pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
+        (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
+    }
+
     /// The changes of a kind above one revision and up to another.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
@@ -95,5 +100,8 @@ mod tests {
         assert_eq!(revisions.between(0, 4, 7), [5]);
         assert_eq!(revisions.between(0, 5, 7), [0; 0]);
         assert_eq!(revisions.between(1, 0, 7), [0; 0]);
+        assert_eq!(revisions.gap(4, 5), None);
+        assert_eq!(revisions.gap(4, 7), Some(6));
+        assert_eq!(revisions.gap(7, 4), None);
     }
 }

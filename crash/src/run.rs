@@ -8,11 +8,15 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Parser;
 use fastrand::Rng;
 use kube_client::{Client, Config};
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     child::{Ready, Running},
@@ -40,6 +44,9 @@ const BLOATED_EVERY: u64 = 100;
 
 /// Starts behind such a life that are killed before they end, if they can be.
 const BLOATED_STARTS: u64 = 8;
+
+/// A life takes a second or two; one that takes as long as this never ends.
+const LIFE_MAX: Duration = Duration::from_secs(120);
 
 /// The informer is compared after so many lives, and after the last.
 const COMPARED_EVERY: u64 = 10;
@@ -151,14 +158,16 @@ impl Lives {
     async fn run(mut self, kills: u64) -> Result<Counts> {
         for life in 0..kills {
             let moment = self.moment(life);
-            let lived = self.live(moment, life).await;
+            let lived = timeout(LIFE_MAX, self.live(moment, life)).await;
+            let lived = lived.context("it takes too long").flatten();
             lived.with_context(|| {
                 let directory = self.directory.display();
                 format!("life {life}, killed {moment:?}; {directory} is as it was left")
             })?;
         }
         let mut running = Running::start(&self.directory, self.address)?;
-        self.look(running.ready()?).await?;
+        let ready = timeout(LIFE_MAX, running.ready()).await??;
+        self.look(ready).await?;
         self.compare().await?;
         running.kill()?;
         for watcher in &self.watchers {
@@ -206,7 +215,7 @@ impl Lives {
             self.counts.compacted += u64::from(bytes(&file) < before);
             return Ok(());
         }
-        let client = self.look(running.ready()?).await?;
+        let client = self.look(running.ready().await?).await?;
         self.counts.compacted += u64::from(bytes(&file) < before);
         if life.is_multiple_of(COMPARED_EVERY) {
             self.compare().await?;
@@ -224,7 +233,14 @@ impl Lives {
         match moment {
             Moment::Acknowledged(count) => {
                 let reached = wanted.wait_for(|acknowledged| *acknowledged >= count);
-                reached.await.context("the writers are gone")?;
+                tokio::select! {
+                    biased;
+                    reached = reached => drop(reached?),
+                    Some(written) = writers.join_next() => {
+                        written??;
+                        bail!("a write got no answer, and nobody has killed the server");
+                    }
+                }
             }
             Moment::Within(period) => sleep(period).await,
             Moment::Calm | Moment::Starting(_) => {
@@ -243,6 +259,7 @@ impl Lives {
             self.watchers.push(followed??);
         }
         self.watchers.sort_by_key(Watcher::kind);
+        self.find_gap()?;
         self.counts.acknowledged += *acknowledged.borrow();
         if let Some(bug) = self.bug {
             bug.spoil(&self.directory, &self.notes.known.lock())?;
@@ -285,6 +302,21 @@ impl Lives {
         Ok(following)
     }
 
+    /// Whether every revision is a change that somebody was told of, as far as all watchers have come.
+    ///
+    /// No answer has the revision of a deletion, so without this nobody would miss one that its watcher is not told of.
+    fn find_gap(&self) -> Result<()> {
+        let begun = self.watchers.iter().map(Watcher::begun).max();
+        let last = self.watchers.iter().map(Watcher::last).min();
+        let revisions = self.notes.revisions.lock();
+        let gap = begun
+            .zip(last)
+            .and_then(|(begun, last)| revisions.gap(begun, last));
+        gap.map_or(Ok(()), |gap| {
+            Err(anyhow!("nobody was told what revision {gap} is"))
+        })
+    }
+
     /// Compares what a server has when it has started with what is known.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
@@ -315,7 +347,7 @@ impl Lives {
         drop(revisions);
         self.counts.unanswered_and_stored += self.notes.known.lock().compare(&stored)?;
         if self.watchers.is_empty() {
-            let new = |kind| Watcher::new(kind, ready.revision, self.bug == Some(Bug::GapInWatch));
+            let new = |kind| Watcher::new(kind, ready.revision, self.bug);
             self.watchers = (0..KINDS.len()).map(new).collect();
         }
         if self.informed.is_none() {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::{
     object::{KINDS, Seen, revision},
+    planted::Bug,
     writer::Notes,
 };
 
@@ -26,8 +27,8 @@ pub(crate) struct Watcher {
     /// The changes since it began.
     told: Vec<u64>,
     pub(crate) tally: Tally,
-    /// Whether the first event of a resumed watch is lost, on purpose.
-    skips: bool,
+    /// What it does not hear, on purpose.
+    bug: Option<Bug>,
 }
 
 /// How its watches began.
@@ -48,19 +49,27 @@ impl Tally {
 
 impl Watcher {
     /// One that has heard nothing; it begins with a new server's first revision.
-    pub(crate) fn new(kind: usize, revision: u64, skips: bool) -> Self {
+    pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,
             begun: revision,
             last: revision,
             told: Vec::new(),
             tally: Tally::default(),
-            skips,
+            bug,
         }
     }
 
     pub(crate) fn kind(&self) -> usize {
         self.kind
+    }
+
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 
     /// Follows a server until it is gone.
@@ -101,11 +110,14 @@ impl Watcher {
                 }
                 if is_first && std::mem::take(&mut resumes) {
                     self.tally.resumed += 1;
-                    if self.skips {
+                    if self.bug == Some(Bug::GapInWatch) {
                         continue;
                     }
                 }
                 is_first = false;
+                if event["type"] == "DELETED" && self.bug == Some(Bug::DeletionUntold) {
+                    continue;
+                }
                 self.hear(&event, notes)?;
             }
             resumes = false;

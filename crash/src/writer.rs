@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
 use http::{Method, Request};
 use kube_client::Client;
@@ -104,9 +104,13 @@ impl Writer {
         let request = self.request(&key, deed, value)?;
         let wanted = (!matches!(deed, Deed::Delete)).then_some(value);
         self.notes.known.lock().tried(&key, wanted);
-        let Ok(answer) = self.client.request::<Value>(request).await else {
-            // Refused or lost: nobody can say which, so it is open what became of it.
-            return Ok(false);
+        let answer = match self.client.request::<Value>(request).await {
+            Ok(answer) => answer,
+            Err(refusal @ kube_client::Error::Api(_)) => {
+                return Err(refusal).with_context(|| format!("{key} was refused"));
+            }
+            // Nobody can say what became of it, so that is open.
+            Err(_) => return Ok(false),
         };
         self.notes.note(key, wanted, &answer)?;
         Ok(true)

@@ -10,8 +10,8 @@
 //! | first of all when the kind is served again | the last revision seen |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
-//! | a watch expired at the revision at which one expired before | `""` |
-//! | a watch expired, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
+//! | a watch expired at the revision at which one expired before, or told what is unreadable or not accepted | `""` |
+//! | a watch expired or told what is unreadable or not accepted, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
 //! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
@@ -178,8 +178,9 @@ pub(crate) struct Machine {
     last_unavailable: bool,
     /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
     pages_at_zero: bool,
-    /// Where a watch expired last. What is listed at that revision may lead back here for ever.
-    expired_at: Option<ResourceVersion>,
+    /// Where a watch expired last, or told what is of no use. What is listed at that revision may lead
+    /// back here for ever.
+    stuck_at: Option<ResourceVersion>,
     pager: Option<Pager>,
     /// The one immediate retry at `""` of this attempt has been used.
     retried_unset: bool,
@@ -207,7 +208,7 @@ impl Machine {
             timeline: Timeline::FIRST,
             last_unavailable: false,
             pages_at_zero: false,
-            expired_at: None,
+            stuck_at: None,
             pager: None,
             retried_unset: false,
             after_sleep: Next::List,
@@ -411,9 +412,9 @@ impl Machine {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = self.config.page_size.filter(|size| *size > 0);
-        // Pages of a revision are of exactly that, and this one can't be watched from.
+        // Pages of a revision are of exactly that, and no watch gets on from this one.
         let in_pages = own_size.is_some() || self.pages_at_zero;
-        if in_pages && self.expired_at.as_ref() == Some(&resource_version) {
+        if in_pages && self.stuck_at.as_ref() == Some(&resource_version) {
             resource_version = ResourceVersion::UNSET;
         }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();

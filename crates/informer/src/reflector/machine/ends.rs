@@ -67,6 +67,11 @@ impl Machine {
                     }
                     action
                 }
+                Class::Protocol | Class::Store => {
+                    // From here on the same would be told again.
+                    self.stuck_at = Some(self.last.clone());
+                    self.pause(error, now, Next::List)
+                }
                 _ => self.pause(error, now, Next::List),
             },
             WatchEnd::Broken(error) | WatchEnd::Overdue(error) => {
@@ -87,8 +92,8 @@ impl Machine {
     }
 
     fn relist_expired(&mut self, now: Instant) -> Action {
-        self.last_unavailable |= self.expired_at.as_ref() == Some(&self.last);
-        self.expired_at = Some(self.last.clone());
+        self.last_unavailable |= self.stuck_at.as_ref() == Some(&self.last);
+        self.stuck_at = Some(self.last.clone());
         self.at_once_after_health(now, Next::List)
     }
 

@@ -106,6 +106,26 @@ async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_after_an_event_that_is_of_no_use_are_not_of_the_revision_before_it() {
+    let config = MachineConfig {
+        page_size: Some(4),
+        ..listing()
+    };
+    // From that revision on the same event would come first again.
+    for class in ["garbage", "store"] {
+        let script = format!(
+            "page 16\nreplaced\nerror {class}\nslept\nlist-failed 500\nslept\npage 37\nreplaced"
+        );
+        let trace = play_all(config, &script);
+        let asked = trace
+            .lines()
+            .filter_map(|line| line.strip_prefix("slept: "));
+        assert_eq!(asked.collect::<Vec<_>>(), ["list limit=4"; 2], "{class}");
+        assert!(trace.ends_with("replaced: watch resourceVersion=37\n"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_size_of_zero_is_as_none() {
     let config = MachineConfig {
         page_size: Some(0),

@@ -89,8 +89,9 @@ impl<'a, K> Comparison<'a, K> {
             return Err(nameless());
         }
         let name = ObjectName::new(metadata.namespace.as_deref(), &metadata.name);
-        if !name.is_fit() {
-            return Err(nameless());
+        if !name.is_fit() || !ResourceVersion::is_fit(&metadata.resource_version) {
+            // Left out by the informer too.
+            return Ok(());
         }
         let revision = ResourceVersion::from(&*metadata.resource_version);
         let difference = &mut self.found.difference;

@@ -77,6 +77,15 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
+    /// Whether some object is in another state now, and these bytes don't say which, or which state.
+    pub(crate) fn is_of_nobody(&self, bytes: &[u8]) -> bool {
+        let Self::Unreadable(_) = self else {
+            return false;
+        };
+        let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
+        head.name().is_none() || revision(bytes).is_none()
+    }
+
     fn other(bytes: &[u8], found: String) -> Self {
         let name = name(bytes);
         Self::OtherKind(OtherKind { name, found })
@@ -254,7 +263,7 @@ fn name(bytes: &[u8]) -> Option<ObjectName> {
 /// The revision of a bookmark, or of any other object; `None` if there is none to read.
 pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
     let head: Head = serde_json::from_slice(bytes).ok()?;
-    let is_fit = head.metadata.resource_version.len() <= REVISION_BYTES;
+    let is_fit = ResourceVersion::is_fit(&head.metadata.resource_version);
     let revision = head.revision();
     (is_fit && !revision.is_unset()).then_some(revision)
 }
@@ -299,8 +308,8 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
         return Some(DecodeError::new(None, "metadata.name", &reason));
     }
-    (revision.len() > REVISION_BYTES).then(|| {
-        let reason = format!("longer than {REVISION_BYTES} bytes");
+    (!ResourceVersion::is_fit(revision)).then(|| {
+        let reason = format!("longer than {REVISION_BYTES} bytes, or with control characters,");
         DecodeError::new(Some(name.clone()), "metadata.resourceVersion", &reason)
     })
 }

@@ -67,9 +67,10 @@ pub const REVISION_BYTES: usize = 256;
 /// deeper is skipped where nobody reads it, without a stack.
 pub const DEPTH: usize = 127;
 
-/// How many arrays and maps an object may consist of: as many empty ones as the largest value of etcd
-/// (1.5 MiB) has room for, about. It bounds what an object takes beyond its bytes, for an empty map takes
-/// as much room as a full one: each `{}` in a pod's list of containers 2,144 bytes.
+/// How many arrays and maps an object may consist of, or an answer to discovery: as many empty ones as
+/// the largest value of etcd (1.5 MiB) has room for, about, and those of 30,000 kinds. It bounds what an
+/// object takes beyond its bytes, for an empty map takes as much room as a full one: each `{}` in a pod's
+/// list of containers 2,144 bytes.
 pub const PARTS: usize = 500_000;
 
 /// The body of a refusal, in bytes, of which no more is read; a `Status` takes a few hundred.

@@ -161,3 +161,14 @@ fn an_item_without_a_name_ends_the_comparison() {
         assert_eq!(error.class(), Class::Protocol, "{item}");
     }
 }
+
+#[test]
+fn what_an_informer_leaves_out_is_looked_for_by_no_comparison() {
+    let store = store(&[&[("a", "u1", 1)]]);
+    let [a, long] = [item("a", "u1", 1), item(&"n".repeat(2000), "u2", 2)];
+    let mut endless = item("b", "u3", 3);
+    endless["metadata"]["resourceVersion"] = json!("r".repeat(300));
+    assert!(compare(&store, 0, &[long.clone(), a, endless]).is_none());
+    let found = compare(&store, 0, &[long]).unwrap();
+    assert_eq!(found.difference.surplus, 1, "what else differs is found");
+}

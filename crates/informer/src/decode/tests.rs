@@ -237,10 +237,12 @@ fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
         }
         assert_eq!(unreadable("ns", "ä", "", spec), "");
         let longer = revision.clone() + "r";
-        let expected = "a can't be decoded: longer than 256 bytes at metadata.resourceVersion";
-        assert_eq!(unreadable("", "a", &longer, spec), expected);
-        let bookmark = format!(r#"{{"metadata":{{"resourceVersion":"{longer}"}}}}"#);
-        assert_eq!(super::revision(bookmark.as_bytes()), None);
+        let expected = "a can't be decoded: longer than 256 bytes, or with control characters, at metadata.resourceVersion";
+        for revision in [&*longer, "7\nERROR all is lost", "\u{1b}[31m7"] {
+            assert_eq!(unreadable("", "a", revision, spec), expected);
+            let bookmark = serde_json::json!({"metadata": {"resourceVersion": revision}});
+            assert_eq!(super::revision(bookmark.to_string().as_bytes()), None);
+        }
     }
 }
 

@@ -17,10 +17,11 @@ use tokio::time::timeout;
 
 use super::kind::qualified;
 use crate::{
-    limits::DISCOVERY_BYTES,
+    limits::{DISCOVERY_BYTES, PARTS},
     transport::{
         self, Class,
         client::{ClientSource, answer},
+        parts,
     },
 };
 
@@ -199,6 +200,10 @@ impl Catalogue {
 
     fn add(&mut self, body: &[u8]) -> Result<(), transport::Error> {
         let protocol = |what| transport::Error::new(Class::Protocol, what);
+        if body.len() > PARTS && parts(body) > PARTS {
+            let what = format!("the answer to discovery has more than {PARTS} arrays and maps");
+            return Err(transport::Error::new(Class::Protocol, what));
+        }
         let document: Document = serde_json::from_slice(body)
             .map_err(|_| protocol("the answer to discovery is no discovery document"))?;
         if document.kind != "APIGroupDiscoveryList" {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::Timeline;
+use crate::limits::REVISION_BYTES;
 
 /// A Kubernetes resource version.
 ///
@@ -63,6 +64,12 @@ impl ResourceVersion {
     /// an order ([KEP-5504](https://kep.k8s.io/5504)).
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
+    }
+
+    /// Whether a server may give this text to an object or a list: it ends in logs and on terminals, and
+    /// is sent back.
+    pub(crate) fn is_fit(text: &str) -> bool {
+        text.len() <= REVISION_BYTES && !text.contains(char::is_control)
     }
 
     /// Whether this is `"0"`, which no live object has.

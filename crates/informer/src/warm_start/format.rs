@@ -19,11 +19,12 @@ use kube_core::Resource;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    limits::{REVISION_BYTES, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
+    limits::{PARTS, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
     object::{
         DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId, UidMark,
     },
     status::ColdReason,
+    transport::parts,
 };
 
 /// The format that is written, and the only one that is read.
@@ -44,6 +45,9 @@ impl Limits {
         objects: SAVED_OBJECTS,
     };
 }
+
+/// The record around an object is a map.
+const RECORD_PARTS: usize = 1;
 
 /// How the last line begins, and no other.
 const END: &[u8] = br#"{"end":"#;
@@ -297,13 +301,17 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn record<K: Resource + DeserializeOwned>(&self) -> Result<(u32, Object<K>), ColdReason> {
+        // As of a server's objects; those of the record itself are few.
+        if self.line.len() > PARTS && parts(&self.line) > PARTS + RECORD_PARTS {
+            return Err(self.unfit());
+        }
         let record: Record<K> = self.parse()?;
         if record.name.is_empty() {
             return Err(self.unfit());
         }
         let namespace = record.namespace.as_deref();
         let name = ObjectName::new(namespace, &record.name);
-        if !name.is_fit() || record.revision.len() > REVISION_BYTES {
+        if !name.is_fit() || !ResourceVersion::is_fit(&record.revision) {
             return Err(self.unfit());
         }
         let revision = ResourceVersion::from(&*record.revision);

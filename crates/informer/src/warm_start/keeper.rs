@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     indexer::Snapshot,
-    limits::REVISION_BYTES,
     object::{Object, ObjectName, ResourceVersion, SourceId},
     status::ColdReason,
     transport::{self, Class, ListerWatcher},
@@ -316,7 +315,7 @@ impl<K> Keeper<K> {
             return Err(ColdReason::OtherVersion { saved });
         }
         let has_revision = |SavedSource { revision, .. }: &SavedSource| {
-            (1..=REVISION_BYTES).contains(&revision.len()) && revision != "0"
+            ResourceVersion::is_fit(revision) && !matches!(&**revision, "" | "0")
         };
         if !header.sources.iter().all(has_revision) {
             return Err(damaged("a source has no revision"));

@@ -104,3 +104,20 @@ fn what_is_no_aggregated_document_is_an_error_and_not_an_empty_cluster() {
         assert_eq!(add(body), nonsense, "{body}");
     }
 }
+
+#[test]
+fn a_document_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
+    let groups = |count: usize| {
+        let groups = vec!["{}"; count].join(",");
+        let body = format!(r#"{{"kind":"Else","items":[{groups}]}}"#);
+        let added = Catalogue::default().add(body.as_bytes());
+        added.unwrap_err().to_string()
+    };
+    let expected = "the answer to discovery has more than 500000 arrays and maps";
+    assert_eq!(
+        groups(PARTS - 1),
+        expected,
+        "the document and the list count"
+    );
+    assert_ne!(groups(PARTS - 2), expected);
+}

@@ -171,9 +171,9 @@ impl ListSplitter {
                 "the answer to a list has no items (kind {kind:?})"
             )));
         }
-        if revision.len() > REVISION_BYTES {
+        if !ResourceVersion::is_fit(revision) {
             return Err(malformed(format!(
-                "the revision of a list is longer than {REVISION_BYTES} bytes"
+                "the revision of a list is longer than {REVISION_BYTES} bytes, or has control characters"
             )));
         }
         let token = meta.r#continue.as_deref().unwrap_or_default();

@@ -220,10 +220,10 @@ fn a_revision_or_a_token_that_is_too_long_is_refused_and_not_repeated() {
     };
     let (revision, token) = (REVISION_BYTES, CONTINUE_TOKEN_BYTES);
     said(metadata(revision, token)).unwrap();
-    assert_eq!(
-        said(metadata(revision + 1, token)).unwrap_err(),
-        "the revision of a list is longer than 256 bytes"
-    );
+    let unfit = "the revision of a list is longer than 256 bytes, or has control characters";
+    assert_eq!(said(metadata(revision + 1, token)).unwrap_err(), unfit);
+    let line = r#"{"resourceVersion":"7\nERROR all is lost"}"#.to_owned();
+    assert_eq!(said(line).unwrap_err(), unfit);
     assert_eq!(
         said(metadata(revision, token + 1)).unwrap_err(),
         "the continue token of a list is longer than 8192 bytes"

@@ -298,3 +298,25 @@ proptest! {
         let _ = read(&text);
     }
 }
+
+#[test]
+fn an_object_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
+    let refused = |parts: usize| {
+        let many = vec!["{}"; parts - 2].join(",");
+        let record =
+            format!(r#"{{"source":0,"name":"a","revision":"3","object":{{"x":[{many}]}}}}"#);
+        let mut text = written();
+        text.truncate(text.iter().position(|&byte| byte == b'\n').unwrap() + 1);
+        text.extend_from_slice(record.as_bytes());
+        read(&[&*text, b"\n{\"end\":{\"objects\":1,\"checksum\":\"\"}}\n"].concat()).unwrap_err()
+    };
+    assert_eq!(
+        refused(PARTS + 1),
+        damaged("line 2 is not what belongs there")
+    );
+    assert_eq!(
+        refused(PARTS),
+        damaged("its checksum is wrong"),
+        "it was read"
+    );
+}

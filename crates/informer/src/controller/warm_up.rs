@@ -195,9 +195,10 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         saved: &ResourceVersion,
     ) -> Result<(), ColdReason> {
         let options = &probe_options(saved.clone());
+        let limits = reflector.config.limits;
         let asked = self.ask(reflector, |source| {
             let options = options.clone();
-            Box::pin(async move { read_probe(source, &options).await })
+            Box::pin(async move { read_probe(source, &options, limits).await })
         });
         match asked.await {
             Ok(reached) if reached < *saved => Err(ColdReason::WentBack(saved.clone())),

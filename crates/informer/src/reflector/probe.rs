@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     clock,
+    limits::Limits,
     object::ResourceVersion,
     transport::{Error, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch},
 };
@@ -80,12 +81,15 @@ pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
 pub(crate) async fn read_probe(
     lister_watcher: &dyn ListerWatcher,
     options: &ListOptions,
+    limits: Limits,
 ) -> Result<ResourceVersion, Error> {
     let mut body = lister_watcher.list(options).await?;
-    let (mut splitter, mut items) = (ListSplitter::default(), Vec::new());
+    let (mut splitter, mut items) = (ListSplitter::new(limits.object_bytes), Vec::new());
     while let Some(chunk) = body.next().await {
         splitter.feed(chunk?, &mut items)?;
         items.clear();
+        // Who gives up waiting must come through, however fast the bytes are.
+        tokio::task::coop::consume_budget().await;
     }
     Ok(splitter.finish()?.resource_version)
 }

@@ -239,7 +239,8 @@ where
     async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let read = timeout(LIST_STALL, read_probe(&*lister_watcher, options)).await;
+        let read = read_probe(&*lister_watcher, options, self.reflector.config.limits);
+        let read = timeout(LIST_STALL, read).await;
         let read = read.map_err(stalled).flatten();
         let now = Instant::now();
         match read.and_then(|revision| self.machine.probed(&revision, now)) {

@@ -294,6 +294,72 @@ async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bytes_that_are_always_there_keep_no_watch_open_and_nobody_from_stopping() {
+    let script = Script::new([body(list(5, "", &[])), Answer::Flood("\n")]);
+    let informer = run(builder(&script, Limits::default()));
+    informer.pods.wait_for_sync().await.unwrap();
+    let status = informer.pods.status();
+    // Nobody is ever idle, so time does not pass by itself.
+    let mut seconds = 0;
+    while status.get().last_error().is_none() && seconds < 700 {
+        tokio::time::advance(Duration::from_secs(10)).await;
+        seconds += 10;
+    }
+    let error = status.get().last_error().unwrap().to_string();
+    assert!(
+        error.starts_with("the watch outlived its time-out"),
+        "{error}"
+    );
+    informer.stop().await;
+
+    let script = Script::new([body(list(5, "", &[])), Answer::Flood("\n")]);
+    let informer = run(builder(&script, Limits::default()));
+    while script.unasked() > 0 {
+        tokio::task::yield_now().await;
+    }
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_does_not_say_whose_it_is_is_followed_by_a_list_and_one_of_an_unfit_name_is_not()
+ {
+    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#.to_owned();
+    for (changed, held) in [
+        (nobody, "[default/a@8]"),
+        (pod("b\\nc", 6), "[default/a@1]"),
+    ] {
+        let script = Script::new([
+            body(list(5, "", &[pod("a", 1)])),
+            hangs(event("MODIFIED", &changed)),
+            body(list(9, "", &[pod("a", 8)])),
+        ]);
+        let informer = run(builder(&script, Limits::default()));
+        informer.pods.wait_for_sync().await.unwrap();
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(format!("{:?}", informer.pods.indexer().list()), held);
+        informer.stop().await;
+    }
+    let nobody = r#"{"metadata":{"resourceVersion":"6"}}"#;
+    let end = r#"{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+    let streamed = [
+        event("ADDED", &pod("a", 1)),
+        event("MODIFIED", nobody),
+        event("BOOKMARK", end),
+    ];
+    let listed = body(list(9, "", &[pod("a", 8)]));
+    let informer = run(builder(
+        &Script::streaming([hangs(streamed.concat()), listed]),
+        Limits::default(),
+    ));
+    informer.pods.wait_for_sync().await.unwrap();
+    assert_eq!(
+        format!("{:?}", informer.pods.indexer().list()),
+        "[default/a@8]"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
     let limits = Limits {
         objects: 100,

@@ -21,6 +21,8 @@ pub(crate) enum Answer {
     After(Duration, Box<Answer>),
     /// These bytes, and then the end, or nothing more.
     Body(String, Then),
+    /// The same for ever, as fast as it is read.
+    Flood(&'static str),
 }
 
 #[derive(Clone, Copy)]
@@ -100,6 +102,9 @@ impl Script {
                     return Err(Error::from_status_body(code, status.as_bytes()));
                 }
                 Answer::Never => std::future::pending().await,
+                Answer::Flood(text) => {
+                    stream::repeat_with(move || Ok(Bytes::from_static(text.as_bytes()))).boxed()
+                }
                 Answer::Body(text, then) => {
                     let body = stream::iter([Ok(Bytes::from(text))]);
                     match then {

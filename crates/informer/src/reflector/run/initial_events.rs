@@ -52,7 +52,7 @@ where
                 revision
             }
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                match self.staged_object(bytes) {
+                match self.staged_object(kind, bytes)? {
                     Some(object) => {
                         let revision = object.revision().clone();
                         is_new = self.stage(kind, object);
@@ -75,9 +75,20 @@ where
         Ok(())
     }
 
-    fn staged_object(&mut self, bytes: &Bytes) -> Option<Object<K>> {
+    fn staged_object(
+        &mut self,
+        kind: &FrameKind,
+        bytes: &Bytes,
+    ) -> Result<Option<Object<K>>, Stop> {
         let decoded = self.reflector.decoder.object(bytes);
-        self.usable(decoded)
+        // One that only begins to be there is left out, as of a list.
+        let is_doubtful = *kind != FrameKind::Added && decoded.is_of_nobody(bytes);
+        let object = self.usable(decoded);
+        if is_doubtful {
+            let what = "the streaming list told of an object that can't be read";
+            return Err(transport::Error::new(Class::Protocol, what).into());
+        }
+        Ok(object)
     }
 
     /// Whether the object was not there.

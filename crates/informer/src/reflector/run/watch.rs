@@ -16,8 +16,7 @@ use super::{
     Gone, Running, Stop,
 };
 use crate::{
-    clock,
-    decode::{self, Decoded},
+    clock, decode,
     limits::{LIST_STALL, WATCH_GRACE},
     metrics::RelistReason,
     object::{Deleted, ResourceVersion},
@@ -87,8 +86,9 @@ impl Opened {
         due.is_some_and(|due| Instant::now() >= due)
     }
 
+    /// What should have come by now has not, though bytes may have.
     fn is_overdue(&self, machine: &Machine) -> bool {
-        machine.is_streaming() && Instant::now() >= self.patience(machine)
+        Instant::now() >= self.patience(machine)
     }
 
     /// What it means that nothing has come.
@@ -263,10 +263,12 @@ where
             }
             if self.machine.is_streaming() {
                 self.streaming();
-                if opened.is_overdue(&self.machine) {
-                    return Ok(opened.outlasted(&self.machine));
-                }
             }
+            if opened.is_overdue(&self.machine) {
+                return Ok(opened.outlasted(&self.machine));
+            }
+            // Bytes that are no events may be ready for ever too.
+            tokio::task::coop::consume_budget().await;
         }
         Ok(Ended::LetGo)
     }
@@ -333,15 +335,13 @@ where
         bytes: &Bytes,
     ) -> Result<Option<ResourceVersion>, Stop> {
         let decoded = self.reflector.decoder.object(bytes);
-        let is_unreadable = matches!(decoded, Decoded::Unreadable(_));
+        let is_of_nobody = decoded.is_of_nobody(bytes);
         let Some(object) = self.usable(decoded) else {
-            let revision = self.bookmark(kind, bytes).await?;
-            if is_unreadable && revision.is_none() {
-                // Some object has changed, and nobody knows which.
+            if is_of_nobody {
                 let what = "the watch told of an object that can't be read";
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
-            return Ok(revision);
+            return self.bookmark(kind, bytes).await;
         };
         let revision = object.revision().clone();
         self.machine.in_order(kind, Some(&revision))?;

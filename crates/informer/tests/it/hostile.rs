@@ -271,6 +271,60 @@ async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_objects_of_other_sources_do_not_count() {
+    let limits = Limits {
+        objects: 2,
+        ..Limits::default()
+    };
+    let script = |names: [&str; 2]| {
+        let pods = names.map(|name| pod(name, 1));
+        let update = event("MODIFIED", &pod(names[0], 6));
+        Script::new([body(list(5, "", &pods)), hangs(update)])
+    };
+    let two = builder(&script(["a", "b"]), limits).source(script(["c", "d"]));
+    let informer = run(two);
+    informer.pods.wait_for_sync().await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let held = format!("{:?}", informer.pods.indexer().list());
+    let expected = "[default/a@6, default/b@1, default/c@6, default/d@1]";
+    assert_eq!(held, expected);
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_streaming_list_has_the_whole_time_for_itself() {
+    let end = |revision: u64| {
+        let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
+        let metadata = format!(r#"{{"resourceVersion":"{revision}","annotations":{annotations}}}"#);
+        event("BOOKMARK", &format!(r#"{{"metadata":{metadata}}}"#))
+    };
+    let first = format!("{}{}", event("ADDED", &pod("a", 1)), end(5));
+    let second = format!("{}{}", event("ADDED", &pod("a", 7)), end(9));
+    let minutes = Duration::from_secs(120);
+    let script = Script::streaming([
+        Answer::Body(first, Then::EndsAfter(minutes)),
+        // Whether it knows the revision, which it no longer does when it is watched from.
+        body(list(5, "", &[])),
+        Answer::Refuse(Class::Expired),
+        hangs(second),
+    ]);
+    let limits = Limits {
+        list_time: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let informer = run(builder(&script, limits));
+    let mut status = informer.pods.status();
+    let listed = status.wait_for(|status| status.revision() == 9.into());
+    let errors = listed
+        .await
+        .unwrap()
+        .last_error()
+        .map(|error| error.class());
+    assert_eq!(errors, Some(Class::Expired), "{}", script.log.take());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn bytes_that_become_no_event_do_not_keep_a_watch_open_beyond_its_time() {
     for (begin, endless) in [
         ("", white_space as fn(u64) -> String),
@@ -379,6 +433,23 @@ async fn a_check_that_never_ends_fails_and_keeps_nothing_of_it() {
         failure,
         "a list has more than 100 objects (Limits::objects)"
     );
+    informer.stop().await;
+
+    let limits = Limits {
+        list_pages: 5,
+        ..Limits::default()
+    };
+    let begin = [
+        body(list(5, "", &[pod("same", 1)])),
+        Answer::Body(String::new(), Then::Hangs),
+    ];
+    let pages = (0..5).map(|n| body(list(5, &format!("t{n}"), &[])));
+    let script = Script::new(begin.into_iter().chain(pages));
+    let informer = run(builder(&script, limits).consistency_check(minute));
+    sleep(2 * minute).await;
+    let checks = informer.pods.status().get().consistency;
+    let failure = checks.last_failure.unwrap().to_string();
+    assert_eq!(failure, "a list has more than 5 pages (Limits::list_pages)");
     informer.stop().await;
 }
 

@@ -234,7 +234,7 @@ impl<'a> Pair<'a> {
         let at = revision(their.asked);
         let newest = their.asked.replace(&format!(" resourceVersion={at}"), "");
         let is_newest = newest == our.asked || newest == "list" && our.asked == "list limit=500";
-        let in_pages = their.follows_expiry && their.asked.contains(" limit=");
+        let in_pages = their.is_stuck && their.asked.contains(" limit=");
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 

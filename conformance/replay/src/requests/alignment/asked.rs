@@ -38,8 +38,8 @@ pub(super) struct Request<'a> {
     pub(super) turn: usize,
     /// It follows the first failure of this turn, which need not mean that anything is wrong.
     pub(super) is_free: bool,
-    /// It follows a watch that has expired.
-    pub(super) follows_expiry: bool,
+    /// It follows a watch that has expired, or told what can't be read: that may come again.
+    pub(super) is_stuck: bool,
 }
 
 /// Which side a list is of.
@@ -105,7 +105,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             before,
             turn,
             is_free: fresh && pause == Pause::None && is_free(verb, before),
-            follows_expiry: has_expired(verb, before),
+            is_stuck: has_expired(verb, before) || before.is_none() && verb == "garbage",
         });
         fresh &= pause == Pause::None && !is_free(verb, before);
         // The pause of an outage earns that what comes behind it need not wait.

@@ -206,7 +206,12 @@ fn the_newest_state_is_asked_for_at_a_revision_that_has_expired_before_and_nowhe
         accepted(&[("gone", &in_pages, &ours_in_pages)]),
         Some((vec![expired, at_once], false))
     );
-    assert_eq!(accepted(&[("garbage", &in_pages, &ours_in_pages)]), None);
+    let paused = LISTED.replace("list resourceVersion=5", "list limit=2");
+    assert_eq!(
+        accepted(&[("garbage", &in_pages, &paused)]),
+        Some(one(expired))
+    );
+    assert_eq!(accepted(&[("internal", &in_pages, &paused)]), None);
 
     let newer = ours.replace("watch resourceVersion=5", "watch resourceVersion=9");
     assert_eq!(

@@ -74,12 +74,7 @@ impl Body {
             Content::Full(bytes) => Some(Ok(std::mem::take(bytes))),
             Content::Held { left: 0, .. } | Content::Ended => None,
             Content::Held { content, left } => {
-                // A copy: what is on its way must not keep the whole.
-                let next = |bytes: &mut Bytes| {
-                    let length = bytes.len().min(CHUNK_BYTES);
-                    Bytes::copy_from_slice(&bytes.split_to(length))
-                };
-                let chunk = content.with(next).map_err(BoxError::from);
+                let chunk = content.with(next_piece).map_err(BoxError::from);
                 *left -= chunk.as_ref().map_or(0, Bytes::len);
                 Some(chunk)
             }
@@ -93,6 +88,16 @@ impl Body {
         };
         Poll::Ready(chunk)
     }
+}
+
+/// Takes a chunk's worth off a text; a copy, for what is on its way must not keep the whole.
+pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
+    let length = rest.len().min(CHUNK_BYTES);
+    let piece = Bytes::copy_from_slice(&rest.split_to(length));
+    if rest.is_empty() {
+        *rest = Bytes::new();
+    }
+    piece
 }
 
 impl http_body::Body for Body {

@@ -1,7 +1,7 @@
 //! What answers hold while they are read: the objects of a list, what a watch is told first, and the text of one long answer.
 //!
 //! Guarantees:
-//! - the objects of lists and watches are shared with the store; what such an answer has of its own is a place for each object, and a chunk;
+//! - the objects of lists and watches are shared with the store; what such an answer has of its own is a place for each object, a chunk, and the text of one object that is longer;
 //! - any other answer of more than a chunk has a place for each 8 bytes;
 //! - all answers together hold at most [`PLACES_MAX`];
 //! - when that is reached, answers that were begun more than [`READ_TIME`] ago break off to make room, also those that nobody reads any more; if that is not enough, a request is to come again (429).
@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::status::ApiError;
+use crate::storage::Entry;
 
 /// Places of all answers together, [`PLACE_BYTES`] each: 64 lists of a million objects.
 const PLACES_MAX: usize = 64 * 1024 * 1024;
@@ -82,16 +83,23 @@ impl Readers {
         self.hold(bytes.len() / PLACE_BYTES, bytes)
     }
 
-    /// Holds the content of an answer, of so many objects.
+    /// The places that objects take: one each, and the text of the longest, which is written at once and sent in pieces.
+    pub(crate) fn places<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
+        let count = entries.len();
+        let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
+        count + longest / PLACE_BYTES
+    }
+
+    /// Holds the content of an answer, of so many places.
     pub(crate) fn hold<T>(
         self: &Arc<Readers>,
-        objects: usize,
+        places: usize,
         content: T,
     ) -> Result<Held<T>, ApiError>
     where
         T: Send + 'static,
     {
-        let places = objects + PLACES_OF_ANSWER;
+        let places = places + PLACES_OF_ANSWER;
         let content = Arc::new(Mutex::new(Some(content)));
         let mut open = self.open.lock();
         let given_up = if open.places + places > self.places_max {

@@ -218,6 +218,46 @@ async fn long_and_many_options_are_answered_in_their_own_length() {
 // === Answers that nobody reads ===
 
 #[tokio::test(start_paused = true)]
+async fn a_long_object_comes_in_pieces_and_is_whole() {
+    let server = builder()
+        .seed([map("a", 10), map("m", 1_000_000), map("z", 10)])
+        .build();
+    let options = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1&timeoutSeconds=1";
+    for uri in [
+        MAPS.to_owned(),
+        format!("{MAPS}{options}"),
+        format!("{MAPS}/m"),
+    ] {
+        let asked = request("GET", &uri).body(Full::<Bytes>::default());
+        let mut body = server
+            .clone()
+            .call(asked.unwrap())
+            .await
+            .unwrap()
+            .into_body();
+        let mut text = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let piece = frame.unwrap().into_data().unwrap();
+            assert!(piece.len() <= 128 * 1024, "{} bytes at once", piece.len());
+            text.extend(piece);
+        }
+        let documents = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
+        let longest: Option<usize> = documents.map(|document| longest(&document.unwrap())).max();
+        assert_eq!(longest, Some(1_000_000), "{uri}");
+    }
+}
+
+/// The length of the longest text in a document.
+fn longest(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(longest).max().unwrap_or(0),
+        Value::Object(members) => members.values().map(longest).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn lists_and_watches_that_are_never_read_make_room_for_others() {
     let server = builder().seed([pod("a"), map("m", 100_000)]).build();
     let list = || request("GET", "/api/v1/pods").body(Full::<Bytes>::default());

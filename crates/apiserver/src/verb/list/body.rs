@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::Page;
-use crate::body::{Body, BoxError};
+use crate::body::{Body, BoxError, next_piece};
 use crate::clock::Clock;
 use crate::negotiate::Representation;
 use crate::readers::Readers;
@@ -30,6 +30,19 @@ struct Chunks {
     representation: Representation,
     table: Table,
     first: bool,
+    /// What is left of a chunk that a long object is in.
+    rest: Bytes,
+}
+
+impl Chunks {
+    /// A chunk, or as much of it as is sent at once.
+    fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
+        if chunk.len() <= 2 * CHUNK_BYTES {
+            return chunk.into();
+        }
+        self.rest = chunk.into();
+        next_piece(&mut self.rest)
+    }
 }
 
 /// The body of a page.
@@ -42,7 +55,7 @@ pub(crate) fn write(
 ) -> Result<Body, ApiError> {
     let table = Table::new(resource, clock);
     let (head, tail) = envelope(resource, &page, representation, &table);
-    let objects = page.entries.len();
+    let places = Readers::places(page.entries.iter());
     let chunks = Chunks {
         head: Some(head),
         entries: page.entries.into_iter(),
@@ -51,8 +64,9 @@ pub(crate) fn write(
         representation,
         table,
         first: true,
+        rest: Bytes::new(),
     };
-    let content = readers.hold(objects, chunks)?;
+    let content = readers.hold(places, chunks)?;
     let next = move || content.with(Iterator::next).map_err(BoxError::from);
     let chunks = std::iter::from_fn(move || next().transpose());
     Ok(Body::stream(stream::iter(chunks)))
@@ -62,6 +76,9 @@ impl Iterator for Chunks {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
+        if !self.rest.is_empty() {
+            return Some(next_piece(&mut self.rest));
+        }
         let mut chunk = match self.head.take() {
             Some(head) => head,
             None if self.tail.is_some() => Vec::with_capacity(CHUNK_BYTES),
@@ -70,7 +87,7 @@ impl Iterator for Chunks {
         while chunk.len() < CHUNK_BYTES {
             let Some(entry) = self.entries.next() else {
                 chunk.extend(self.tail.take().into_iter().flatten());
-                return Some(chunk.into());
+                return Some(self.begin(chunk));
             };
             if !std::mem::take(&mut self.first) {
                 chunk.push(b',');
@@ -84,7 +101,7 @@ impl Iterator for Chunks {
                 Representation::Table(include) => self.table.write_row(&entry, include, &mut chunk),
             }
         }
-        Some(chunk.into())
+        Some(self.begin(chunk))
     }
 }
 

@@ -16,8 +16,8 @@ use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
-use crate::body::BoxError;
-use crate::readers::Held;
+use crate::body::{BoxError, next_piece};
+use crate::readers::{Held, Readers};
 use crate::resource::CollectionId;
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
@@ -41,6 +41,8 @@ pub(super) struct Registration {
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
+        /// What is left of a chunk that a long object is in.
+        rest: Bytes,
         /// The revision of the bookmark that closes the objects, if one does.
         end: Option<u64>,
     },
@@ -110,6 +112,7 @@ impl Backlog {
     pub(super) fn objects(entries: Vec<Arc<Entry>>, end: Option<u64>) -> Backlog {
         Backlog::Objects {
             entries: entries.into_iter(),
+            rest: Bytes::new(),
             end,
         }
     }
@@ -129,7 +132,9 @@ impl Backlog {
     /// How many places it takes: of an event twice that of an object; the closing bookmark counts as one.
     pub(super) fn len(&self) -> usize {
         match self {
-            Backlog::Objects { entries, end } => entries.len() + usize::from(end.is_some()),
+            Backlog::Objects { entries, end, .. } => {
+                Readers::places(entries.as_slice().iter()) + usize::from(end.is_some())
+            }
             Backlog::Events(events) => 2 * events.len(),
         }
     }
@@ -141,12 +146,17 @@ impl Backlog {
                 let (event, event_type) = events.next()?;
                 Some(framer.event(&event, event_type))
             }
-            Backlog::Objects { entries, end } => {
+            Backlog::Objects { rest, .. } if !rest.is_empty() => Some(next_piece(rest)),
+            Backlog::Objects { entries, end, rest } => {
                 let mut chunk = Vec::new();
                 while chunk.len() < CHUNK_BYTES
                     && let Some(entry) = entries.next()
                 {
                     framer.write_initial(&entry, &mut chunk);
+                }
+                if chunk.len() > 2 * CHUNK_BYTES {
+                    *rest = chunk.into();
+                    return Some(next_piece(rest));
                 }
                 if !chunk.is_empty() {
                     return Some(chunk.into());

@@ -15,7 +15,7 @@ use kube_informer::{
     transport::Class,
 };
 use kube_informer_apiserver::Server;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     script::{Answer, Script, Then, body, event, hangs, list, pod},
@@ -276,15 +276,17 @@ async fn the_objects_of_other_sources_do_not_count() {
         objects: 2,
         ..Limits::default()
     };
-    let script = |names: [&str; 2]| {
+    let script = |names: [&str; 2], update: fn(u64) -> String| {
         let pods = names.map(|name| pod(name, 1));
-        let update = event("MODIFIED", &pod(names[0], 6));
-        Script::new([body(list(5, "", &pods)), hangs(update)])
+        let updates = goes("", Duration::from_secs(1), update);
+        Script::new([body(list(5, "", &pods)), updates])
     };
-    let two = builder(&script(["a", "b"]), limits).source(script(["c", "d"]));
+    let one = script(["a", "b"], |n| event("MODIFIED", &pod("a", 5 + n)));
+    let other = script(["c", "d"], |n| event("MODIFIED", &pod("c", 5 + n)));
+    let two = builder(&one, limits).source(other);
     let informer = run(two);
     informer.pods.wait_for_sync().await.unwrap();
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_millis(1500)).await;
     let held = format!("{:?}", informer.pods.indexer().list());
     let expected = "[default/a@6, default/b@1, default/c@6, default/d@1]";
     assert_eq!(held, expected);

@@ -320,3 +320,17 @@ fn an_object_of_too_many_arrays_and_maps_is_refused_before_it_is_read() {
         "it was read"
     );
 }
+
+#[test]
+fn a_revision_that_no_server_would_have_given_is_refused() {
+    let text = String::from_utf8(written()).unwrap();
+    for revision in [r"3\nERROR all is lost".to_owned(), "3".repeat(300)] {
+        let text = text.replacen(
+            r#""revision":"3""#,
+            &format!(r#""revision":"{revision}""#),
+            1,
+        );
+        let refused = read(text.as_bytes()).unwrap_err();
+        assert_eq!(refused, damaged("line 2 is not what belongs there"));
+    }
+}

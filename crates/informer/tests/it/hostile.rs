@@ -317,11 +317,8 @@ async fn each_streaming_list_has_the_whole_time_for_itself() {
     let informer = run(builder(&script, limits));
     let mut status = informer.pods.status();
     let listed = status.wait_for(|status| status.revision() == 9.into());
-    let errors = listed
-        .await
-        .unwrap()
-        .last_error()
-        .map(|error| error.class());
+    let listed = timeout(LONG, listed).await.unwrap();
+    let errors = listed.unwrap().last_error().map(|error| error.class());
     assert_eq!(errors, Some(Class::Expired), "{}", script.log.take());
     informer.stop().await;
 }

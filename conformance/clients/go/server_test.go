@@ -126,11 +126,12 @@ func (s *server) requests(resource string) []string {
 	return lines
 }
 
-// awaitRequest waits for a request for configmaps, and forgets those before it.
+// awaitRequest waits for a request for configmaps, whose answer may still be on its way, and forgets those before it.
 func (s *server) awaitRequest(wanted string) {
 	s.t.Helper()
+	isWanted := func(line string) bool { return line == wanted || line == wanted+" -> 0" }
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-		if slices.Contains(s.requests("configmaps"), wanted) {
+		if slices.ContainsFunc(s.requests("configmaps"), isWanted) {
 			return
 		}
 	}

@@ -203,10 +203,8 @@ pub(crate) const KINDS: [Kind; 33] = [
         Harm::Lies,
         kind("garbage", ONE_PAUSE, |rng| {
             let edit = ["garble", "retype"][rng.usize(..2)];
-            format!(
-                "watch pods: {edit} event {} x1; cut watch pods",
-                rng.u32(1..4)
-            )
+            let (event, times) = (rng.u32(1..3), rng.u32(1..4));
+            format!("watch pods: {edit} event {event} x{times}; cut watch pods")
         }),
     ),
     harmful(
@@ -232,20 +230,16 @@ pub(crate) const KINDS: [Kind; 33] = [
     harmful(
         Harm::Loses,
         kind("event lost", TWO_PAUSES, |rng| {
-            format!(
-                "watch pods: drop event {} x1; cut watch pods",
-                rng.u32(1..4)
-            )
+            let (event, times) = (rng.u32(1..3), rng.u32(1..4));
+            format!("watch pods: drop event {event} x{times}; cut watch pods")
         }),
     ),
     // The same, for a watch may end between the two.
     harmful(
         Harm::Loses,
         kind("events swapped", TWO_PAUSES, |rng| {
-            format!(
-                "watch pods: swap event {} x1; cut watch pods",
-                rng.u32(1..4)
-            )
+            let (event, times) = (rng.u32(1..3), rng.u32(1..4));
+            format!("watch pods: swap event {event} x{times}; cut watch pods")
         }),
     ),
     // A watch that is on its way ends a pause later, and a server is probed once a minute at most.

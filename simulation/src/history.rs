@@ -23,8 +23,10 @@ struct Heard {
     at_sync: Option<States>,
     /// Whether it asked to hear of unchanged objects.
     resyncs: bool,
-    /// Whether the informer has several sources, of which one can be past its first list before all are.
-    several: bool,
+    /// Whether what it is told of can begin to be there before it has heard the marker: the informer has
+    /// several sources, of which one can be past its first list before all are, or the handler has a
+    /// filter, which an object can begin to pass.
+    begins_early: bool,
     /// Whether the server has sent an event twice, or was put back, after which a state can be told that
     /// looks like the last one.
     lied: bool,
@@ -40,7 +42,7 @@ impl History {
             state: States::new(),
             at_sync: None,
             resyncs: handler.resync > 0,
-            several: setting.sources() > 1,
+            begins_early: setting.sources() > 1 || handler.filtered,
             lied: false,
             lines: Vec::new(),
             wrong: None,
@@ -139,7 +141,7 @@ impl Heard {
                 if *in_initial_list && self.at_sync.is_some() {
                     return Err("flagged as initial behind the marker");
                 }
-                if !*in_initial_list && self.at_sync.is_none() && !self.several {
+                if !*in_initial_list && self.at_sync.is_none() && !self.begins_early {
                     return Err("not flagged as initial before the marker");
                 }
                 let name = object.object_name().clone();

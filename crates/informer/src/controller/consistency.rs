@@ -36,6 +36,10 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// If none of so many did, the next round may find one.
 const SETTLE_TRIES: u32 = 20;
 
+/// What lists do not mend is listed for once in so many rounds in the end, each of which costs a list
+/// too; a choice.
+const GAP_MAX: u32 = 64;
+
 /// The checks of one informer.
 pub(super) struct ConsistencyCheck<K> {
     every: Duration,
@@ -50,9 +54,39 @@ struct Source {
     lister_watcher: Arc<dyn ListerWatcher>,
     limits: Limits,
     doubt: Doubt,
-    /// What differed when everything was listed for it last. If it still does, a list does not mend it:
-    /// an object that the informer has left out, for example.
-    listed_for: Option<u64>,
+    listed_for: Option<ListedFor>,
+}
+
+/// What everything was listed for last. If the same still differs, the list has lost what the watch
+/// before it had, or no list mends it: an object that the informer has left out, for example. Nothing
+/// tells which, so it is listed for again, ever more seldom.
+struct ListedFor {
+    fingerprint: u64,
+    /// From one list to the next, in rounds.
+    gap: u32,
+    /// Rounds since the last one.
+    rounds: u32,
+}
+
+impl ListedFor {
+    fn new(fingerprint: u64) -> Self {
+        Self {
+            fingerprint,
+            gap: 1,
+            rounds: 0,
+        }
+    }
+
+    /// The same differs after one round more: whether everything is to be listed again.
+    fn is_due(&mut self) -> bool {
+        self.rounds += 1;
+        if self.rounds < self.gap {
+            return false;
+        }
+        self.rounds = 0;
+        self.gap = (self.gap * 2).min(GAP_MAX);
+        true
+    }
 }
 
 /// Never ends.
@@ -167,17 +201,23 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 
     fn differs(&mut self, at: usize, found: Found) {
-        let source = &mut self.sources[at];
-        let before = source.listed_for.replace(found.fingerprint);
         let difference = self.note(found.difference);
-        if before == Some(found.fingerprint) {
-            let informer = &self.report.name;
-            tracing::debug!(%informer, %difference, "a list does not mend it");
-            let meter = &self.report.meter;
-            meter.observe(|| Observed::Checked(Checked::Different));
-            return;
+        let source = &mut self.sources[at];
+        match &mut source.listed_for {
+            Some(listed) if listed.fingerprint == found.fingerprint => {
+                let again = listed.is_due();
+                if again {
+                    source.doubt.raise(RelistReason::Inconsistent);
+                }
+                let Reporter { name, meter, .. } = &self.report;
+                tracing::debug!(informer = %name, %difference, again, "a list has not mended it");
+                meter.observe(|| Observed::Checked(Checked::Different));
+            }
+            listed_for => {
+                *listed_for = Some(ListedFor::new(found.fingerprint));
+                self.doubt(at, difference, RelistReason::Inconsistent);
+            }
         }
-        self.doubt(at, difference, RelistReason::Inconsistent);
     }
 
     fn went_back(&mut self, at: usize, comparison: &Comparison<'_, K>) {

@@ -280,8 +280,9 @@ where
     /// [`Builder::on_error`] as [`Error::Inconsistent`], and in
     /// [`Status::consistency`](crate::status::Status::consistency)), and everything is listed anew.
     /// Handlers hear of all of it, also of what looks as it was: after the restore of a backup another
-    /// state can have the same uid and revision. One that a list does not mend, such as an object that
-    /// can't be kept, is counted from then on and not listed for again.
+    /// state can have the same uid and revision. A difference that is the same after that list is counted,
+    /// not told again, and listed for after 1, 2, 4, … 64 checks and then once in 64: the list may have
+    /// lost the same as the watch, or the object may be one that can't be kept.
     ///
     /// This is the only way to find a server that was restored from a backup and had come as far as the
     /// cache before it was asked for anything, and it takes at least one object that is missing,

@@ -101,13 +101,20 @@ proptest! {
 
 /// What the server lists is always one object more than what an informer gets to keep.
 #[tokio::test(start_paused = true)]
-async fn what_a_list_does_not_mend_is_counted_and_not_listed_for_again_until_it_changes() {
+async fn what_a_list_does_not_mend_is_listed_for_ever_more_seldom_until_it_changes() {
     let kept = || body(list(5, "", &[item("a", 1)]));
     let more = |revision| body(list(5, "", &[item("a", 1), item("b", revision)]));
     let watch = || hangs(String::new());
     let script = Script::new([
         kept(),
         watch(),
+        more(2),
+        kept(),
+        watch(),
+        more(2),
+        kept(),
+        watch(),
+        more(2),
         more(2),
         kept(),
         watch(),
@@ -127,7 +134,7 @@ async fn what_a_list_does_not_mend_is_counted_and_not_listed_for_again_until_it_
         .rng_seed(1)
         .consistency_check(MINUTE)
         .on_error(move |error| noted.note(error.to_string())));
-    sleep(6 * MINUTE).await;
+    sleep(8 * MINUTE).await;
     let requests = script.log.take();
     let requests: String = requests
         .lines()
@@ -137,6 +144,13 @@ async fn what_a_list_does_not_mend_is_counted_and_not_listed_for_again_until_it_
     expect![[r#"
         list resourceVersion=0 limit=500
         watch resourceVersion=5
+        list resourceVersion=5 resourceVersionMatch=Exact limit=500
+        list limit=500
+        watch resourceVersion=5
+        list resourceVersion=5 resourceVersionMatch=Exact limit=500
+        list limit=500
+        watch resourceVersion=5
+        list resourceVersion=5 resourceVersionMatch=Exact limit=500
         list resourceVersion=5 resourceVersionMatch=Exact limit=500
         list limit=500
         watch resourceVersion=5

@@ -32,6 +32,8 @@ impl Seen {
 
     pub(crate) fn setting(&mut self, setting: &Setting) {
         self.count("store", store(setting.store));
+        let packed = setting.packed.is_some();
+        self.count("bodies", if packed { "packed" } else { "decoded" });
         self.count("scope", scope(setting.scope));
         self.count("queue", queue(setting.queue));
         self.count("initial list", initial_list(setting.initial_list));
@@ -119,8 +121,9 @@ impl Seen {
 
 /// Everything that must have been seen.
 fn required() -> BTreeSet<(&'static str, String)> {
-    let names: [(&str, &[&str]); 10] = [
+    let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
+        ("bodies", &["packed", "decoded"]),
         ("scope", &["everywhere", "two namespaces", "labelled"]),
         ("queue", &["in order", "per object"]),
         ("initial list", &["list", "streaming"]),

@@ -59,6 +59,7 @@ impl Drawing {
         Setting {
             rng: rng.u64(..),
             store: [Store::Typed, Store::Dynamic, Store::Metadata][rng.usize(..3)],
+            packed: (rng.u8(..3) == 0).then(|| rng.usize(8..32)),
             scope: match rng.u8(..4) {
                 0 => Scope::TwoNamespaces,
                 1 => Scope::Labelled,

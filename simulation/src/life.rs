@@ -33,6 +33,8 @@ pub(crate) struct Setting {
     pub(crate) rng: u64,
     /// What the informer keeps of an object.
     pub(crate) store: Store,
+    /// Whether they are kept packed, with dictionaries of so many.
+    pub(crate) packed: Option<usize>,
     /// Which objects it is about.
     pub(crate) scope: Scope,
     /// Where changes wait.
@@ -253,7 +255,11 @@ impl fmt::Display for Life {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}, {:?}", self.store, self.scope, self.queue)?;
+        write!(f, "{:?}", self.store)?;
+        if let Some(objects) = self.packed {
+            write!(f, " packed from {objects}")?;
+        }
+        write!(f, ", {:?}, {:?}", self.scope, self.queue)?;
         write!(f, " of {} waiting, {:?}", self.capacity, self.initial_list)?;
         if let Some(page) = self.page_size {
             write!(f, " in pages of {page}")?;

@@ -62,6 +62,42 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
+/// The objects that don't decode; of packed ones that is not known before.
+pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
+    let known = snapshot.broken().map(|(name, _)| name.clone());
+    let kept = snapshot.iter().filter(|object| object.get().is_err());
+    known
+        .chain(kept.map(|object| object.object_name().clone()))
+        .collect()
+}
+
+/// All but these.
+pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> States {
+    states.retain(|name, _| !names.contains(name));
+    states
+}
+
+/// Whatever form they are kept in, bodies are what their handles say.
+pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
+    for object in snapshot.iter() {
+        let Ok(body) = object.get() else {
+            continue;
+        };
+        let (name, meta) = (object.object_name(), body.meta());
+        let labels = meta.labels.iter().flatten();
+        let labels = labels.map(|(key, value)| (key.as_str(), value.as_str()));
+        let is_same = meta.name.as_deref() == Some(name.name())
+            && meta.namespace.as_deref() == name.namespace()
+            && meta.uid.as_deref() == Some(object.uid())
+            && meta.resource_version == Some(object.revision().to_string())
+            && labels.eq(object.labels().iter());
+        if !is_same {
+            return Err(format!("{object:?} has the body of another state"));
+        }
+    }
+    Ok(())
+}
+
 /// What the server has of what an informer is about.
 pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
     let objects = server.list("v1", "pods");

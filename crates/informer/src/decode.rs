@@ -2,7 +2,7 @@
 //!
 //! Every object is decoded once, however many handlers and informer handles there are, and on its
 //! own: one that does not decode, or whose transform fails, becomes a broken handle with the error
-//! in it, and the objects around it are not touched.
+//! in it, and the objects around it are not touched. What is kept packed is decoded when it is asked for.
 
 use std::{
     any::TypeId,
@@ -17,7 +17,9 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     limits::{NAME_BYTES, PARTS, REVISION_BYTES, one_line},
-    object::{self, DecodeError, Head, Object, ObjectName, ResourceVersion, UidMark},
+    object::{
+        self, DecodeError, Head, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
+    },
     transport::parts,
 };
 
@@ -32,6 +34,8 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
+    /// What keeps objects packed, if they are to be.
+    opener: Option<Arc<Opener<K>>>,
 }
 
 /// The kind that every object must be of.
@@ -53,7 +57,27 @@ impl<K> Clone for Decoder<K> {
         Self {
             transform: self.transform.clone(),
             expected: Arc::clone(&self.expected),
+            opener: self.opener.clone(),
         }
+    }
+}
+
+impl<K> Decoder<K> {
+    /// The same, which keeps objects packed.
+    pub(crate) fn packing(self, opener: Option<Arc<Opener<K>>>) -> Self {
+        Self { opener, ..self }
+    }
+
+    /// Decoded objects in the form in which it keeps them.
+    pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
+        match &self.opener {
+            None => objects,
+            Some(opener) => objects.into_iter().map(|it| it.pack(opener)).collect(),
+        }
+    }
+
+    pub(crate) fn opener(&self) -> Option<&Arc<Opener<K>>> {
+        self.opener.as_ref()
     }
 }
 
@@ -82,7 +106,7 @@ impl<K> Decoded<K> {
         let Self::Unreadable(_) = self else {
             return false;
         };
-        let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
+        let head: Head<'_> = serde_json::from_slice(bytes).unwrap_or_default();
         head.name().is_none() || revision(bytes).is_none()
     }
 
@@ -121,6 +145,7 @@ where
         Self {
             transform,
             expected: Arc::new(expected),
+            opener: None,
         }
     }
 
@@ -163,12 +188,20 @@ where
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(bytes, ".", &reason);
         }
-        let mut object = match serde_json::from_slice::<K>(bytes) {
+        match (&self.opener, &self.transform) {
+            (None, _) => self.whole(bytes),
+            (Some(opener), None) => packed(bytes, opener),
+            (Some(opener), Some(_)) => match self.whole(bytes) {
+                Decoded::Object(object) => Decoded::Object(object.pack(opener)),
+                decoded => decoded,
+            },
+        }
+    }
+
+    fn whole(&self, bytes: &[u8]) -> Decoded<K> {
+        let mut object = match open::<K>(bytes) {
             Ok(object) => object,
-            Err(error) => {
-                let (field, reason) = locate::<K>(bytes, &error);
-                return broken(bytes, &field, &reason);
-            }
+            Err(Unfit { field, reason }) => return broken(bytes, &field, &reason),
         };
         // Before the transform, which may drop what nobody reads, and is of no account for order.
         let Some((name, revision)) = object::identity(&object) else {
@@ -256,13 +289,13 @@ fn stamped(bytes: &[u8], stamp: &str) -> Vec<u8> {
 
 /// The name of an object of whatever kind.
 fn name(bytes: &[u8]) -> Option<ObjectName> {
-    let name = serde_json::from_slice::<Head>(bytes).ok()?.name();
+    let name = serde_json::from_slice::<Head<'_>>(bytes).ok()?.name();
     name.filter(ObjectName::is_fit)
 }
 
 /// The revision of a bookmark, or of any other object; `None` if there is none to read.
 pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
-    let head: Head = serde_json::from_slice(bytes).ok()?;
+    let head: Head<'_> = serde_json::from_slice(bytes).ok()?;
     let is_fit = ResourceVersion::is_fit(&head.metadata.resource_version);
     let revision = head.revision();
     (is_fit && !revision.is_unset()).then_some(revision)
@@ -290,7 +323,7 @@ pub(crate) fn ends_initial_events(bytes: &[u8]) -> bool {
 }
 
 fn broken<K>(bytes: &[u8], field: &str, reason: &str) -> Decoded<K> {
-    let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
+    let head: Head<'_> = serde_json::from_slice(bytes).unwrap_or_default();
     let Some(name) = head.name() else {
         return Decoded::Unreadable(DecodeError::new(None, field, reason));
     };
@@ -314,16 +347,45 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
+/// Keeps an object's bytes without decoding more of them than says which object it is; that they are
+/// JSON is looked at. Whether they fit the type shows when somebody asks for the object.
+fn packed<K>(bytes: &[u8], opener: &Arc<Opener<K>>) -> Decoded<K> {
+    let head: Head<'_> = match serde_json::from_slice(bytes) {
+        Ok(head) => head,
+        Err(error) => return broken(bytes, ".", &what(&error)),
+    };
+    let Some(name) = head.name() else {
+        return broken(bytes, "metadata.name", "no name");
+    };
+    if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
+        return Decoded::Unreadable(unfit);
+    }
+    Decoded::Object(Object::packed(name, &head, bytes, opener))
+}
+
+/// Makes an object of its JSON.
+///
+/// # Errors
+/// It does not fit the type; in words that quote nothing of it.
+pub(crate) fn open<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, Unfit> {
+    serde_json::from_slice(bytes).map_err(|error| locate::<K>(bytes, &error))
+}
+
 /// Where an object does not fit its type, in words that quote nothing of it: serde's own messages
 /// repeat the offending value, which may be a secret.
-fn locate<K: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> (String, String) {
-    use serde_json::error::Category;
-
+fn locate<K: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> Unfit {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {
         Err(located) => located.path().to_string(),
         Ok(_) => ".".to_owned(),
     };
+    let reason = what(error);
+    Unfit { field, reason }
+}
+
+fn what(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+
     let what = match error.classify() {
         Category::Data => "a value of another type than expected, or a missing field,",
         Category::Eof => "the JSON ends early",
@@ -333,8 +395,7 @@ fn locate<K: DeserializeOwned>(bytes: &[u8], error: &serde_json::Error) -> (Stri
         }
         Category::Syntax | Category::Io => "no valid JSON",
     };
-    let place = format!("{what} (line {}, column {})", error.line(), error.column());
-    (field, place)
+    format!("{what} (line {}, column {})", error.line(), error.column())
 }
 
 #[cfg(test)]

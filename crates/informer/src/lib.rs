@@ -28,6 +28,7 @@ pub mod guide;
 mod clock;
 pub mod logs;
 pub mod limits;
+mod packing;
 pub mod object;
 pub mod selector;
 pub mod transport;

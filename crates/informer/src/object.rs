@@ -13,22 +13,33 @@
 //! }
 //! ```
 
+mod decode_error;
+mod head;
+mod labels;
 mod name;
+mod opener;
 mod revision;
 mod timeline;
 mod uid;
 
 pub use self::{
+    decode_error::DecodeError,
+    labels::Labels,
     name::{NameError, ObjectName},
     revision::ResourceVersion,
 };
-pub(crate) use self::{timeline::Timeline, uid::UidMark};
+pub(crate) use self::{
+    head::{Head, HeadMetadata},
+    opener::{Opener, PackOptions, Unfit},
+    timeline::Timeline,
+    uid::UidMark,
+};
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kube_core::Resource;
 
-use crate::limits::{MESSAGE_BYTES, one_line};
+use self::opener::PackedBody;
 
 /// Tells the sources of one informer apart: one per reflector.
 ///
@@ -66,10 +77,10 @@ struct Inner<K> {
     body: Body<K>,
 }
 
-/// What a handle has of its object. More forms (bytes, compressed) fit in here without any stage
-/// noticing.
+/// What a handle has of its object. No other stage looks at which it is.
 enum Body<K> {
     Live(Arc<K>),
+    Packed(PackedBody<K>),
     Broken(Box<Broken>),
 }
 
@@ -89,6 +100,7 @@ impl<K> Clone for Inner<K> {
             uid: self.uid,
             body: match &self.body {
                 Body::Live(object) => Body::Live(Arc::clone(object)),
+                Body::Packed(packed) => Body::Packed(packed.clone()),
                 Body::Broken(broken) => Body::Broken(broken.clone()),
             },
         }
@@ -129,31 +141,49 @@ impl<K> Object<K> {
         &self.inner.revision
     }
 
-    /// The object itself, shared with the cache.
+    /// The object itself, shared with the cache. In a packed cache it is decoded for this, unless
+    /// somebody else just had it.
     ///
     /// # Errors
-    /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Handlers never meet
-    /// one; readers of a snapshot can.
+    /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Readers of a snapshot can
+    /// meet one; handlers only with a packed cache, where nobody has looked before them.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         match &self.inner.body {
             Body::Live(object) => Ok(Arc::clone(object)),
+            Body::Packed(packed) => packed.open(&self.inner.name),
             Body::Broken(broken) => Err(broken.error.clone()),
         }
     }
 
-    /// The object by reference, if it is decoded and good.
+    /// The object by reference, if it is kept decoded and is good. In a packed cache none is.
     pub fn live(&self) -> Option<&K> {
         match &self.inner.body {
             Body::Live(object) => Some(object),
-            Body::Broken(_) => None,
+            Body::Packed(_) | Body::Broken(_) => None,
         }
     }
 
-    /// Why the object has no body, if it has none.
+    /// Why the object has no body, if it is known to have none. What is packed is not known to.
     pub fn broken(&self) -> Option<&DecodeError> {
         match &self.inner.body {
-            Body::Live(_) => None,
+            Body::Live(_) | Body::Packed(_) => None,
             Body::Broken(broken) => Some(&broken.error),
+        }
+    }
+
+    /// How many bytes its packed body takes; `None` if it is kept in another form.
+    #[cfg(test)]
+    pub(crate) fn packed_bytes(&self) -> Option<usize> {
+        match &self.inner.body {
+            Body::Packed(packed) => Some(packed.size()),
+            Body::Live(_) | Body::Broken(_) => None,
+        }
+    }
+
+    /// Packs its body anew, if it was packed with what is no longer the best.
+    pub(crate) fn repack(&self) {
+        if let Body::Packed(packed) = &self.inner.body {
+            packed.repack();
         }
     }
 
@@ -212,7 +242,49 @@ impl<K> Object<K> {
         }
     }
 
-    pub(crate) fn from_broken(name: ObjectName, head: &Head, error: DecodeError) -> Self {
+    /// Keeps the JSON of an object, whose identity this is, packed.
+    pub(crate) fn packed(
+        name: ObjectName,
+        head: &Head<'_>,
+        json: &[u8],
+        opener: &Arc<Opener<K>>,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                name,
+                revision: head.revision(),
+                wire_bytes: u32::try_from(json.len()).unwrap_or(u32::MAX),
+                uid: UidMark::of(&head.metadata.uid),
+                body: Body::Packed(opener.body(&head.metadata.uid, head.labels(), json)),
+            }),
+        }
+    }
+
+    /// The same state, packed if it was kept decoded and can be written as JSON. Uid and labels are those
+    /// that it has now.
+    pub(crate) fn pack(self, opener: &Arc<Opener<K>>) -> Self {
+        let Body::Live(object) = &self.inner.body else {
+            return self;
+        };
+        let Some(json) = opener.encode(object) else {
+            return self;
+        };
+        let Ok(head) = serde_json::from_slice::<Head<'_>>(&json) else {
+            return self;
+        };
+        let inner = Inner {
+            name: self.inner.name.clone(),
+            revision: self.inner.revision.clone(),
+            wire_bytes: self.inner.wire_bytes,
+            uid: self.inner.uid,
+            body: Body::Packed(opener.body(&head.metadata.uid, head.labels(), &json)),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    pub(crate) fn from_broken(name: ObjectName, head: &Head<'_>, error: DecodeError) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
@@ -220,8 +292,8 @@ impl<K> Object<K> {
                 wire_bytes: 0,
                 uid: UidMark::of(&head.metadata.uid),
                 body: Body::Broken(Box::new(Broken {
-                    uid: head.metadata.uid.clone(),
-                    labels: head.metadata.labels.clone().unwrap_or_default(),
+                    uid: head.metadata.uid.to_string(),
+                    labels: head.label_map(),
                     error,
                 })),
             }),
@@ -247,16 +319,18 @@ impl<K: Resource> Object<K> {
     pub fn uid(&self) -> &str {
         match &self.inner.body {
             Body::Live(object) => object.meta().uid.as_deref().unwrap_or_default(),
+            Body::Packed(packed) => packed.uid(),
             Body::Broken(broken) => &broken.uid,
         }
     }
 
     /// `metadata.labels`.
     pub fn labels(&self) -> Labels<'_> {
-        Labels(match &self.inner.body {
-            Body::Live(object) => object.meta().labels.as_ref(),
-            Body::Broken(broken) => Some(&broken.labels),
-        })
+        match &self.inner.body {
+            Body::Live(object) => Labels::of_map(object.meta().labels.as_ref()),
+            Body::Packed(packed) => packed.labels(),
+            Body::Broken(broken) => Labels::of_map(Some(&broken.labels)),
+        }
     }
 }
 
@@ -267,23 +341,6 @@ pub(crate) fn identity<K: Resource>(object: &K) -> Option<(ObjectName, ResourceV
     let name = ObjectName::new(meta.namespace.as_deref(), name);
     let revision = ResourceVersion::from(meta.resource_version.as_deref().unwrap_or_default());
     Some((name, revision))
-}
-
-/// The labels of one object, borrowed from it.
-#[derive(Clone, Copy, Debug)]
-pub struct Labels<'a>(Option<&'a BTreeMap<String, String>>);
-
-impl<'a> Labels<'a> {
-    /// The value of a label, if the object has it.
-    pub fn get(&self, key: &str) -> Option<&'a str> {
-        self.0?.get(key).map(String::as_str)
-    }
-
-    /// All labels, ordered by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
-        let pairs = self.0.into_iter().flatten();
-        pairs.map(|(key, value)| (key.as_str(), value.as_str()))
-    }
 }
 
 /// Shows identity and revision, never content: an object may be a Secret.
@@ -380,48 +437,6 @@ impl<K> Known<K> for () {
     fn for_each(&self, _: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {}
 }
 
-/// The part of any object's JSON that identifies it, read when the whole does not decode.
-#[derive(Debug, Default, serde::Deserialize)]
-pub(crate) struct Head {
-    #[serde(default)]
-    pub(crate) metadata: HeadMetadata,
-}
-
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct HeadMetadata {
-    pub(crate) name: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) uid: String,
-    pub(crate) resource_version: String,
-    #[serde(deserialize_with = "labels_if_they_are")]
-    pub(crate) labels: Option<BTreeMap<String, String>>,
-}
-
-/// Labels that are none must not cost an object its name.
-fn labels_if_they_are<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    use serde::Deserialize;
-
-    // As text, for what is nested too deep would be no value.
-    let labels = Box::<serde_json::value::RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(labels.get()).ok())
-}
-
-impl Head {
-    pub(crate) fn name(&self) -> Option<ObjectName> {
-        let HeadMetadata {
-            name, namespace, ..
-        } = &self.metadata;
-        (!name.is_empty()).then(|| ObjectName::new(namespace.as_deref(), name))
-    }
-
-    pub(crate) fn revision(&self) -> ResourceVersion {
-        ResourceVersion::from(self.metadata.resource_version.as_str())
-    }
-}
-
 /// An object without `metadata.name`; given back to whoever offered it.
 #[derive(thiserror::Error)]
 #[error("an object without metadata.name has no key")]
@@ -433,67 +448,6 @@ impl<K> fmt::Debug for Nameless<K> {
         f.write_str("Nameless")
     }
 }
-
-/// Why the bytes of one object did not become a `K`.
-///
-/// Names the object, the field and the position, never the content: it may be a Secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodeError {
-    inner: Arc<DecodeErrorInner>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct DecodeErrorInner {
-    name: Option<ObjectName>,
-    field: String,
-    reason: String,
-}
-
-impl DecodeError {
-    /// A path is made of the names of fields and keys, and keys may be as long as a server likes.
-    pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
-        Self {
-            inner: Arc::new(DecodeErrorInner {
-                name,
-                field: one_line(field, MESSAGE_BYTES),
-                reason: one_line(reason, MESSAGE_BYTES),
-            }),
-        }
-    }
-
-    /// The object, when at least its name could be read.
-    pub fn object_name(&self) -> Option<&ObjectName> {
-        self.inner.name.as_ref()
-    }
-
-    /// The field that does not fit, as a path such as `spec.containers[0].ports`; `.` for the whole.
-    pub fn field(&self) -> &str {
-        &self.inner.field
-    }
-
-    pub(crate) fn reason(&self) -> &str {
-        &self.inner.reason
-    }
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DecodeErrorInner {
-            name,
-            field,
-            reason,
-        } = &*self.inner;
-        match name {
-            Some(name) => write!(f, "{name} can't be decoded: {reason} at {field}"),
-            None => write!(
-                f,
-                "an object without a readable name can't be decoded: {reason} at {field}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DecodeError {}
 
 #[cfg(test)]
 mod tests;

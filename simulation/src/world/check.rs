@@ -39,6 +39,7 @@ impl<K: Stored> World<'_, K> {
     pub(super) fn check_now(&mut self) -> Result<(), Wrong> {
         let snapshot = self.informer.informer.indexer().snapshot();
         check_indices(&snapshot)?;
+        truth::check_bodies(&snapshot)?;
         self.check_revision(&snapshot)?;
         for user in &self.users {
             user.check_history()?;
@@ -132,8 +133,9 @@ impl<K: Stored> World<'_, K> {
             let snapshot = self.informer.informer.indexer().snapshot();
             let have = truth::cached(&snapshot);
             let mut want = truth::on_server(&self.server, &self.life.setting);
-            let broken: BTreeSet<_> = snapshot.broken().map(|(name, _)| name).collect();
+            let broken = truth::broken(&snapshot);
             want.retain(|name, _| mends || !broken.contains(name));
+            let have = truth::without(have, &broken);
             if have == want && self.informer.informer.has_synced() && self.is_newest(&snapshot) {
                 return Ok(());
             }
@@ -150,7 +152,7 @@ impl<K: Stored> World<'_, K> {
     /// An object that could not be decoded is right again with its next state.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
-        let broken: BTreeSet<_> = snapshot.broken().map(|(name, _)| name.clone()).collect();
+        let broken = truth::broken(&snapshot);
         for key in Key::all().filter(|key| broken.contains(&key.object_name())) {
             self.write(Written {
                 key,
@@ -242,10 +244,13 @@ impl<K: Stored> World<'_, K> {
 /// What the indices say is what the objects of the same moment say.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
+    // Functions of the whole object can't place them.
+    let broken = truth::broken(snapshot);
     for index in snapshot.index_names() {
         let mut want: BTreeMap<String, BTreeSet<ObjectName>> = BTreeMap::new();
         for (name, state) in &states {
             let value = match &*index {
+                LATE_INDEX | "app" if broken.contains(name) => None,
                 LATE_INDEX => state.value.parse().ok().map(crate::planted::third),
                 "app" => state.web.then(|| "web".to_owned()),
                 _ => name.namespace().map(str::to_owned),

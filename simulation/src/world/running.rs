@@ -63,6 +63,9 @@ pub(super) fn start<K: Stored>(
     if let Some(objects) = setting.page_size {
         builder = builder.page_size(objects);
     }
+    if let Some(objects) = setting.packed {
+        builder = builder.packed_from(objects);
+    }
     let builder = match setting.queue {
         Queue::InOrder(batch) => planted::queue(builder, InOrder::new().batch_size(batch), bug),
         Queue::DeltaFifo => planted::queue(builder, DeltaFifo::new(), bug),

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     indexer::Indexer,
+    object::{Object, ObjectName},
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
@@ -43,5 +44,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for Inbox<K> {
     /// Of each source, on average: whose an object is, only the loop knows.
     fn objects(&self) -> usize {
         self.cache.len() / self.sources.max(1)
+    }
+
+    fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
+        self.cache.snapshot().after(name).cloned()
     }
 }

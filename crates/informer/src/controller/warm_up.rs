@@ -155,6 +155,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             reflector.from = Some(revision.clone());
             let status = &self.report.status;
             status.progress(reflector.source, &revision, false);
+            let objects = reflector.decoder.kept(objects);
             let kind = DeltaKind::ReplacedAll { objects, revision };
             lists.push(Delta::new(reflector.source, kind));
         }

@@ -181,20 +181,20 @@ impl<K, O> Upkeep<K, O> {
 
     fn try_place(&self, claim: &Claim) -> Result<(), String> {
         let objects = self.objects.snapshot();
-        let object = objects.told(&claim.name).and_then(|object| object.live());
-        let Some(object) = object else {
+        let object = objects.told(&claim.name);
+        let Some(object) = object.and_then(|object| object.get().ok()) else {
             claim.depend_on(&[]);
             claim.place(Vec::new());
             return Ok(());
         };
-        let names = ask(|| (self.depends_on)(object));
+        let names = ask(|| (self.depends_on)(&object));
         claim.depend_on(names.as_deref().unwrap_or_default());
         // Not before: see above.
         let others = self.others.snapshot();
         let found = names?.into_iter();
         let found = found.filter_map(|name| others.told(&name)?.get().ok());
         let found: Vec<Arc<O>> = found.collect();
-        claim.place(ask(|| (self.values)(object, &found))?);
+        claim.place(ask(|| (self.values)(&object, &found))?);
         Ok(())
     }
 }

@@ -181,6 +181,9 @@ impl SharedInformerFactory {
         if let Some(storing) = options.storing {
             builder = builder.storing(storing);
         }
+        if let Some(packing) = options.packing {
+            builder = builder.packing(packing);
+        }
         let period = options.consistency_check;
         builder =
             builder.consistency_check(period.unwrap_or(inner.defaults.consistency_check::<K>()));

@@ -9,6 +9,7 @@ use super::scope::Selection;
 use crate::{
     decode::Transform,
     mutation_detector::MutationDetector,
+    object::PackOptions,
     selector::Selector,
     warm_start::{SavedStore, Storing},
 };
@@ -39,6 +40,7 @@ pub struct InformerOptions<K> {
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
     pub(super) storing: Option<Storing<K>>,
     pub(super) consistency_check: Option<Duration>,
+    pub(super) packing: Option<PackOptions<K>>,
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
@@ -64,6 +66,7 @@ impl<K> Clone for InformerOptions<K> {
             mutation_detector: self.mutation_detector,
             storing: self.storing.clone(),
             consistency_check: self.consistency_check,
+            packing: self.packing,
         }
     }
 }
@@ -88,6 +91,7 @@ impl<K> InformerOptions<K> {
             mutation_detector: None,
             storing: None,
             consistency_check: None,
+            packing: None,
         }
     }
 
@@ -146,6 +150,16 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Keeps the cache small, each object as compressed JSON; see
+    /// [`packed`](crate::shared_informer::Builder::packed) of the shared informer.
+    pub fn packed(mut self) -> Self
+    where
+        K: Serialize,
+    {
+        self.packing = Some(PackOptions::default());
+        self
+    }
+
     /// Begins with what was saved, if it fits, and saves at the end; see
     /// [`warm_start`](crate::warm_start). One [`SavedStore::in_directory`] serves all informers of a
     /// factory.
@@ -187,6 +201,7 @@ impl<K> InformerOptions<K> {
             detects_mutations: self.mutation_detector.is_some(),
             saved: self.storing.as_ref().map(Storing::to_string),
             consistency_check: self.consistency_check,
+            is_packed: self.packing.is_some(),
             constructed: false,
         }
     }
@@ -205,6 +220,7 @@ pub(super) struct Comparable {
     /// Place and version of its saved store.
     saved: Option<String>,
     consistency_check: Option<Duration>,
+    is_packed: bool,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
     constructed: bool,
 }
@@ -238,6 +254,8 @@ impl Comparable {
             "saved store"
         } else if self.consistency_check != has.consistency_check {
             "consistency check"
+        } else if self.is_packed != has.is_packed {
+            "packing"
         } else {
             "mutation detector"
         };

@@ -102,9 +102,9 @@ impl<K> Indexers<K> {
         V::Item: Into<Arc<str>>,
         E: ToString,
     {
-        let function = move |object: &Object<K>| match object.live() {
-            None => Ok(Vec::new()),
-            Some(live) => match values(live) {
+        let function = move |object: &Object<K>| match object.get() {
+            Err(_) => Ok(Vec::new()),
+            Ok(whole) => match values(&whole) {
                 Ok(values) => Ok(values.into_iter().map(Into::into).collect()),
                 Err(error) => Err(error.to_string()),
             },

@@ -55,7 +55,7 @@ fn broken(text: &str) -> Object<K> {
     let name: ObjectName = name.parse().unwrap();
     let head = Head {
         metadata: HeadMetadata {
-            resource_version: revision.to_owned(),
+            resource_version: revision.into(),
             ..HeadMetadata::default()
         },
     };

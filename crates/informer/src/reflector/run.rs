@@ -1,6 +1,7 @@
 //! The shell: sends the requests that the machine decides on, and hands on what comes back.
 
 mod initial_events;
+mod repacking;
 mod watch;
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
@@ -9,6 +10,7 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use self::repacking::Repacking;
 use super::{
     Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
     list_steps::ListSteps,
@@ -70,6 +72,7 @@ pub(super) struct Running<K, S> {
     events: u64,
     /// Failures since something worked, for people.
     failures: u32,
+    repacking: Repacking,
 }
 
 impl<K, S> Running<K, S>
@@ -103,6 +106,7 @@ where
             skips: Ration::default(),
             events: 0,
             failures: 0,
+            repacking: Repacking::default(),
         }
     }
 
@@ -169,6 +173,7 @@ where
                 let object = self.usable(decoded);
                 self.staged.extend(object);
             }
+            self.tend_packing();
             self.listing();
             tokio::task::coop::consume_budget().await;
         }

@@ -5,6 +5,7 @@ use std::future::Future;
 use tokio::sync::mpsc;
 
 use super::Delta;
+use crate::object::{Object, ObjectName};
 
 /// What stands behind a reflector: an informer's queue, an indexer, or something of your own.
 ///
@@ -47,6 +48,13 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// keeps nothing or has a limit of its own.
     fn objects(&self) -> usize {
         0
+    }
+
+    /// The first object that it holds behind this name, in the order of names, or the very first. What
+    /// it shows so is packed anew, if it is packed and has changed over time. By default it shows nothing.
+    fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
+        let _ = name;
+        None
     }
 }
 

@@ -387,9 +387,10 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                     return Err(Error::new(Class::Protocol, what));
                 }
             }
-            let head: Head = serde_json::from_slice(&bytes)
+            let head: Head<'_> = serde_json::from_slice(&bytes)
                 .map_err(|_| Error::new(Class::Protocol, "the namespace is no object"))?;
-            Ok(Some(head.metadata.uid).filter(|uid| !uid.is_empty()))
+            let uid = head.metadata.uid.into_owned();
+            Ok(Some(uid).filter(|uid| !uid.is_empty()))
         })
     }
 

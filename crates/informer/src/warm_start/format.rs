@@ -203,12 +203,13 @@ impl<W: Write> Writer<W> {
             field: error.field().to_owned(),
             reason: error.reason().to_owned(),
         });
+        let whole = object.get().ok();
         self.line(&RecordRef {
             source: source.number(),
             namespace: object.namespace(),
             name: object.name(),
             revision: object.revision().to_string(),
-            object: object.live(),
+            object: whole.as_deref(),
             broken,
         })?;
         self.objects += 1;
@@ -323,9 +324,9 @@ impl<R: BufRead> Reader<R> {
             (None, Some(broken)) => {
                 let error = DecodeError::new(Some(name.clone()), &broken.field, &broken.reason);
                 let metadata = HeadMetadata {
-                    uid: broken.uid,
-                    resource_version: record.revision,
-                    labels: Some(broken.labels),
+                    uid: broken.uid.into(),
+                    resource_version: record.revision.into(),
+                    labels: broken.labels.into_iter().collect(),
                     ..HeadMetadata::default()
                 };
                 Object::from_broken(name, &Head { metadata }, error)

@@ -25,6 +25,7 @@ mod lives;
 mod logs;
 mod metrics;
 mod mutations;
+mod packed;
 mod plain;
 mod put_back;
 mod queues;

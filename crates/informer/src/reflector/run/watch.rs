@@ -221,6 +221,11 @@ where
                     return Ok(Ended::Doubted(reason));
                 }
                 next = timeout_at(patience, body.next()) => next,
+                // Only while there is nothing to hear.
+                () = tokio::task::yield_now(), if self.repacking.is_under_way() => {
+                    self.repack_some();
+                    continue;
+                }
             };
             let chunk = match next {
                 Ok(Some(Ok(chunk))) => chunk,
@@ -254,6 +259,7 @@ where
             }
             if is_heard {
                 opened.heard = Instant::now();
+                self.tend_packing();
             }
             if let Err(error) = fed {
                 return Ok(Ended::Error(error));

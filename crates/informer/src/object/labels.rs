@@ -1,0 +1,156 @@
+//! [`Labels`]: those of one object, whatever form it is kept in.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+
+/// The labels of one object, borrowed from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a>(Kept<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Kept<'a> {
+    Map(Option<&'a BTreeMap<String, String>>),
+    Set(&'a [Label]),
+}
+
+/// Key and value.
+type Label = (Box<str>, Box<str>);
+
+/// Ordered by key, each key once.
+pub(super) type LabelSet = Arc<[Label]>;
+
+impl<'a> Labels<'a> {
+    pub(super) fn of_map(labels: Option<&'a BTreeMap<String, String>>) -> Self {
+        Self(Kept::Map(labels))
+    }
+
+    pub(super) fn of_set(labels: &'a LabelSet) -> Self {
+        Self(Kept::Set(labels))
+    }
+
+    /// The value of a label, if the object has it.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        match self.0 {
+            Kept::Map(labels) => labels?.get(key).map(String::as_str),
+            Kept::Set(labels) => {
+                let found = labels.binary_search_by(|(other, _)| (**other).cmp(key));
+                found.ok().map(|at| &*labels[at].1)
+            }
+        }
+    }
+
+    /// All labels, ordered by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let (map, set) = match self.0 {
+            Kept::Map(labels) => (labels, &[][..]),
+            Kept::Set(labels) => (None, labels),
+        };
+        let map = map.into_iter().flatten();
+        let map = map.map(|(key, value)| (key.as_str(), value.as_str()));
+        map.chain(set.iter().map(|(key, value)| (&**key, &**value)))
+    }
+}
+
+/// The labels that objects have in common: those of one workload have the same, and share them.
+#[derive(Default)]
+pub(super) struct LabelSets(Mutex<Sets>);
+
+#[derive(Default)]
+struct Sets {
+    /// By hash. Of two with the same one the first is shared.
+    known: BTreeMap<u64, Weak<[Label]>>,
+    /// When there are so many, those that nobody has any more are dropped.
+    full_at: usize,
+}
+
+/// Fewer than this are not looked through.
+const SETS_MIN: usize = 1024;
+
+impl LabelSets {
+    /// What these labels are kept as. Of a key that is there twice the last one counts.
+    pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
+        let mut labels: Vec<_> = labels.collect();
+        labels.reverse();
+        labels.sort_by_key(|(key, _)| *key);
+        labels.dedup_by(|(a, _), (b, _)| a == b);
+        let mut hasher = DefaultHasher::new();
+        labels.hash(&mut hasher);
+        let hash = hasher.finish();
+        let same = |(known, label): (&Label, &(&str, &str))| (&*known.0, &*known.1) == *label;
+        let mut sets = self.0.lock();
+        let known = sets.known.get(&hash).and_then(Weak::upgrade);
+        if let Some(known) = &known
+            && known.len() == labels.len()
+            && known.iter().zip(&labels).all(same)
+        {
+            return Arc::clone(known);
+        }
+        let own = |(key, value)| (Box::from(key), Box::from(value));
+        let set: LabelSet = labels.into_iter().map(own).collect();
+        if known.is_none() {
+            sets.keep(hash, &set);
+        }
+        set
+    }
+}
+
+impl Sets {
+    fn keep(&mut self, hash: u64, set: &LabelSet) {
+        self.known.insert(hash, Arc::downgrade(set));
+        if self.known.len() >= self.full_at.max(SETS_MIN) {
+            self.known.retain(|_, set| set.strong_count() > 0);
+            self.full_at = self.known.len() * 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(sets: &LabelSets, labels: &[(&'static str, &'static str)]) -> LabelSet {
+        sets.shared(labels.iter().copied())
+    }
+
+    #[test]
+    fn the_same_labels_are_one_set_and_answer_as_a_map_does() {
+        let sets = LabelSets::default();
+        let first = set(&sets, &[("b", "2"), ("a", "1")]);
+        let again = set(&sets, &[("a", "1"), ("b", "2")]);
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(!Arc::ptr_eq(&first, &set(&sets, &[("a", "1")])));
+        assert!(!Arc::ptr_eq(&first, &set(&sets, &[("a", "1"), ("b", "3")])));
+        let labels = Labels::of_set(&first);
+        assert_eq!(
+            [labels.get("a"), labels.get("b"), labels.get("c")],
+            [Some("1"), Some("2"), None]
+        );
+        assert!(labels.iter().eq([("a", "1"), ("b", "2")]));
+        let map = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
+        assert!(Labels::of_map(Some(&map)).iter().eq([("a", "1")]));
+        assert_eq!(Labels::of_map(None).iter().count(), 0);
+    }
+
+    #[test]
+    fn of_a_key_that_is_there_twice_the_last_one_counts() {
+        let sets = LabelSets::default();
+        let labels = set(&sets, &[("a", "1"), ("b", "2"), ("a", "3")]);
+        assert!(Labels::of_set(&labels).iter().eq([("a", "3"), ("b", "2")]));
+    }
+
+    #[test]
+    fn sets_that_nobody_has_any_more_are_forgotten() {
+        let sets = LabelSets::default();
+        let kept = set(&sets, &[("kept", "")]);
+        for number in 0..2 * SETS_MIN {
+            sets.shared([("number", &*number.to_string())].into_iter());
+        }
+        assert!(sets.0.lock().known.len() < SETS_MIN);
+        assert!(Arc::ptr_eq(&kept, &set(&sets, &[("kept", "")])));
+    }
+}

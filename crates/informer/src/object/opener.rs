@@ -1,0 +1,252 @@
+//! [`Opener`]: what the packed objects of one informer have in common: how they are packed, and how they
+//! become objects again.
+//!
+//! An object is decoded when somebody asks for it, and dropped when nobody has it any more. Those who ask
+//! for the same state at nearly the same time get the same one: the last few are kept, and of some more it
+//! is known where they are.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::{
+    DecodeError, ObjectName,
+    labels::{LabelSet, LabelSets, Labels},
+};
+use crate::packing::{Packed, Packing, SAMPLES};
+
+/// Of so many objects it is known where they are, if anybody has them. What is known of one that nobody
+/// has any more holds as many bytes as the type has without what it points to: of a pod some 4 KB.
+const PLACES: usize = 128;
+
+/// So many are kept although nobody may have them, those that were decoded last: handlers and indices
+/// take turns at one object.
+const HOT: usize = 16;
+
+/// Of fewer objects no dictionary can be made.
+const OBJECTS_MIN: usize = 8;
+
+/// How the bytes of an object become one.
+type Decode<K> = fn(&[u8]) -> Result<K, Unfit>;
+
+/// And the other way; `None` if the type can't be written as JSON.
+type Encode<K> = fn(&K) -> Option<Vec<u8>>;
+
+/// What is told of an object that did not decode.
+type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
+
+/// Why bytes did not become an object.
+pub(crate) struct Unfit {
+    pub(crate) field: String,
+    pub(crate) reason: String,
+}
+
+/// How objects are packed, as users ask for it.
+pub(crate) struct PackOptions<K> {
+    /// So many make a dictionary.
+    pub(crate) objects: usize,
+    encode: Encode<K>,
+}
+
+impl<K> Clone for PackOptions<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for PackOptions<K> {}
+
+impl<K: Serialize> PackOptions<K> {
+    /// With dictionaries of so many objects.
+    pub(crate) fn new(objects: usize) -> Self {
+        Self {
+            objects: objects.max(OBJECTS_MIN),
+            encode: |object| serde_json::to_vec(object).ok(),
+        }
+    }
+}
+
+impl<K: Serialize> Default for PackOptions<K> {
+    fn default() -> Self {
+        Self::new(SAMPLES)
+    }
+}
+
+/// One per informer.
+pub(crate) struct Opener<K> {
+    packing: Packing,
+    decode: Decode<K>,
+    encode: Encode<K>,
+    on_broken: OnBroken,
+    labels: LabelSets,
+    /// Gives each body a number of its own.
+    bodies: AtomicU64,
+    places: Vec<Mutex<Place<K>>>,
+    hot: Mutex<Hot<K>>,
+}
+
+struct Place<K> {
+    number: u64,
+    object: Weak<K>,
+}
+
+struct Hot<K> {
+    objects: Vec<Arc<K>>,
+    next: usize,
+}
+
+/// The body of one object.
+pub(super) struct PackedBody<K> {
+    opener: Arc<Opener<K>>,
+    number: u64,
+    uid: Box<str>,
+    labels: LabelSet,
+    json: Mutex<Packed>,
+    /// Whether it has been told that it does not decode.
+    told: AtomicBool,
+}
+
+impl<K> Clone for PackedBody<K> {
+    fn clone(&self) -> Self {
+        Self {
+            opener: Arc::clone(&self.opener),
+            number: self.number,
+            uid: self.uid.clone(),
+            labels: Arc::clone(&self.labels),
+            json: Mutex::new(self.json.lock().clone()),
+            told: AtomicBool::new(self.told.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl<K> Opener<K> {
+    pub(crate) fn new(options: PackOptions<K>, decode: Decode<K>, on_broken: OnBroken) -> Self {
+        let place = || {
+            Mutex::new(Place {
+                number: 0,
+                object: Weak::new(),
+            })
+        };
+        Self {
+            packing: Packing::new(options.objects),
+            decode,
+            encode: options.encode,
+            on_broken,
+            labels: LabelSets::default(),
+            bodies: AtomicU64::new(1),
+            places: std::iter::repeat_with(place).take(PLACES).collect(),
+            hot: Mutex::new(Hot {
+                objects: Vec::new(),
+                next: 0,
+            }),
+        }
+    }
+
+    pub(crate) fn packing(&self) -> &Packing {
+        &self.packing
+    }
+
+    /// The JSON of an object, in the place of a value that nobody needs any more.
+    pub(super) fn encode(&self, object: &K) -> Option<Vec<u8>> {
+        (self.encode)(object)
+    }
+
+    pub(super) fn body<'l>(
+        self: &Arc<Self>,
+        uid: &str,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+        json: &[u8],
+    ) -> PackedBody<K> {
+        PackedBody {
+            opener: Arc::clone(self),
+            number: self.bodies.fetch_add(1, Ordering::Relaxed),
+            uid: Box::from(uid),
+            labels: self.labels.shared(labels),
+            json: Mutex::new(self.packing.pack(json)),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    fn place(&self, number: u64) -> &Mutex<Place<K>> {
+        let at = usize::try_from(number % PLACES as u64).unwrap_or_default();
+        &self.places[at]
+    }
+
+    fn keep(&self, number: u64, object: &Arc<K>) {
+        let before = {
+            let mut place = self.place(number).lock();
+            place.number = number;
+            std::mem::replace(&mut place.object, Arc::downgrade(object))
+        };
+        drop(before);
+        let mut hot = self.hot.lock();
+        let at = hot.next;
+        hot.next = (at + 1) % HOT;
+        let before = hot.objects.get_mut(at);
+        let before = before.map(|kept| std::mem::replace(kept, Arc::clone(object)));
+        if before.is_none() {
+            hot.objects.push(Arc::clone(object));
+        }
+        // It may be the last of it, and freeing an object takes a while.
+        drop(hot);
+        drop(before);
+    }
+}
+
+impl<K> PackedBody<K> {
+    pub(super) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(super) fn labels(&self) -> Labels<'_> {
+        Labels::of_set(&self.labels)
+    }
+
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.json.lock().size()
+    }
+
+    pub(super) fn repack(&self) {
+        self.opener.packing.repack(&mut self.json.lock());
+    }
+
+    /// The object, decoded if nobody is known to have it.
+    pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
+        let had = {
+            let place = self.opener.place(self.number).lock();
+            (place.number == self.number).then(|| place.object.upgrade())
+        };
+        if let Some(object) = had.flatten() {
+            return Ok(object);
+        }
+        let decoded = match self.json.lock().unpack() {
+            Ok(json) => (self.opener.decode)(&json),
+            Err(_) => Err(Unfit {
+                field: ".".to_owned(),
+                reason: "what was packed has changed in memory".to_owned(),
+            }),
+        };
+        match decoded {
+            Ok(object) => {
+                let object = Arc::new(object);
+                self.opener.keep(self.number, &object);
+                Ok(object)
+            }
+            Err(Unfit { field, reason }) => {
+                let error = DecodeError::new(Some(name.clone()), &field, &reason);
+                if !self.told.swap(true, Ordering::Relaxed) {
+                    (self.opener.on_broken)(&error);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

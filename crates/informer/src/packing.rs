@@ -1,0 +1,199 @@
+//! Keeps the JSON of objects small: compressed with a dictionary that is trained from an informer's own
+//! first objects.
+//!
+//! Objects of one type repeat each other, so with a dictionary one alone becomes as small as among many.
+//! Until there are enough of them they are kept as they are. When what is written no longer fits the
+//! dictionary, the next ones make another one; there are never more than two that something is
+//! packed with, so what an old one has packed is to be packed anew before a third.
+//!
+//! Whatever can't be compressed is kept as it is: nothing is ever refused, and nothing lost.
+
+mod dictionary;
+mod samples;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Weak},
+};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use self::{
+    dictionary::Dictionary,
+    samples::{Fit, Samples},
+};
+
+/// By default so many objects make a dictionary: with more it is not better, and takes longer to make; of
+/// 250 pods of 6 KB each some 60 ms.
+pub(crate) const SAMPLES: usize = 256;
+
+/// Samples that make no dictionary are followed by others, each time behind twice as many objects, up to
+/// this often.
+const PAUSES: u32 = 12;
+
+/// What packs the objects of one informer.
+pub(crate) struct Packing {
+    /// So many objects make a dictionary.
+    samples: usize,
+    current: ArcSwapOption<Dictionary>,
+    learning: Mutex<Learning>,
+}
+
+struct Learning {
+    /// What the next dictionary is made of, while one is wanted.
+    samples: Option<Samples>,
+    fit: Fit,
+    /// The one before the current one.
+    previous: Weak<Dictionary>,
+    generation: u64,
+    /// How often samples have made no dictionary.
+    failures: u32,
+}
+
+/// The JSON of one object.
+#[derive(Clone)]
+pub(crate) struct Packed {
+    bytes: Box<[u8]>,
+    /// What it was compressed with, if it was.
+    dictionary: Option<Arc<Dictionary>>,
+    /// Uncompressed.
+    length: u32,
+}
+
+/// What was packed can't be read again.
+#[derive(Debug)]
+pub(crate) struct Damaged;
+
+impl Packing {
+    /// Whose dictionaries are made of so many objects each.
+    pub(crate) fn new(samples: usize) -> Self {
+        Self {
+            samples,
+            current: ArcSwapOption::empty(),
+            learning: Mutex::new(Learning {
+                samples: Some(Samples::default()),
+                fit: Fit::default(),
+                previous: Weak::new(),
+                generation: 0,
+                failures: 0,
+            }),
+        }
+    }
+
+    /// Packs what may be learnt from.
+    pub(crate) fn pack(&self, json: &[u8]) -> Packed {
+        let packed = self.compressed(json);
+        let mut learning = self.learning.lock();
+        if let Some(samples) = &mut learning.samples {
+            if samples.count() < self.samples {
+                samples.add(json);
+            }
+        } else if packed.dictionary.is_some() && learning.fit.worsens(&packed) {
+            learning.samples = Some(Samples::default());
+        }
+        packed
+    }
+
+    /// Packs with the current dictionary, if it was another one or none; whether anything has changed.
+    pub(crate) fn repack(&self, packed: &mut Packed) -> bool {
+        let current = self.current.load();
+        let Some(current) = &*current else {
+            return false;
+        };
+        let is_current = |with: &Arc<Dictionary>| Arc::ptr_eq(with, current);
+        if packed.dictionary.as_ref().is_some_and(is_current) {
+            return false;
+        }
+        let Ok(json) = packed.unpack() else {
+            return false;
+        };
+        let anew = self.compressed(&json);
+        let changed = anew.dictionary.is_some() || packed.dictionary.is_some();
+        if changed {
+            *packed = anew;
+        }
+        changed
+    }
+
+    /// Whether [`Packing::train`] has something to do.
+    pub(crate) fn is_due(&self) -> bool {
+        let learning = self.learning.lock();
+        let is_full = |samples: &Samples| samples.count() >= self.samples;
+        learning.samples.as_ref().is_some_and(is_full) && learning.previous.strong_count() == 0
+    }
+
+    /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.
+    /// Takes its time, and does nothing if it is not due. Whether there is a new one; if samples make none,
+    /// the next ones are tried.
+    pub(crate) fn train(&self) -> bool {
+        if !self.is_due() {
+            return false;
+        }
+        let samples = self.learning.lock().samples.take();
+        let Some(dictionary) = samples.and_then(|samples| Dictionary::train(&samples)) else {
+            let mut learning = self.learning.lock();
+            learning.failures += 1;
+            let pause = self.samples << learning.failures.min(PAUSES);
+            learning.samples = Some(Samples::behind(pause));
+            return false;
+        };
+        let before = self.current.swap(Some(Arc::new(dictionary)));
+        let mut learning = self.learning.lock();
+        learning.fit = Fit::default();
+        learning.previous = before.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        learning.generation += 1;
+        true
+    }
+
+    /// How many dictionaries there have been.
+    pub(crate) fn generation(&self) -> u64 {
+        self.learning.lock().generation
+    }
+
+    fn compressed(&self, json: &[u8]) -> Packed {
+        let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
+        let current = self.current.load();
+        let dictionary = current.as_ref().filter(|_| length < u32::MAX);
+        let compressed = dictionary.and_then(|with| Some((with.compress(json)?, Arc::clone(with))));
+        match compressed {
+            Some((bytes, with)) => Packed {
+                bytes,
+                dictionary: Some(with),
+                length,
+            },
+            None => Packed {
+                bytes: json.into(),
+                dictionary: None,
+                length,
+            },
+        }
+    }
+}
+
+impl Packed {
+    /// # Errors
+    /// Its bytes have changed in memory.
+    pub(crate) fn unpack(&self) -> Result<Cow<'_, [u8]>, Damaged> {
+        match &self.dictionary {
+            None => Ok(Cow::Borrowed(&self.bytes)),
+            Some(with) => {
+                let json = with.decompress(&self.bytes, self.length as usize);
+                json.map(Cow::Owned).ok_or(Damaged)
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.dictionary.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! [`Samples`], of which a dictionary is made, and [`Fit`], which says when another one is wanted.
+
+use super::Packed;
+
+/// So much of one object is learnt from: a large one must not stand for all of them.
+const SAMPLE_BYTES: usize = 32 * 1024;
+
+/// The beginnings of some objects, one behind the other.
+#[derive(Default)]
+pub(super) struct Samples {
+    /// So many that come first are none.
+    skips: usize,
+    bytes: Vec<u8>,
+    lengths: Vec<usize>,
+}
+
+impl Samples {
+    /// Of what comes behind so many objects.
+    pub(super) fn behind(objects: usize) -> Self {
+        Self {
+            skips: objects,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn add(&mut self, json: &[u8]) {
+        if self.skips > 0 {
+            self.skips -= 1;
+        } else {
+            let sample = &json[..json.len().min(SAMPLE_BYTES)];
+            self.bytes.extend_from_slice(sample);
+            self.lengths.push(sample.len());
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lengths.len()
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+}
+
+/// So many objects are compared at a time.
+const WINDOW: u32 = 1000;
+
+/// A dictionary is in use for so many windows before another one may take its place, or making them would
+/// cost more than they save where objects of different kinds of content take turns.
+const WINDOWS_MIN: u32 = 8;
+
+/// How well a dictionary fits what is packed with it: the first thousand objects, and the last.
+#[derive(Default)]
+pub(super) struct Fit {
+    /// Of the first window, packed bytes per thousand.
+    first: Option<u64>,
+    windows: u32,
+    objects: u32,
+    json: u64,
+    packed: u64,
+}
+
+impl Fit {
+    /// Takes one more object; whether the last thousand have become half as large again as the first,
+    /// compared with what they were made of.
+    pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
+        self.objects += 1;
+        self.json += u64::from(packed.length);
+        self.packed += packed.bytes.len() as u64;
+        if self.objects < WINDOW {
+            return false;
+        }
+        let per_thousand = self.packed * 1000 / self.json.max(1);
+        let first = *self.first.get_or_insert(per_thousand);
+        self.windows += 1;
+        (self.objects, self.json, self.packed) = (0, 0, 0);
+        self.windows >= WINDOWS_MIN && per_thousand * 2 > first * 3
+    }
+}

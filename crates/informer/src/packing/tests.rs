@@ -1,0 +1,120 @@
+use super::*;
+
+/// An object of a kind whose objects have their words in common with each other, and with no others.
+fn json(kind: u64, number: usize) -> String {
+    let mut rng = fastrand::Rng::with_seed(kind);
+    let word = |rng: &mut fastrand::Rng| -> String { (0..8).map(|_| rng.alphanumeric()).collect() };
+    let list: Vec<String> = (0..40)
+        .map(|_| format!(r#""{}":"{}""#, word(&mut rng), word(&mut rng)))
+        .collect();
+    format!(r#"{{"metadata":{{"name":"{number}"}},{}}}"#, list.join(","))
+}
+
+fn trained(kind: u64) -> Packing {
+    let packing = Packing::new(SAMPLES);
+    for number in 0..SAMPLES {
+        assert!(!packing.is_due());
+        assert!(!packing.pack(json(kind, number).as_bytes()).is_compressed());
+    }
+    assert!(packing.is_due());
+    assert!(packing.train());
+    packing
+}
+
+#[test]
+fn what_was_packed_comes_back_as_it_was_before_and_after_training() {
+    let packing = Packing::new(SAMPLES);
+    let before = packing.pack(b"{}");
+    assert_eq!(&*before.unpack().unwrap(), b"{}");
+    let packing = trained(1);
+    let like_others = json(1, 7);
+    let odd: [&[u8]; 5] = [b"", b"{}", b"\x00\xff", like_others.as_bytes(), &[7; 5000]];
+    for bytes in odd {
+        assert_eq!(&*packing.pack(bytes).unpack().unwrap(), bytes);
+    }
+}
+
+#[test]
+fn with_a_dictionary_one_alone_is_small() {
+    let packing = trained(1);
+    let text = json(1, 4711);
+    let packed = packing.pack(text.as_bytes());
+    assert!(packed.is_compressed());
+    assert!(
+        packed.size() * 10 < text.len(),
+        "{} of {}",
+        packed.size(),
+        text.len()
+    );
+}
+
+#[test]
+fn what_has_nothing_in_common_is_kept_as_it_is() {
+    let packing = trained(1);
+    let mut rng = fastrand::Rng::with_seed(1);
+    let noise: Vec<u8> = (0..1000).map(|_| rng.u8(..)).collect();
+    let packed = packing.pack(&noise);
+    assert!(!packed.is_compressed());
+    assert_eq!(&*packed.unpack().unwrap(), noise);
+}
+
+#[test]
+fn what_was_packed_before_is_packed_anew_once() {
+    let packing = Packing::new(SAMPLES);
+    let mut early = packing.pack(json(1, 0).as_bytes());
+    assert!(!packing.repack(&mut early), "there is no dictionary");
+    for number in 1..SAMPLES {
+        packing.pack(json(1, number).as_bytes());
+    }
+    assert!(packing.train());
+    assert!(packing.repack(&mut early) && early.is_compressed());
+    assert!(!packing.repack(&mut early));
+    assert_eq!(&*early.unpack().unwrap(), json(1, 0).as_bytes());
+}
+
+#[test]
+fn another_dictionary_comes_when_objects_change_and_the_first_must_be_gone_before_a_third() {
+    let packing = trained(1);
+    let mut kept = Vec::new();
+    let mut keep = |packing: &Packing, kind: u64, count: usize| {
+        for number in 0..count {
+            kept.push(packing.pack(json(kind, number).as_bytes()));
+        }
+    };
+    keep(&packing, 1, 10_000);
+    assert!(!packing.is_due(), "all is as it was");
+    keep(&packing, 2, 1000 + SAMPLES);
+    assert!(packing.train());
+    keep(&packing, 2, 8000);
+    keep(&packing, 3, 1000 + SAMPLES);
+    assert!(!packing.is_due(), "two are in use");
+    for packed in &mut kept {
+        packing.repack(packed);
+    }
+    assert!(packing.is_due());
+}
+
+#[test]
+fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
+    let packing = Packing::new(SAMPLES);
+    let mut tried = Vec::new();
+    for at in 0..10 * SAMPLES {
+        packing.pack(b"");
+        if packing.is_due() {
+            assert!(!packing.train());
+            tried.push((at + 1) / SAMPLES);
+        }
+    }
+    assert_eq!(tried, [1, 4, 9]);
+}
+
+#[test]
+fn damage_is_noticed() {
+    let packing = trained(1);
+    let mut packed = packing.pack(json(1, 1).as_bytes());
+    packed.bytes[6] ^= 0xff;
+    let unpacked = packed.unpack().map(Cow::into_owned);
+    assert_ne!(unpacked.ok(), Some(json(1, 1).into_bytes()));
+    packed.bytes = Box::default();
+    assert!(packed.unpack().is_err());
+}

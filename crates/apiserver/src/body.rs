@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
-use crate::readers::{Held, Readers};
+use crate::readers::{FREE_BYTES, Held, Readers};
 use crate::status::ApiError;
 use crate::verb::list::CHUNK_BYTES;
 
@@ -48,7 +48,7 @@ impl Body {
     /// There is no room.
     pub(crate) fn held(self, readers: &Arc<Readers>) -> Result<Body, ApiError> {
         match self.0 {
-            Content::Full(bytes) if bytes.len() > CHUNK_BYTES => {
+            Content::Full(bytes) if bytes.len() > FREE_BYTES => {
                 let left = bytes.len();
                 let content = readers.hold_bytes(bytes)?;
                 Ok(Body(Content::Held { content, left }))
@@ -162,8 +162,10 @@ mod tests {
         assert_eq!(pieces, [vec![CHUNK_BYTES; 10], vec![1]].concat());
         let refused = held().expect_err("the first has its room until it goes");
         assert_eq!(refused.code(), 429);
-        let short = Body::full(vec![0; CHUNK_BYTES]);
+        let short = Body::full(vec![0; FREE_BYTES]);
         assert!(short.held(&readers).is_ok(), "what is short needs none");
+        let longer = Body::full(vec![0; FREE_BYTES + 1]);
+        assert!(longer.held(&readers).is_ok(), "there is some left");
         tokio::time::advance(Duration::from_secs(61)).await;
         let _second = held().expect("the first makes room");
         drop(first);

@@ -70,7 +70,7 @@
 //! | watches | 100,000, a day each | 429; a clean end |
 //! | events that wait for a watcher | [`Builder::watcher_buffer`] | the watch ends |
 //! | lists and first events being read | 64 million objects | those begun over a minute ago break off; 429 |
-//! | other answers of more than 64 KiB being read | 512 MiB, with the above | as above; a write's answer breaks off |
+//! | other answers of more than 4 KiB being read | 512 MiB, with the above | as above; a write's answer breaks off |
 //! | connections | 20,000, with 1,000 streams each | they wait |
 //! | a head, a handshake | 32 s | the connection ends |
 //! | an idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | it ends |

@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the objects of lists and watches are shared with the store; what such an answer has of its own is a place for each object, a chunk, and the text of one object that is longer;
-//! - any other answer of more than a chunk has a place for each 8 bytes;
+//! - any other answer of more than [`FREE_BYTES`] has a place for each 8 bytes, and for each 8 of the piece that is on its way;
 //! - all answers together hold at most [`PLACES_MAX`];
 //! - when that is reached, answers that were begun more than [`READ_TIME`] ago break off to make room, also those that nobody reads any more; if that is not enough, a request is to come again (429).
 //!
@@ -27,6 +27,9 @@ const PLACE_BYTES: usize = size_of::<usize>();
 
 /// What an answer takes besides its objects: a chunk on its way.
 const PLACES_OF_ANSWER: usize = 8 * 1024;
+
+/// The longest answer that takes no place: far below what a connection takes for the heads of requests.
+pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
 /// How long an answer can be read before it has to make room: what Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
 const READ_TIME: Duration = Duration::from_secs(60);
@@ -80,7 +83,8 @@ impl Default for Readers {
 impl Readers {
     /// Holds an answer that shares no byte with anything.
     pub(crate) fn hold_bytes(self: &Arc<Readers>, bytes: Bytes) -> Result<Held<Bytes>, ApiError> {
-        self.hold(bytes.len() / PLACE_BYTES, bytes)
+        let places = bytes.len() / PLACE_BYTES;
+        self.take(places + places.min(PLACES_OF_ANSWER), bytes)
     }
 
     /// The places that objects take: one each, and the text of the longest, which is written at once and sent in pieces.
@@ -90,7 +94,7 @@ impl Readers {
         count + longest / PLACE_BYTES
     }
 
-    /// Holds the content of an answer, of so many places.
+    /// Holds the content of an answer, of so many places and those of any answer.
     pub(crate) fn hold<T>(
         self: &Arc<Readers>,
         places: usize,
@@ -99,7 +103,13 @@ impl Readers {
     where
         T: Send + 'static,
     {
-        let places = places + PLACES_OF_ANSWER;
+        self.take(places + PLACES_OF_ANSWER, content)
+    }
+
+    fn take<T>(self: &Arc<Readers>, places: usize, content: T) -> Result<Held<T>, ApiError>
+    where
+        T: Send + 'static,
+    {
         let content = Arc::new(Mutex::new(Some(content)));
         let mut open = self.open.lock();
         let given_up = if open.places + places > self.places_max {

@@ -17,20 +17,26 @@ fn connected() -> (DuplexStream, JoinSet<()>) {
 /// The same, where so many bytes are under way at most.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
-    let (alive, _ended) = Alive::new();
-    let mut tasks = JoinSet::new();
     let pods = (0..2_000).map(|nth| {
         let metadata = json!({"name": format!("p{nth}"), "namespace": "default"});
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
     });
+    let server = Server::builder().seed(pods).build();
+    (client, serve(server, io))
+}
+
+/// Serves one end of a connection.
+fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
+    let (alive, _ended) = Alive::new();
+    let mut tasks = JoinSet::new();
     let door = Door {
-        server: Server::builder().seed(pods).build(),
+        server,
         security: Security::Plain,
         own_machine: None,
         alive,
     };
     tasks.spawn(speak(io, None, door));
-    (client, tasks)
+    tasks
 }
 
 /// The start of a connection on HTTP/2: a request on stream 1, head and end, and no word more.
@@ -221,6 +227,62 @@ async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_i
     assert_eq!(bytes, whole.to_bytes().len());
     assert!(stopped.collect().await.is_err(), "what had come is not all");
     quiet.collect().await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_whose_last_piece_is_not_read_is_reset_though_all_of_it_was_sent() {
+    let map = |name: &str| {
+        let metadata = json!({"name": name, "namespace": "default"});
+        let data = json!({"x": "y".repeat(50_000)});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    };
+    let server = Server::builder().seed([map("a")]).build();
+    let (client, io) = tokio::io::duplex(1024 * 1024);
+    let _tasks = serve(server.clone(), io);
+    let handshake = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(1_000)
+        .handshake(TokioIo::new(client));
+    let (mut sender, connection) = handshake.await.unwrap();
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let mut ask = async |path: &str| {
+        let request = Request::get(format!("http://a{path}")).body(Empty::<bytes::Bytes>::new());
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        response.into_body()
+    };
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let watch = format!("{MAPS}?watch=1&resourceVersion=1&timeoutSeconds=86000");
+    let stopped = [
+        ask(&format!("{MAPS}/a")).await,
+        ask(MAPS).await,
+        ask(&watch).await,
+    ];
+    let mut read = ask(&watch).await;
+    server.create(map("b")).unwrap();
+    let mut event = 0;
+    while event < 50_000 {
+        event += read
+            .frame()
+            .await
+            .unwrap()
+            .unwrap()
+            .into_data()
+            .unwrap()
+            .len();
+    }
+    // What keeps the connection from being idle.
+    for _ in 0..10 {
+        tokio::time::sleep(STALLED_MAX / 9).await;
+        drop(ask("/version").await.collect().await.unwrap());
+    }
+    for body in stopped {
+        assert!(body.collect().await.is_err(), "what had come is not all");
+    }
+    server.create(map("c")).unwrap();
+    assert!(
+        read.frame().await.unwrap().is_ok(),
+        "a watch that is read waits"
+    );
 }
 
 /// A frame of HTTP/2.

@@ -31,6 +31,87 @@ struct Medium {
     heals_when_opened: AtomicBool,
     /// Held by a test, it holds up every call.
     gate: Mutex<()>,
+    /// Where the file lies that a loss of power would leave: what was synced.
+    survivor: Mutex<Option<Survivor>>,
+}
+
+/// What of a file is safe, and what may still be lost, write by write.
+#[derive(Debug)]
+struct Survivor {
+    synced: Vec<u8>,
+    unsynced: Vec<Unsynced>,
+    /// After how many more calls the power goes.
+    calls_left: Option<u64>,
+    /// What is left then.
+    left: Option<Vec<u8>>,
+    rng: fastrand::Rng,
+}
+
+/// What was asked of a file and not synced.
+#[derive(Debug)]
+enum Unsynced {
+    Length(u64),
+    Bytes(u64, Vec<u8>),
+}
+
+impl Survivor {
+    fn new() -> Survivor {
+        Survivor {
+            synced: Vec::new(),
+            unsynced: Vec::new(),
+            calls_left: None,
+            left: None,
+            rng: fastrand::Rng::with_seed(1),
+        }
+    }
+
+    fn call(&mut self, change: Option<Unsynced>) {
+        if self.calls_left == Some(0) {
+            self.lose_power();
+        }
+        self.calls_left = self.calls_left.and_then(|calls| calls.checked_sub(1));
+        if let Some(change) = change {
+            self.unsynced.push(change);
+            return;
+        }
+        for change in std::mem::take(&mut self.unsynced) {
+            apply(&mut self.synced, &change);
+        }
+    }
+
+    /// Of the writes that were not synced some sectors have arrived, in any order, and some have not.
+    fn lose_power(&mut self) {
+        const SECTOR: usize = 512;
+        let mut left = self.synced.clone();
+        let most = self.rng.f64();
+        for change in &self.unsynced {
+            match change {
+                Unsynced::Length(_) => apply(&mut left, change),
+                Unsynced::Bytes(at, bytes) => {
+                    for (nth, sector) in bytes.chunks(SECTOR).enumerate() {
+                        if self.rng.f64() < most {
+                            let at = at + (nth * SECTOR) as u64;
+                            apply(&mut left, &Unsynced::Bytes(at, sector.to_vec()));
+                        }
+                    }
+                }
+            }
+        }
+        self.left = Some(left);
+    }
+}
+
+/// Makes a change to the bytes of a file.
+fn apply(file: &mut Vec<u8>, change: &Unsynced) {
+    let place = |at: u64| usize::try_from(at).unwrap();
+    match change {
+        Unsynced::Length(length) => file.resize(place(*length), 0),
+        Unsynced::Bytes(at, bytes) => {
+            let (at, end) = (place(*at), place(*at) + bytes.len());
+            file.resize(file.len().max(end), 0);
+            file[at..end].copy_from_slice(bytes);
+        }
+    }
 }
 
 impl Medium {
@@ -48,6 +129,13 @@ impl Medium {
 
     fn heal(&self) {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Notes a change, or that all were synced, if a test wants to lose power.
+    fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
+        if let Some(survivor) = self.survivor.lock().as_mut() {
+            survivor.call(change());
+        }
     }
 
     fn call(&self) -> io::Result<()> {
@@ -94,17 +182,21 @@ impl StorageBackend for Faulty {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.medium.call()?;
+        self.medium.note(|| Some(Unsynced::Length(len)));
         self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.medium.call()?;
         self.medium.syncs.fetch_add(1, Ordering::Relaxed);
+        self.medium.note(|| None);
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.medium.call()?;
+        self.medium
+            .note(|| Some(Unsynced::Bytes(offset, data.to_vec())));
         self.file.write(offset, data)
     }
 
@@ -304,6 +396,48 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     }
     medium.heal();
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
+}
+
+/// The power goes at any call of a write, and when it is answered; of what was not synced then, any sectors are on the disk.
+#[test]
+fn what_was_acknowledged_survives_a_loss_of_power() {
+    let (medium, scratch) = (Medium::sound(), Scratch::new("power"));
+    *medium.survivor.lock() = Some(Survivor::new());
+    let server = scratch.open(&medium);
+    let on_survivor = |with: &mut dyn FnMut(&mut Survivor)| {
+        with(medium.survivor.lock().as_mut().expect("it is asked for"));
+    };
+    let mut unfinished = 0;
+    for nth in 0..60_u64 {
+        let before = (stored(&server), server.revision());
+        on_survivor(&mut |survivor| {
+            survivor.calls_left = (nth % 2 == 1).then_some(nth / 4);
+        });
+        if nth % 5 == 4 {
+            let name = format!("default/n{:02}", nth - 1);
+            server.delete("v1", "configmaps", &name).unwrap();
+        } else {
+            server.create(config_map(&format!("n{nth:02}"), 0)).unwrap();
+        }
+        let after = (stored(&server), server.revision());
+        let (mut file, mut is_answered) = (None, false);
+        on_survivor(&mut |survivor| {
+            is_answered = survivor.left.is_none();
+            if is_answered {
+                survivor.lose_power();
+            }
+            file = survivor.left.take();
+        });
+        let left = Scratch::new("power-left");
+        std::fs::create_dir(&left.0).unwrap();
+        std::fs::write(left.0.join("objects.redb"), file.unwrap()).unwrap();
+        let restarted = left.open(&Medium::sound());
+        let found = (stored(&restarted), restarted.revision());
+        let is_unfinished = !is_answered && found == before;
+        assert!(is_unfinished || found == after, "write {nth}: {found:?}");
+        unfinished += u64::from(is_unfinished);
+    }
+    assert!((1..30).contains(&unfinished), "{unfinished}");
 }
 
 #[tokio::test(start_paused = true)]

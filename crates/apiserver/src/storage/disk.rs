@@ -344,12 +344,20 @@ fn take(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Makes the directory, and those above it, unless they are there.
+/// Makes the directory, and those above it, unless they are there; what is made survives a loss of power.
 fn make(directory: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory)
+    let missing: Vec<&Path> = directory
+        .ancestors()
+        .take_while(|one| !one.as_os_str().is_empty() && !one.exists())
+        .collect();
+    builder.recursive(true).create(directory)?;
+    missing.into_iter().try_for_each(|made| {
+        let above = made.parent().filter(|above| !above.as_os_str().is_empty());
+        sync_directory(above.unwrap_or(Path::new(".")))
+    })
 }
 
 /// For a file that nobody but its owner reads, if it is made.
@@ -374,7 +382,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Makes a rename durable, where directories can be synced.
+/// Makes what was made or renamed in a directory durable, where directories can be synced.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()

@@ -69,6 +69,7 @@
 //! | the request log | [`LOG_MAX`] requests, 128 MiB | the oldest are dropped |
 //! | watches | 100,000, a day each | 429; a clean end |
 //! | events that wait for a watcher | [`Builder::watcher_buffer`] | the watch ends |
+//! | old states of objects that lists and watches hold when history has forgotten them | 1 GiB | those begun before what was forgotten last break off, watches that are behind it end |
 //! | lists and first events being read | 64 million objects | those begun over a minute ago break off; 429 |
 //! | other answers of more than 4 KiB being read | 512 MiB, with the above | as above; a write's answer breaks off |
 //! | connections | 20,000, with 1,000 streams each | they wait |

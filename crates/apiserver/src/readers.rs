@@ -106,6 +106,14 @@ impl Readers {
         self.take(places + PLACES_OF_ANSWER, content)
     }
 
+    /// Gives up the answers that were begun until then, however little room they take: for what they hold of the past.
+    pub(crate) fn give_up_until(&self, then: Instant) {
+        let given_up = self.open.lock().forget(|begun| begun <= then);
+        for content in given_up {
+            content.give_up();
+        }
+    }
+
     fn take<T>(self: &Arc<Readers>, places: usize, content: T) -> Result<Held<T>, ApiError>
     where
         T: Send + 'static,
@@ -113,7 +121,7 @@ impl Readers {
         let content = Arc::new(Mutex::new(Some(content)));
         let mut open = self.open.lock();
         let given_up = if open.places + places > self.places_max {
-            open.make_room()
+            open.forget(|begun| begun.elapsed() > READ_TIME)
         } else {
             Vec::new()
         };
@@ -148,11 +156,11 @@ impl Readers {
 }
 
 impl Open {
-    /// Forgets the answers that were begun long ago, and returns what they hold.
-    fn make_room(&mut self) -> Vec<Arc<dyn Content>> {
+    /// Forgets the oldest answers, and returns what they hold.
+    fn forget(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut given_up = Vec::new();
         while let Some(oldest) = self.answers.first_entry()
-            && oldest.get().begun.elapsed() > READ_TIME
+            && is_old(oldest.get().begun)
         {
             let answer = oldest.remove();
             self.places -= answer.places;

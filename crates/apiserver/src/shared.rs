@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::access::Gate;
 use crate::clock::Clock;
@@ -155,7 +156,22 @@ impl Shared {
         let cache = &mut caches[collection.0];
         cache.dispatch(&event);
         cache.advance(storage.log(collection), storage.horizon(collection));
+        if let Some(forgotten_at) = storage.held_too_much() {
+            self.let_go(state, forgotten_at);
+        }
         self.revision.send_replace(event.revision);
+    }
+
+    /// Ends the lists and watches that may hold what the history has forgotten; those that were begun after it, and watches that keep up, hold none of it.
+    fn let_go(&self, state: &mut State, forgotten_at: Instant) {
+        self.readers.give_up_until(forgotten_at);
+        let State {
+            storage, caches, ..
+        } = state;
+        for (collection, cache) in caches.iter_mut().enumerate() {
+            cache.close_behind(storage.horizon(CollectionId(collection)));
+        }
+        tracing::warn!("lists and watches that are read too slowly were ended, for what they hold");
     }
 
     /// Puts the store back to an older revision, of which the caches know nothing but the present.
@@ -234,3 +250,6 @@ impl State {
         self.caches.iter().map(Cache::watchers).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //! - a [`Snapshot`] is one moment of one collection, costs O(1) to take, and never changes;
 //! - the state at an older revision can be had as long as the log reaches back to it;
 //! - objects are ordered by their key's bytes (`namespace/name`), as in etcd;
-//! - history is bounded by age, by events per collection and by bytes of all collections together: what goes beyond is forgotten, oldest first.
+//! - history is bounded by age, by events per collection and by bytes of all collections together: what goes beyond is forgotten, oldest first;
+//! - it is known how much of what was forgotten somebody still holds ([`outlived`]).
 //!
 //! Nothing here waits or knows HTTP; whoever owns the store holds the lock around it.
 
@@ -15,6 +16,7 @@ mod entry;
 mod event;
 #[cfg(not(feature = "persistence"))]
 mod no_disk;
+mod outlived;
 mod pending;
 
 use std::collections::VecDeque;
@@ -35,6 +37,7 @@ pub(crate) use entry::{Entry, OBJECT_BYTES_MAX};
 pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
 #[cfg(not(feature = "persistence"))]
 pub(crate) use no_disk::Disk;
+use outlived::Outlived;
 pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
 /// Events kept per collection at most: the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in `watch_cache_history.go`), so that no watch cache reaches further back than storage.
@@ -58,15 +61,20 @@ type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 pub(crate) struct Storage {
     revision: u64,
     collections: Vec<Collection>,
+    /// What the objects of all collections take.
+    object_bytes: usize,
+    /// What the logs of all collections take.
+    history_bytes: usize,
     history_bytes_max: usize,
+    outlived: Outlived,
+    /// When the newest event happened that was forgotten, if one was.
+    forgotten_at: Option<Instant>,
 }
 
 /// The objects of one (group, plural) and what happened to them lately.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
-    /// What `objects` takes.
-    object_bytes: usize,
     /// In order of revision.
     log: VecDeque<Arc<Event>>,
     /// What `log` takes.
@@ -101,13 +109,17 @@ impl Storage {
         Storage {
             revision: 0,
             collections: (0..collections).map(|_| Collection::default()).collect(),
+            object_bytes: 0,
+            history_bytes: 0,
             history_bytes_max: HISTORY_BYTES_MAX,
+            outlived: Outlived::default(),
+            forgotten_at: None,
         }
     }
 
     /// What the objects take, of all collections.
     pub(crate) fn object_bytes(&self) -> usize {
-        self.collections.iter().map(|one| one.object_bytes).sum()
+        self.object_bytes
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -180,7 +192,8 @@ impl Storage {
         new: Option<Arc<Entry>>,
     ) -> Arc<Event> {
         self.revision += 1;
-        let collection = &mut self.collections[collection.0];
+        let id = collection;
+        let collection = &mut self.collections[id.0];
         let old = match &new {
             Some(entry) => collection
                 .objects
@@ -188,25 +201,43 @@ impl Storage {
             None => collection.objects.remove(&**key),
         };
         let bytes = |entry: &Option<Arc<Entry>>| entry.as_ref().map_or(0, |entry| entry.bytes());
-        collection.object_bytes += bytes(&new);
-        collection.object_bytes -= bytes(&old);
+        self.object_bytes += bytes(&new);
+        self.object_bytes -= bytes(&old);
         let event = Arc::new(Event::new(self.revision, Instant::now(), old, new));
+        self.history_bytes += event.bytes();
         collection.record(Arc::clone(&event));
-        self.trim_history();
+        self.trim_history(id, event.at);
         event
     }
 
-    /// Forgets what the history has no room for.
-    fn trim_history(&mut self) {
-        let bytes = |collections: &[Collection]| -> usize {
-            collections.iter().map(|one| one.log_bytes).sum()
-        };
-        while bytes(&self.collections) > self.history_bytes_max {
-            let fullest = self.collections.iter_mut().max_by_key(|one| one.log_bytes);
-            fullest
-                .expect("what is empty is not too full")
-                .forget_oldest();
+    /// Forgets what is too old or too much, of a collection that has grown and of all.
+    fn trim_history(&mut self, grown: CollectionId, now: Instant) {
+        while self.collections[grown.0].is_overfull(now) {
+            self.forget_oldest(grown.0);
         }
+        while self.history_bytes > self.history_bytes_max {
+            let logs = self.collections.iter().enumerate();
+            let fullest = logs.max_by_key(|(_, one)| one.log_bytes);
+            let (fullest, _) = fullest.expect("what is empty is not too full");
+            self.forget_oldest(fullest);
+        }
+    }
+
+    fn forget_oldest(&mut self, collection: usize) {
+        let collection = &mut self.collections[collection];
+        if let Some(oldest) = collection.log.pop_front() {
+            let bytes = oldest.bytes();
+            collection.horizon = oldest.revision;
+            collection.log_bytes -= bytes;
+            self.history_bytes -= bytes;
+            self.forgotten_at = self.forgotten_at.max(Some(oldest.at));
+            self.outlived.leave(oldest);
+        }
+    }
+
+    /// When the newest forgotten event happened, if more outlives it than may: what was begun later holds none of that.
+    pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
+        self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
 
     /// Puts everything back to what it was at an older revision, and forgets all events.
@@ -216,9 +247,9 @@ impl Storage {
             collections.map(|id| self.rewind(id, revision)).collect();
         for (collection, rewind) in self.collections.iter_mut().zip(older?) {
             collection.objects = rewind.snapshot().objects;
-            let entries = collection.objects.values();
-            collection.object_bytes = entries.map(|entry| entry.bytes()).sum();
         }
+        let objects = self.collections.iter().flat_map(|one| one.objects.values());
+        self.object_bytes = objects.map(|entry| entry.bytes()).sum();
         self.revision = revision;
         self.compact();
         Ok(())
@@ -237,19 +268,29 @@ impl Storage {
     /// Takes back an object that was stored before this server started: no event, no revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
+        self.object_bytes += entry.bytes();
         let collection = &mut self.collections[collection.0];
-        collection.object_bytes += entry.bytes();
         let key = Arc::clone(&entry.key);
         collection.objects.insert(key, Arc::new(entry));
     }
 
     /// Forgets all events.
     pub(crate) fn compact(&mut self) {
-        for collection in &mut self.collections {
-            collection.log.clear();
-            collection.log_bytes = 0;
-            collection.horizon = self.revision;
+        for collection in 0..self.collections.len() {
+            while !self.collections[collection].log.is_empty() {
+                self.forget_oldest(collection);
+            }
+            self.collections[collection].horizon = self.revision;
         }
+    }
+}
+
+#[cfg(test)]
+impl Storage {
+    /// Lets the history take so much, and so much outlive it.
+    pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
+        self.history_bytes_max = history_bytes_max;
+        self.outlived = Outlived::of(outlived_bytes_max);
     }
 }
 
@@ -257,27 +298,20 @@ impl Storage {
 
 impl Collection {
     fn record(&mut self, event: Arc<Event>) {
-        let now = event.at;
         self.log_bytes += event.bytes();
         self.log.push_back(event);
         let aged = self.log.len().checked_sub(FRAMES_KEPT + 1);
         if let Some(event) = aged.and_then(|at| self.log.get(at)) {
             event.forget_frames();
         }
-        while let Some(oldest) = self.log.front() {
-            let fresh = now.saturating_duration_since(oldest.at) <= LOG_AGE;
-            if fresh && self.log.len() <= LOG_EVENTS_MAX {
-                break;
-            }
-            self.forget_oldest();
-        }
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some(oldest) = self.log.pop_front() {
-            self.horizon = oldest.revision;
-            self.log_bytes -= oldest.bytes();
-        }
+    /// Whether the oldest event is too old, or one too many.
+    fn is_overfull(&self, now: Instant) -> bool {
+        self.log.front().is_some_and(|oldest| {
+            let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;
+            is_old || self.log.len() > LOG_EVENTS_MAX
+        })
     }
 }
 

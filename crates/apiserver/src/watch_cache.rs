@@ -95,6 +95,18 @@ pub(crate) enum Delivery {
     Raw(Bytes),
 }
 
+// === impl Delivery ===
+
+impl Delivery {
+    /// That of an event.
+    fn revision(&self) -> Option<u64> {
+        match self {
+            Delivery::Event(event, _) => Some(event.revision),
+            Delivery::Bookmark(_) | Delivery::Raw(_) => None,
+        }
+    }
+}
+
 // === impl WatchCache ===
 
 impl WatchCache {
@@ -226,6 +238,17 @@ impl Cache {
     /// Closes the watchers of the wanted requests, as one that is too slow is closed.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
+    }
+
+    /// Closes the watchers that have not read an event up to this revision, and takes from them what they have not read.
+    pub(crate) fn close_behind(&mut self, horizon: u64) {
+        self.watchers.retain(|watcher| {
+            let is_behind = watcher.sender.waits_since(horizon);
+            if is_behind {
+                watcher.sender.abandon();
+            }
+            !is_behind
+        });
     }
 
     pub(crate) fn close(&mut self, id: WatcherId) {

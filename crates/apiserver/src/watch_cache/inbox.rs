@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - deliveries come out in the order in which they went in, and a full queue takes none;
-//! - the reader gets what went in before the sender was dropped, and then the end;
+//! - the reader gets what went in before the sender was dropped, and then the end, unless the sender has abandoned it;
 //! - room that a burst has taken is given back once the reader has caught up.
 //!
 //! Both ends take one lock for one delivery, which is less than a channel for many senders costs, and there are as many of these as watchers.
@@ -70,6 +70,19 @@ impl Sender {
         queue.deliveries.push_back(delivery);
         queue.wake_reader();
         Ok(())
+    }
+
+    /// Whether an event of this revision or an older one waits.
+    pub(crate) fn waits_since(&self, revision: u64) -> bool {
+        let queue = self.0.queue.lock();
+        let mut events = queue.deliveries.iter().filter_map(Delivery::revision);
+        events.next().is_some_and(|oldest| oldest <= revision)
+    }
+
+    /// Forgets what waits: the reader finds the end.
+    pub(crate) fn abandon(&self) {
+        let mut queue = self.0.queue.lock();
+        queue.deliveries = VecDeque::new();
     }
 }
 

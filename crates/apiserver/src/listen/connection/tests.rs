@@ -250,11 +250,11 @@ async fn a_stream_whose_last_piece_is_not_read_is_reset_though_all_of_it_was_sen
         let response = sender.send_request(request.unwrap()).await.unwrap();
         response.into_body()
     };
-    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-    let watch = format!("{MAPS}?watch=1&resourceVersion=1&timeoutSeconds=86000");
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let watch = format!("{maps}?watch=1&resourceVersion=1&timeoutSeconds=86000");
     let stopped = [
-        ask(&format!("{MAPS}/a")).await,
-        ask(MAPS).await,
+        ask(&format!("{maps}/a")).await,
+        ask(maps).await,
         ask(&watch).await,
     ];
     let mut read = ask(&watch).await;

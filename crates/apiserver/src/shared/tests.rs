@@ -1,0 +1,75 @@
+//! What lists and watches hold of the past, and who has to let go of it.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tower_service::Service as _;
+
+use crate::body::Body;
+use crate::server::Server;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// An object of some 10 KB.
+fn map(name: &str, value: usize) -> Value {
+    let metadata = json!({"name": name, "namespace": "default"});
+    let data = json!({"value": value.to_string(), "x": "y".repeat(10_000)});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+}
+
+async fn ask(server: &Server, uri: &str) -> Body {
+    let request = Request::get(uri).body(Full::<Bytes>::default());
+    let response = server.clone().call(request.unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.into_body()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_unread_lists_and_watches_hold_of_the_past_is_bounded_and_nobody_else_is_ended() {
+    let watch = format!("{MAPS}?watch=1&resourceVersion=11");
+    let nodes = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+    let server = Server::builder()
+        .seed((0..10).map(|nth| map(&format!("m{nth}"), 0)).chain([nodes]))
+        .build();
+    server
+        .shared()
+        .lock()
+        .storage
+        .bound_history(250_000, 50_000);
+    let mut read = ask(&server, &watch).await;
+    let mut round = async |value: usize| {
+        for nth in 0..10 {
+            server.update(map(&format!("m{nth}"), value)).unwrap();
+            let event = read.frame().await.unwrap().unwrap();
+            drop(event);
+        }
+    };
+    let quiet = ask(
+        &server,
+        "/api/v1/nodes?watch=1&resourceVersion=11&timeoutSeconds=9",
+    )
+    .await;
+    let list = ask(&server, MAPS).await;
+    let backlog = ask(&server, &format!("{MAPS}?watch=1&resourceVersion=5")).await;
+    let live = ask(&server, &watch).await;
+    // Each list holds the ten objects as they are then.
+    let mut lists = vec![list];
+    for value in 1..10 {
+        tokio::time::advance(std::time::Duration::from_millis(1)).await;
+        lists.push(ask(&server, MAPS).await);
+        let slow = ask(&server, MAPS).await;
+        round(value).await;
+        let list = slow.collect().await.expect("all that it holds is known");
+        let list: Value = serde_json::from_slice(&list.to_bytes()).unwrap();
+        assert_eq!(list["items"][0]["data"]["value"], (value - 1).to_string());
+    }
+    for stopped in [lists.remove(0), backlog] {
+        let error = stopped.collect().await.unwrap_err();
+        assert_eq!(error.to_string(), "the answer was not read in time");
+    }
+    let told = live.collect().await.expect("as one that is too slow");
+    assert_eq!(told.to_bytes(), "", "what it did not read is gone");
+    quiet.collect().await.expect("it holds nothing");
+    round(10).await;
+}

@@ -78,7 +78,7 @@ impl Watcher {
         let path = format!(
             "/api/v1/pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{selector}"
         );
-        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -153,7 +153,7 @@ impl Writer {
             pause(due.saturating_sub(began.elapsed()));
             let body = pod(number % self.objects, micros(self.began.elapsed()));
             let request = format!(
-                "PUT /api/v1/namespaces/default/pods/{} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                "PUT /api/v1/namespaces/default/pods/{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
                 name(number % self.objects),
                 body.len(),
             );

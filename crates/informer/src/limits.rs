@@ -22,8 +22,8 @@ pub struct Limits {
     /// at most. Beyond it the list, or the watch, has failed.
     pub object_bytes: usize,
     /// Objects of one source: 5,000,000, ten times what the largest clusters have of a kind. A list or a
-    /// streaming list with more of them fails; so does a watch that tells of one more when the cache has
-    /// more of each source, on average. What is already on its way to the cache then comes in addition.
+    /// streaming list with more of them fails; so does a watch that tells of one that the cache does not
+    /// have, when that has more of the source. What is on its way to the cache then comes in addition.
     pub objects: usize,
     /// The bytes of one list with all its pages, or of one streaming list: 16 GiB, twice what etcd is
     /// advised to hold altogether (8 GiB), for JSON is longer than what etcd holds.
@@ -73,7 +73,8 @@ pub const DEPTH: usize = 127;
 /// list of containers 2,144 bytes.
 pub const PARTS: usize = 500_000;
 
-/// The body of a refusal, in bytes, of which no more is read; a `Status` takes a few hundred.
+/// The body of a refusal, in bytes, of which no more is read, and the `Status` that ends a watch, which is
+/// not read beyond it; one takes a few hundred.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 
 /// What a server says went wrong, and what of an object is wrong, in bytes; longer texts are cut.

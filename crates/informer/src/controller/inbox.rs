@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     indexer::Indexer,
-    object::{Object, ObjectName},
+    object::{Object, ObjectName, SourceId},
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
@@ -12,17 +12,11 @@ use crate::{
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,
     cache: Indexer<K>,
-    /// How many reflectors fill it.
-    sources: usize,
 }
 
 impl<K> Inbox<K> {
-    pub(crate) fn new(deltas: mpsc::Sender<Delta<K>>, cache: Indexer<K>, sources: usize) -> Self {
-        Self {
-            deltas,
-            cache,
-            sources,
-        }
+    pub(crate) fn new(deltas: mpsc::Sender<Delta<K>>, cache: Indexer<K>) -> Self {
+        Self { deltas, cache }
     }
 }
 
@@ -31,7 +25,6 @@ impl<K> Clone for Inbox<K> {
         Self {
             deltas: self.deltas.clone(),
             cache: self.cache.clone(),
-            sources: self.sources,
         }
     }
 }
@@ -41,9 +34,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for Inbox<K> {
         self.deltas.accept(delta).await
     }
 
-    /// Of each source, on average: whose an object is, only the loop knows.
-    fn objects(&self) -> usize {
-        self.cache.len() / self.sources.max(1)
+    fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
+        self.cache.snapshot().is_full(source, object, limit)
     }
 
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {

@@ -212,3 +212,18 @@ async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
     let closed = tokio::time::timeout(PERIOD, serving.close()).await;
     closed.expect("it ends");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_key_function_says_is_told_as_one_line_of_bounded_length() {
+    let says = |_: &Object<Pod>| Err(format!("no\ncolon {}", "x".repeat(2 * MESSAGE_BYTES)));
+    let (mut serving, _arriving) = due(DeltaFifo::new().key_func(says)).await;
+    let (tell, told) = std::sync::mpsc::channel();
+    serving.parts.report.error_handler = Some(Arc::new(move |error: &Error| {
+        tell.send(error.to_string()).expect("somebody listens");
+    }));
+    serving.accept(Delta::added(Object::new(pod("a", 2)).unwrap()));
+    let told = told.try_recv().unwrap();
+    assert!(told.contains("no colon xxx"), "{told}");
+    let most = MESSAGE_BYTES + 100;
+    assert!(told.len() < most, "{} bytes", told.len());
+}

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::{Applied, IndexError, IndexerWriter, Snapshot};
 use crate::{
     logs::Ration,
+    object::{ObjectName, SourceId},
     queue::Batch,
     reflector::{Delta, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError},
     status::Status,
@@ -51,8 +52,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
         Ok(())
     }
 
-    fn objects(&self) -> usize {
-        self.writer.snapshot().len()
+    fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
+        self.writer.snapshot().is_full(source, object, limit)
     }
 }
 

@@ -288,6 +288,12 @@ impl<K> Snapshot<K> {
         }
     }
 
+    /// Whether a source has brought more than so many objects, usable or not, and not this one.
+    pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
+        let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
+        self.root.count(source) > limit && !is_its_own()
+    }
+
     /// What is kept under a name, also if it is broken, with the source that brought it.
     pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
         let entry = self.root.entries.get(name)?;

@@ -30,6 +30,8 @@ pub(super) struct Root<K> {
     broken_version: u64,
     /// What the server sent for the objects, together.
     wire_bytes: u64,
+    /// How many entries each source has brought.
+    counts: Arc<BTreeMap<SourceId, usize>>,
 }
 
 impl<K> Clone for Root<K> {
@@ -42,6 +44,7 @@ impl<K> Clone for Root<K> {
             broken: self.broken.clone(),
             broken_version: self.broken_version,
             wire_bytes: self.wire_bytes,
+            counts: Arc::clone(&self.counts),
         }
     }
 }
@@ -108,6 +111,7 @@ impl<K> Root<K> {
             broken: OrdSet::new(),
             broken_version: 0,
             wire_bytes: 0,
+            counts: Arc::default(),
         }
     }
 
@@ -125,6 +129,11 @@ impl<K> Root<K> {
 
     pub(super) fn wire_bytes(&self) -> u64 {
         self.wire_bytes
+    }
+
+    /// How many entries a source has brought, broken ones among them.
+    pub(super) fn count(&self, source: SourceId) -> usize {
+        self.counts.get(&source).copied().unwrap_or_default()
     }
 
     pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
@@ -331,6 +340,13 @@ impl<K> Root<K> {
         }
         self.wire_bytes += object.wire_bytes();
         self.wire_bytes -= old.map_or(0, |old| old.object().wire_bytes());
+        let brought_by = old.map(Entry::source);
+        if brought_by != Some(source) {
+            *self.count_mut(source) += 1;
+            if let Some(before) = brought_by {
+                *self.count_mut(before) -= 1;
+            }
+        }
         let inner = EntryInner {
             object,
             source,
@@ -339,9 +355,14 @@ impl<K> Root<K> {
         self.entries.insert(name, Entry(Arc::new(inner)));
     }
 
+    fn count_mut(&mut self, source: SourceId) -> &mut usize {
+        Arc::make_mut(&mut self.counts).entry(source).or_default()
+    }
+
     fn take(&mut self, name: &ObjectName) -> Option<Entry<K>> {
         let old = self.entries.remove(name)?;
         self.wire_bytes -= old.object().wire_bytes();
+        *self.count_mut(old.source()) -= 1;
         if !old.is_live() {
             self.broken.remove(name);
             self.broken_version += 1;

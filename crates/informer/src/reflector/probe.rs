@@ -93,3 +93,42 @@ pub(crate) async fn read_probe(
     }
     Ok(splitter.finish()?.resource_version)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_core::future::BoxFuture;
+    use futures_util::{FutureExt, stream};
+
+    use super::*;
+    use crate::transport::{ByteStream, Class};
+
+    /// Answers every list with this one.
+    struct Says(&'static str);
+
+    impl ListerWatcher for Says {
+        fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+            let body = stream::iter([Ok(Bytes::from_static(self.0.as_bytes()))]);
+            std::future::ready(Ok(body.boxed())).boxed()
+        }
+
+        fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+            std::future::pending().boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_takes_no_larger_object_than_a_list_does() {
+        let answer = Says(r#"{"metadata":{"resourceVersion":"7"},"items":[{"a":"0123456789"}]}"#);
+        let options = probe_options(5.into());
+        let ask = async |object_bytes| {
+            let limits = Limits {
+                object_bytes,
+                ..Limits::default()
+            };
+            read_probe(&answer, &options, limits).await
+        };
+        assert_eq!(ask(18).await.unwrap(), 7.into());
+        assert_eq!(ask(10).await.unwrap_err().class(), Class::Protocol);
+    }
+}

@@ -5,7 +5,7 @@ use std::future::Future;
 use tokio::sync::mpsc;
 
 use super::Delta;
-use crate::object::{Object, ObjectName};
+use crate::object::{Object, ObjectName, SourceId};
 
 /// What stands behind a reflector: an informer's queue, an indexer, or something of your own.
 ///
@@ -43,11 +43,13 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// The future is dropped when the reflector ends. Nothing comes after that.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// How many objects it holds. A watch that tells of one more when that is beyond
-    /// [`Limits::objects`](crate::limits::Limits::objects) has failed. By default none, for a store that
-    /// keeps nothing or has a limit of its own.
-    fn objects(&self) -> usize {
-        0
+    /// Whether it holds more than `limit` objects of a source, usable or not, and not this one. A watch
+    /// that tells of another one then has failed; `limit` is
+    /// [`Limits::objects`](crate::limits::Limits::objects). By default it never does, for a store that keeps
+    /// nothing or has a limit of its own.
+    fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
+        let _ = (source, object, limit);
+        false
     }
 
     /// The first object that it holds behind this name, in the order of names, or the very first. What

@@ -391,7 +391,7 @@ where
         let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
         let warm_up = keeper.clone().map(warmed);
         let mut rng = self.reflectors.rng();
-        let inbox = Inbox::new(deltas, indexer.clone(), self.sources.len());
+        let inbox = Inbox::new(deltas, indexer.clone());
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
             alone: None,

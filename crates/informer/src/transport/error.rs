@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use serde::Deserialize;
 
-use crate::limits::{MESSAGE_BYTES, one_line};
+use crate::limits::{ERROR_BODY_BYTES, MESSAGE_BYTES, one_line};
 
 /// Why a list or a watch failed.
 ///
@@ -167,8 +167,14 @@ impl Error {
     }
 
     /// Reads the `Status` object of a refusal or of an ERROR event; `code` stands in when the body is
-    /// none, as the plain text of flow control.
+    /// none, as the plain text of flow control, or is longer than
+    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES).
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
+        let body = if body.len() > ERROR_BODY_BYTES {
+            b""
+        } else {
+            body
+        };
         let status: StatusBody = serde_json::from_slice(body).unwrap_or_default();
         let code = if status.code == 0 { code } else { status.code };
         let class = status.class(code);
@@ -333,6 +339,17 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    #[test]
+    fn a_status_that_is_too_long_is_none() {
+        let status = |padding: usize| {
+            let causes = "{},".repeat(padding);
+            format!(r#"{{"code":410,"details":{{"causes":[{causes}{{}}]}}}}"#)
+        };
+        let class = |body: &str| Error::from_status_body(500, body.as_bytes()).class();
+        assert_eq!(class(&status(ERROR_BODY_BYTES / 4)), Class::Expired);
+        assert_eq!(class(&status(ERROR_BODY_BYTES / 3)), Class::Server);
     }
 
     #[test]

@@ -85,6 +85,15 @@ fn modified_pod(n: u64) -> String {
     event("MODIFIED", &pod(&format!("p{n}"), 5 + n))
 }
 
+fn broken_pod(n: u64) -> String {
+    assert!(n < 1000, "nobody puts an end to it");
+    let name = format!(
+        r#""name":"p{n}","namespace":"default","resourceVersion":"{}""#,
+        5 + n
+    );
+    event("ADDED", &format!(r#"{{"metadata":{{{name}}},"spec":0}}"#))
+}
+
 fn goes(begin: &str, pause: Duration, nth: fn(u64) -> String) -> Answer {
     Answer::Body(begin.to_owned(), Then::Goes(pause, nth))
 }
@@ -220,7 +229,7 @@ async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full(
         objects: 100,
         ..Limits::default()
     };
-    for endless in [new_pod, modified_pod] {
+    for endless in [new_pod, modified_pod, broken_pod] {
         let begin = body(list(5, "", &[]));
         let script = Script::new([begin, goes("", NOTHING, endless), whole()]);
         let informer = run(builder(&script, limits).queue_capacity(1));
@@ -231,7 +240,8 @@ async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full(
             error,
             "the cache has more than 100 objects (Limits::objects)"
         );
-        let held = informer.pods.indexer().len();
+        let snapshot = informer.pods.indexer().snapshot();
+        let held = snapshot.len() + snapshot.broken_count();
         assert!((101..110).contains(&held), "{held}");
         sleep(Duration::from_secs(60)).await;
         assert_eq!(informer.pods.indexer().len(), 1, "listed after");
@@ -243,7 +253,9 @@ async fn new_objects_of_a_watch_without_end_are_given_up_when_the_cache_is_full(
         let reflector = Reflector::builder(script).limits(limits);
         let reflector = reflector.into_indexer(writer);
         reflector.run(sleep(Duration::from_secs(60))).await;
-        assert_eq!(indexer.len(), 101, "a reflector that stands alone");
+        let snapshot = indexer.snapshot();
+        let held = snapshot.len() + snapshot.broken_count();
+        assert_eq!(held, 101, "a reflector that stands alone");
     }
 }
 
@@ -271,25 +283,66 @@ async fn updates_and_deletions_are_told_of_a_cache_that_is_just_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_other_sources_do_not_count() {
+async fn a_cache_that_is_too_full_hears_of_everything_that_it_has() {
+    let limits = Limits {
+        objects: 1,
+        ..Limits::default()
+    };
+    let second = Duration::from_secs(1);
+    let change: fn(u64) -> String = |n| match n {
+        1 => event("ADDED", &pod("b", 6)),
+        2 => event("MODIFIED", &pod("a", 7)),
+        3 => event(
+            "MODIFIED",
+            r#"{"metadata":{"name":"b","namespace":"default","resourceVersion":"8"},"spec":0}"#,
+        ),
+        4 => event("MODIFIED", &pod("b", 9)),
+        5 => event("DELETED", &pod("a", 10)),
+        6 => event("ADDED", &pod("c", 11)),
+        _ => event("ADDED", &pod("d", 12)),
+    };
+    let changes = goes("", second, change);
+    let script = Script::new([body(list(5, "", &[pod("a", 1)])), changes]);
+    let informer = run(builder(&script, limits));
+    let held = || format!("{:?}", informer.pods.indexer().list());
+    sleep(second * 13 / 2).await;
+    assert_eq!(held(), "[default/b@9, default/c@11]");
+    assert!(informer.pods.status().get().last_error().is_none());
+    sleep(second).await;
+    assert_eq!(held(), "[default/b@9, default/c@11]");
+    assert!(informer.pods.status().get().last_error().is_some());
+    informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_source_has_its_own_room() {
     let limits = Limits {
         objects: 2,
         ..Limits::default()
     };
-    let script = |names: [&str; 2], update: fn(u64) -> String| {
-        let pods = names.map(|name| pod(name, 1));
-        let updates = goes("", Duration::from_secs(1), update);
-        Script::new([body(list(5, "", &pods)), updates])
+    let script = |names: &[&str], change: fn(u64) -> String| {
+        let pods: Vec<_> = names.iter().map(|name| pod(name, 1)).collect();
+        let changes = goes("", Duration::from_secs(1), change);
+        Script::new([body(list(5, "", &pods)), changes])
     };
-    let one = script(["a", "b"], |n| event("MODIFIED", &pod("a", 5 + n)));
-    let other = script(["c", "d"], |n| event("MODIFIED", &pod("c", 5 + n)));
-    let two = builder(&one, limits).source(other);
+    let greedy = script(&["a"], |n| event("ADDED", &pod(&format!("b{n}"), 5 + n)));
+    let quiet = script(&["c", "d"], |n| event("MODIFIED", &pod("c", 5 + n)));
+    let two = builder(&greedy, limits).source(quiet);
     let informer = run(two);
     informer.pods.wait_for_sync().await.unwrap();
-    sleep(Duration::from_millis(1500)).await;
+    sleep(Duration::from_millis(4500)).await;
     let held = format!("{:?}", informer.pods.indexer().list());
-    let expected = "[default/a@6, default/b@1, default/c@6, default/d@1]";
-    assert_eq!(held, expected);
+    let expected = "[default/a@1, default/b1@6, default/b2@7, default/c@9, default/d@1]";
+    assert_eq!(
+        held, expected,
+        "the third is one too many, whoever has room"
+    );
+    let status = informer.pods.status().get();
+    let failed = status
+        .sources
+        .iter()
+        .map(|source| source.last_error.is_some());
+    assert_eq!(failed.collect::<Vec<_>>(), [true, false]);
     informer.stop().await;
 }
 

@@ -19,7 +19,7 @@ use crate::{
     clock, decode,
     limits::{LIST_STALL, WATCH_GRACE},
     metrics::RelistReason,
-    object::{Deleted, ResourceVersion},
+    object::{Deleted, ObjectName, ResourceVersion},
     status::Activity,
     transport::{self, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
 };
@@ -352,7 +352,7 @@ where
         let revision = object.revision().clone();
         self.machine.in_order(kind, Some(&revision))?;
         if *kind != FrameKind::Deleted {
-            self.room_for_one()?;
+            self.room_for(object.object_name())?;
         }
         let delta = match kind {
             FrameKind::Added => DeltaKind::Added(object),
@@ -373,9 +373,10 @@ where
     }
 
     /// A list brings at most so many objects, and without end a watch brings more.
-    fn room_for_one(&self) -> Result<(), Stop> {
+    fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.config.limits.objects;
-        if self.reflector.store.objects() > limit {
+        let source = self.reflector.source;
+        if self.reflector.store.is_full(source, object, limit) {
             let what = format!("the cache has more than {limit} objects (Limits::objects)");
             return Err(transport::Error::new(Class::Protocol, what).into());
         }

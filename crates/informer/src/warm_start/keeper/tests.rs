@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serializer, ser::Error as _};
 use super::*;
 use crate::{
     indexer::{self, Indexers},
+    limits::REVISION_BYTES,
     queue::Batch,
     transport::{ByteStream, Error, ListOptions},
 };
@@ -250,7 +251,8 @@ async fn a_time_that_no_clock_shows_is_no_age() {
 #[tokio::test]
 async fn a_source_without_a_revision_is_nothing_to_go_on_from() {
     let world = World::new("no-revision");
-    for revision in ["", "0"] {
+    let endless = "9".repeat(REVISION_BYTES + 1);
+    for revision in ["", "0", "5\n6", &endless] {
         world.write(|header| header.sources[0].revision = revision.to_owned());
         let reason = world.keeper.load().await.unwrap_err();
         assert_eq!(reason, damaged("a source has no revision"), "{revision:?}");

@@ -153,6 +153,7 @@ fn required() -> BTreeSet<(&'static str, String)> {
                 "cache compared at its revision",
                 "everything right in the end",
                 "own write read",
+                "resync heard",
             ],
         ),
     ];

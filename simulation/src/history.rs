@@ -1,11 +1,11 @@
 //! A handler that checks while it listens that what it hears makes sense.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use kube_informer::{Cause, Event, EventHandler, Object};
+use kube_informer::{Cause, Event, EventHandler, Object, ObjectName};
 use parking_lot::Mutex;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     life::{Handler, Setting},
@@ -21,8 +21,9 @@ struct Heard {
     state: States,
     /// What had been told when everything from the beginning was.
     at_sync: Option<States>,
-    /// Whether it asked to hear of unchanged objects.
-    resyncs: bool,
+    /// How often it asked to hear of unchanged objects; zero is never.
+    every: Duration,
+    since: Instant,
     /// Whether what it is told of can begin to be there before it has heard the marker: the informer has
     /// several sources, of which one can be past its first list before all are, or the handler has a
     /// filter, which an object can begin to pass.
@@ -34,6 +35,10 @@ struct Heard {
     /// The first thing that made no sense.
     wrong: Option<String>,
     events: u32,
+    /// How often it has heard of each object because it asked to.
+    resynced: BTreeMap<ObjectName, u32>,
+    /// Whether a callback is running.
+    telling: bool,
 }
 
 impl History {
@@ -41,12 +46,15 @@ impl History {
         Self(Arc::new(Mutex::new(Heard {
             state: States::new(),
             at_sync: None,
-            resyncs: handler.resync > 0,
+            every: Duration::from_secs(handler.resync),
+            since: Instant::now(),
             begins_early: setting.sources() > 1 || handler.filtered,
             lied: false,
             lines: Vec::new(),
             wrong: None,
             events: 0,
+            resynced: BTreeMap::new(),
+            telling: false,
         })))
     }
 
@@ -71,6 +79,21 @@ impl History {
 
     pub(crate) fn has_synced(&self) -> bool {
         self.0.lock().at_sync.is_some()
+    }
+
+    /// Whether a callback is running.
+    pub(crate) fn is_being_told(&self) -> bool {
+        self.0.lock().telling
+    }
+
+    /// How many events it has heard.
+    pub(crate) fn events(&self) -> u32 {
+        self.0.lock().events
+    }
+
+    /// How often it has heard of each object again because it asked to.
+    pub(crate) fn resynced(&self) -> BTreeMap<ObjectName, u32> {
+        self.0.lock().resynced.clone()
     }
 
     /// From now on the server may say again what it has said.
@@ -106,6 +129,7 @@ pub(crate) struct Listening {
 impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     async fn handle(&mut self, event: Event<K>) {
         let count = self.history.0.lock().hear(&event);
+        let _telling = Telling::begin(&self.history);
         if !self.pause.is_zero() {
             sleep(self.pause).await;
         }
@@ -113,6 +137,22 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
             self.panics == 0 || !count.is_multiple_of(self.panics),
             "as drawn"
         );
+    }
+}
+
+/// A callback that is running, until it is dropped, also by a panic.
+struct Telling<'a>(&'a History);
+
+impl<'a> Telling<'a> {
+    fn begin(history: &'a History) -> Self {
+        history.0.lock().telling = true;
+        Self(history)
+    }
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().telling = false;
     }
 }
 
@@ -156,12 +196,15 @@ impl Heard {
                     return Err("old is not what was told last");
                 }
                 let same = told == Some(State::of(new));
-                let may_hear_again = self.resyncs && *cause != Cause::Watch;
+                let may_hear_again = !self.every.is_zero() && *cause != Cause::Watch;
                 if same && !may_hear_again && !self.lied {
                     return Err("told of an unchanged object without having asked");
                 }
                 if *cause == Cause::Resync && !same {
                     return Err("a resync that brings a change");
+                }
+                if *cause == Cause::Resync {
+                    return self.hear_again(new.object_name());
                 }
             }
             Event::Deleted(gone) => {
@@ -172,6 +215,16 @@ impl Heard {
                     return Err("deleted without a last state");
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Not more often than it asked for.
+    fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
+        let times = self.resynced.entry(name.clone()).or_default();
+        *times += 1;
+        if self.every * *times > self.since.elapsed() {
+            return Err("a resync sooner than it asked for");
         }
         Ok(())
     }

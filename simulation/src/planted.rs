@@ -49,11 +49,17 @@ pub(crate) enum Bug {
     BoundIgnored,
     /// An index keeps the first value of an object.
     StaleIndexValue,
+    /// How long a server wants to be left alone is not heard.
+    PatienceIgnored,
+    /// Nobody is told everything again.
+    ResyncForgotten,
+    /// Any number of changes wait for the cache.
+    CapacityIgnored,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::EventLost,
         Self::WatchFromNow,
         Self::GoneIgnored,
@@ -71,6 +77,9 @@ impl Bug {
         Self::LateWithoutBarrier,
         Self::BoundIgnored,
         Self::StaleIndexValue,
+        Self::PatienceIgnored,
+        Self::ResyncForgotten,
+        Self::CapacityIgnored,
     ];
 }
 
@@ -94,6 +103,9 @@ impl fmt::Display for Bug {
             Self::LateWithoutBarrier => "a late handler without the barrier",
             Self::BoundIgnored => "a bounded buffer that grows",
             Self::StaleIndexValue => "a stale index value",
+            Self::PatienceIgnored => "a pause that was asked for and is not made",
+            Self::ResyncForgotten => "a resync that nobody hears",
+            Self::CapacityIgnored => "a queue without a bound",
         })
     }
 }

@@ -25,6 +25,8 @@ pub(crate) type States = BTreeMap<ObjectName, State>;
 pub(crate) struct Truth {
     /// By revision. There are several of one after the server was put back.
     seen: BTreeMap<u64, Vec<States>>,
+    /// What has not changed since the informer began.
+    lasting: States,
 }
 
 impl State {
@@ -130,12 +132,26 @@ impl Truth {
     pub(crate) fn new() -> Self {
         Self {
             seen: BTreeMap::new(),
+            lasting: States::new(),
         }
+    }
+
+    /// An informer begins.
+    pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
+        self.note(server, setting);
+        self.lasting = on_server(server, setting);
+    }
+
+    /// What there was when the informer began, and is still there as it was.
+    pub(crate) fn lasting(&self) -> &States {
+        &self.lasting
     }
 
     /// Notes what there is now.
     pub(crate) fn note(&mut self, server: &Server, setting: &Setting) {
         let states = on_server(server, setting);
+        self.lasting
+            .retain(|name, state| states.get(name) == Some(state));
         let at = self.seen.entry(server.revision()).or_default();
         if at.last() != Some(&states) {
             at.push(states);

@@ -1,5 +1,7 @@
 //! What goes over the wire, seen by somebody between informer and server.
 
+mod pace;
+
 use std::{
     collections::BTreeSet,
     pin::Pin,
@@ -12,6 +14,8 @@ use futures_core::{Stream, future::BoxFuture};
 use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher};
 use memchr::memmem;
 use parking_lot::Mutex;
+
+use self::pace::{Asked, Pace};
 
 /// What precedes a revision in a body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
@@ -55,6 +59,10 @@ impl Wire {
         }
     }
 
+    fn note_wrong(&self, wrong: String) {
+        self.0.lock().wrong.get_or_insert(wrong);
+    }
+
     fn opened(&self, body: ByteStream) -> ByteStream {
         self.0.lock().open += 1;
         Box::pin(Body {
@@ -69,19 +77,37 @@ impl Wire {
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
+    pace: Mutex<Pace>,
 }
 
 impl<S> Watched<S> {
     pub(crate) fn new(source: S, wire: Wire) -> Self {
-        Self { source, wire }
+        let pace = Mutex::default();
+        Self { source, wire, pace }
+    }
+
+    async fn ask(
+        &self,
+        asked: Asked,
+        answer: BoxFuture<'_, Result<ByteStream, Error>>,
+    ) -> Result<ByteStream, Error> {
+        if let Err(wrong) = self.pace.lock().asks(asked) {
+            self.wire.note_wrong(wrong);
+        }
+        let answer = answer.await;
+        let mut pace = self.pace.lock();
+        match &answer {
+            Ok(_) => pace.answered(),
+            Err(error) => pace.refused(asked, error),
+        }
+        Ok(self.wire.opened(answer?))
     }
 }
 
 impl<S: ListerWatcher> ListerWatcher for Watched<S> {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
         self.wire.asked(options, false);
-        let asked = self.source.list(options);
-        Box::pin(async { Ok(self.wire.opened(asked.await?)) })
+        Box::pin(self.ask(Asked::of(options, false), self.source.list(options)))
     }
 
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
@@ -92,8 +118,7 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
         self.wire.asked(options, true);
-        let asked = self.source.watch(options);
-        Box::pin(async { Ok(self.wire.opened(asked.await?)) })
+        Box::pin(self.ask(Asked::of(options, true), self.source.watch(options)))
     }
 
     fn streams_lists(&self) -> bool {

@@ -121,7 +121,7 @@ impl<'a, K: Stored> World<'a, K> {
             .rng_seed(rng.u64(..))
             .build();
         let mut truth = Truth::new();
-        truth.note(&server, setting);
+        truth.begin(&server, setting);
         let wire = Wire::default();
         let informer = start(setting, bug, &server, &wire, rng.u64(..));
         let mut outcome = Outcome::default();
@@ -165,6 +165,7 @@ impl<'a, K: Stored> World<'a, K> {
             self.server.faults().clear();
             self.heal(self.heals_within(), true).await?;
             self.check_all().await?;
+            self.check_resyncs().await?;
         }
         self.end(life.setting.end == End::Kill).await
     }
@@ -313,6 +314,7 @@ impl<'a, K: Stored> World<'a, K> {
         self.end(kill).await?;
         let setting = &self.life.setting;
         let seed = self.rng.u64(..);
+        self.truth.begin(&self.server, setting);
         self.informer = start(setting, self.bug, &self.server, &self.wire, seed);
         let users = std::mem::take(&mut self.users);
         for user in users {
@@ -339,6 +341,9 @@ impl<'a, K: Stored> World<'a, K> {
             && error.is_panic()
         {
             return Err("the informer panicked".to_owned());
+        }
+        if !kill && self.users.iter().any(|user| user.history.is_being_told()) {
+            return Err("the informer has stopped, and a handler is called".to_owned());
         }
         while let Some(edges) = informer.edges.join_next().await {
             self.outcome

@@ -40,6 +40,9 @@ impl<S: ListerWatcher> Spoilt<S> {
             tries += 1;
             opened = self.source.watch(&options).await;
         }
+        if self.bug == Some(Bug::PatienceIgnored) {
+            opened = opened.map_err(|error| error.with_retry_after(None));
+        }
         let body = match (self.bug, opened) {
             (Some(Bug::GoneIgnored), Err(error)) if error.class() == Class::Expired => {
                 return Ok(Box::pin(futures_util::stream::empty()));

@@ -61,6 +61,9 @@ impl<K: Stored, Q: Queue<K>> Queue<K> for Faulty<Q> {
     }
 
     fn resync(&mut self, known: &dyn Known<K>) {
+        if self.bug == Bug::ResyncForgotten {
+            return;
+        }
         if self.bug != Bug::ResyncOvertakes {
             return self.inner.resync(known);
         }

@@ -13,7 +13,7 @@ use super::{
     users::{LATE_INDEX, User},
 };
 use crate::{
-    life::{Key, NAMESPACES, Queue, Scope, Written},
+    life::{Key, NAMES, NAMESPACES, Queue, Scope, Written},
     stored::Stored,
     truth::{self, States},
 };
@@ -24,6 +24,10 @@ pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Within it handlers have heard everything: as many events are waiting for the slowest.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
+
+/// Within it whoever asks for resyncs hears one: the longest period, and as long again for the timer that
+/// looks who is due.
+const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
 /// While nothing new breaks, a source may ask so often at once, for all faults that wait for requests
 /// (three times each, a list and a watch, once anew), and then as often as its back-off lets it.
@@ -41,6 +45,11 @@ impl<K: Stored> World<'_, K> {
         check_indices(&snapshot)?;
         truth::check_bodies(&snapshot)?;
         self.check_revision(&snapshot)?;
+        self.check_synced(&snapshot)?;
+        let (queued, most) = (self.informer.queued(), self.queue_max());
+        if queued > most {
+            return Err(format!("{queued} changes wait, at most {most} may"));
+        }
         for user in &self.users {
             user.check_history()?;
             let (depth, most) = (user.registration.depth(), user.depth_max());
@@ -56,6 +65,69 @@ impl<K: Stored> World<'_, K> {
             self.check_read(read.map_err(|error| error.to_string())?)?;
         }
         self.wire.wrong().map_or(Ok(()), Err)
+    }
+
+    /// So many changes wait for the cache, and as many are on their way there; what everybody hears
+    /// again, and a first list by objects, come in addition.
+    fn queue_max(&self) -> usize {
+        let objects = NAMES * NAMESPACES.len();
+        2 * self.life.setting.capacity + 2 * objects
+    }
+
+    /// What was there before an informer, and has not changed since, is in its cache once it has
+    /// synced, and each handler has been told of it once that has.
+    fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
+        if !self.harm.is_empty() {
+            return Ok(());
+        }
+        let lasting = self.truth.lasting();
+        let missing = |have: &States, web_only: bool| {
+            let wanted = lasting.iter().filter(|(_, state)| state.web || !web_only);
+            let mut missing = wanted.filter(|(name, state)| have.get(*name) != Some(state));
+            missing.next().map(|(name, _)| name.clone())
+        };
+        if self.informer.informer.has_synced()
+            && let Some(name) = missing(&truth::cached(snapshot), false)
+        {
+            return Err(format!("the informer has synced without {name}"));
+        }
+        let synced = self.users.iter().filter(|user| user.history.has_synced());
+        for user in synced {
+            if let Some(name) = missing(&user.history.state(), user.handler.filtered) {
+                return Err(format!("a handler has synced without {name}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing happens for a while: whoever asked to hear everything again does, and nobody else hears
+    /// anything.
+    pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
+        let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
+        let before: Vec<_> = self.users.iter().map(heard).collect();
+        let asked = self.wire.requests();
+        sleep(RESYNCED_WITHIN).await;
+        self.check_rate(RESYNCED_WITHIN, self.wire.requests() - asked)?;
+        let told = timeout(TOLD_WITHIN, self.informer.informer.handlers_idle()).await;
+        told.map_err(|_| "handlers are never done with a resync".to_owned())?;
+        let want = truth::on_server(&self.server, &self.life.setting);
+        for (user, (events, resynced)) in self.users.iter().zip(before) {
+            user.check_history()?;
+            let is_quiet = user.handler.resync == 0 && self.harm.is_empty();
+            if is_quiet && user.history.events() != events {
+                return Err("a handler hears something while nothing happens".to_owned());
+            }
+            let now = user.history.resynced();
+            let mut wanted = want.iter().filter(|(_, state)| {
+                user.handler.resync > 0 && (state.web || !user.handler.filtered)
+            });
+            if let Some((name, _)) = wanted.find(|(name, _)| now.get(*name) == resynced.get(*name))
+            {
+                return Err(format!("no resync of {name} in {RESYNCED_WITHIN:?}"));
+            }
+        }
+        self.outcome.seen.checked("resync heard");
+        Ok(())
     }
 
     /// Revisions have no order any more after a server was put back, and a cache that was lied to says

@@ -1,14 +1,17 @@
 //! [`Running`]: an informer as its life wants it, and who runs it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube_informer::{
-    Controller, Indexers, MutationCache, SharedInformer,
+    Indexers, MutationCache, SharedInformer,
     client::ListWatch,
+    metrics::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed},
     queue::{DeltaFifo, InOrder},
+    shared_informer::Builder,
     status::{Activity, StatusReader},
 };
 use kube_informer_apiserver::Server;
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::{
@@ -21,11 +24,34 @@ use crate::{
 
 /// An informer, and who runs it.
 pub(super) struct Running<K> {
+    sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
     pub(super) overlay: MutationCache<K>,
     pub(super) stop: oneshot::Sender<()>,
     pub(super) tasks: JoinSet<()>,
     pub(super) edges: JoinSet<Seen>,
+}
+
+/// Says how an informer stands.
+#[derive(Clone, Default)]
+struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
+
+impl Metrics for Sampler {
+    fn informer(
+        &self,
+        _: &InformerIdentity,
+        sampler: InformerSampler,
+    ) -> Option<Box<dyn InformerMetrics>> {
+        *self.0.lock() = Some(sampler);
+        Some(Box::new(Unheard))
+    }
+}
+
+/// Nobody listens to what is measured.
+struct Unheard;
+
+impl InformerMetrics for Unheard {
+    fn observe(&self, _: Observed) {}
 }
 
 /// Makes an informer, and lets it run.
@@ -51,6 +77,7 @@ pub(super) fn start<K: Stored>(
             builder(all.clone().namespace(first)).source(source(all.namespace(second)))
         }
     };
+    let sampler = Sampler::default();
     let app = |object: &K| object.meta().labels.as_ref()?.get("app").cloned();
     let mut builder = builder
         .indexers(Indexers::new().with("app", app))
@@ -59,7 +86,11 @@ pub(super) fn start<K: Stored>(
         .resync(Duration::from_secs(setting.resync))
         .consistency_check(Duration::from_secs(setting.consistency))
         .initial_list(setting.initial_list)
-        .queue_capacity(setting.capacity);
+        .queue_capacity(match bug {
+            Some(Bug::CapacityIgnored) => usize::MAX / 4,
+            _ => setting.capacity,
+        })
+        .metrics(Arc::new(sampler.clone()));
     if let Some(objects) = setting.page_size {
         builder = builder.page_size(objects);
     }
@@ -70,24 +101,32 @@ pub(super) fn start<K: Stored>(
         Queue::InOrder(batch) => planted::queue(builder, InOrder::new().batch_size(batch), bug),
         Queue::DeltaFifo => planted::queue(builder, DeltaFifo::new(), bug),
     };
-    let (informer, controller) = builder.build();
-    Running::new(informer, controller)
+    Running::new(builder, sampler)
 }
 
 impl<K: Stored> Running<K> {
-    fn new(informer: SharedInformer<K>, controller: Controller<K>) -> Self {
+    fn new(builder: Builder<K>, sampler: Sampler) -> Self {
+        let (informer, controller) = builder.build();
         let (stop, stopped) = oneshot::channel::<()>();
         let mut tasks = JoinSet::new();
         tasks.spawn(controller.run(async { drop(stopped.await) }));
         let mut edges = JoinSet::new();
         edges.spawn(note_edges(informer.status()));
         Self {
+            sampler,
             overlay: informer.overlay(),
             informer,
             stop,
             tasks,
             edges,
         }
+    }
+
+    /// How many changes wait for the cache.
+    pub(super) fn queued(&self) -> usize {
+        let sampler = self.sampler.0.lock();
+        let sample = sampler.as_ref().and_then(InformerSampler::sample);
+        sample.map_or(0, |sample| sample.queued)
     }
 }
 

@@ -122,6 +122,9 @@ impl<K: Stored> World<'_, K> {
         if super::sound(removed).await?.is_err() {
             return Err("a handler that leaves is still called".to_owned());
         }
+        if user.history.is_being_told() {
+            return Err("a handler has left, and is called".to_owned());
+        }
         let told = user.history.state();
         for _ in 0..10 {
             super::yield_now().await;
@@ -204,7 +207,12 @@ impl<K: Stored> World<'_, K> {
         let name = key.object_name();
         self.reads.spawn(async move {
             // It may come again under its name: the uid tells them apart.
-            drop(informer.wait_for_deleted(&name, &*uid, FOR_EVER).await);
+            let gone = informer.wait_for_deleted(&name, &*uid, FOR_EVER).await;
+            if gone.is_ok() && !informer.has_synced() {
+                return Err(format!(
+                    "{key} was seen to be deleted before the first list"
+                ));
+            }
             let read = informer.indexer().get(&name);
             match read {
                 Some(object) if object.uid() == &*uid && !informer.is_stopped() => {

@@ -90,7 +90,7 @@ struct Smoke<'a> {
     given: &'a AtomicU64,
 }
 
-/// Runs the corpus and `effort.runs` mutations, until one fails; with `watched`, the present input stands in a file, and one that hangs ends the process.
+/// Runs the corpus and `effort.runs` mutations, until one fails. One that hangs ends the process; with `watched`, the present input stands in a file.
 ///
 /// # Errors
 /// A file can't be read or written.
@@ -110,16 +110,7 @@ pub(crate) fn smoke(
         ways: BTreeSet::new(),
         given: &given,
     };
-    let (ended, told) = (Mutex::new(false), Condvar::new());
-    thread::scope(|scope| {
-        if watched {
-            scope.spawn(|| end_what_hangs(target, &given, &ended, &told));
-        }
-        let tally = smoke.all(effort);
-        *ended.lock() = true;
-        told.notify_one();
-        tally
-    })
+    timed(target, &given, || smoke.all(effort))
 }
 
 impl Smoke<'_> {
@@ -196,8 +187,12 @@ impl Failure {
     /// The file can't be written.
     pub(crate) fn shorten(&mut self, target: &Target, bug: Option<Bug>) -> Result<String> {
         let input = std::mem::take(&mut self.input);
-        self.input = minimize(input, |input| {
-            give(target, input, bug).is_err_and(|(place, _)| place == self.place)
+        let given = AtomicU64::new(0);
+        self.input = timed(target, &given, || {
+            minimize(input, |input| {
+                given.fetch_add(1, Ordering::Relaxed);
+                give(target, input, bug).is_err_and(|(place, _)| place == self.place)
+            })
         });
         if let Err((_, message)) = give(target, &self.input, bug) {
             self.message = message;
@@ -216,7 +211,20 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Ends the process when the same input runs for too long; what it was stands in the file.
+/// Does something that counts each input it gives, and ends the process when one runs for too long.
+fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
+    let (ended, told) = (Mutex::new(false), Condvar::new());
+    thread::scope(|scope| {
+        scope.spawn(|| end_what_hangs(target, given, &ended, &told));
+        let done = does();
+        *ended.lock() = true;
+        told.notify_one();
+        done
+    })
+}
+
+/// Ends the process when the same input runs for too long; what it was stands in the file, if the
+/// inputs are watched.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

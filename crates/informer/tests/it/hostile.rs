@@ -73,6 +73,10 @@ fn white_space(_: u64) -> String {
     " \n".repeat(500)
 }
 
+fn text(_: u64) -> String {
+    "x".repeat(1000)
+}
+
 fn drop_of_text(_: u64) -> String {
     "x".to_owned()
 }
@@ -154,6 +158,42 @@ async fn pages_without_end_are_given_up_at_a_number() {
     let expected = "a list has more than 5 pages (Limits::list_pages)";
     assert_eq!((class, &*error), (Class::Protocol, expected));
     assert_eq!(script.unasked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_ends_inside_a_list_or_a_watch_is_given_up_at_its_own_number() {
+    let limits = Limits {
+        object_bytes: 10_000,
+        ..Limits::default()
+    };
+    let object = "an object (Limits::object_bytes) is larger than 10000 bytes";
+    let itself = "what a list says of itself is larger than 1048576 bytes";
+    let rows = r#""rows" of a list, which nobody asks for, is larger than an object may be (Limits::object_bytes)"#;
+    let white: fn(u64) -> String = white_space;
+    for (begin, endless, expected) in [
+        (r#"{"items":[{"a":"#, white, object),
+        (r#"{"items":[{"a":""#, text, object),
+        (r#"{"metadata":{"continue":""#, text, itself),
+        (r#"{"metadata":{"resourceVersion":"#, white, itself),
+        (r#"{"rows":["#, white, rows),
+    ] {
+        let script = Script::new([goes(begin, NOTHING, endless), whole()]);
+        let (class, error, _) = first_failure(&script, limits).await;
+        assert_eq!((class, &*error), (Class::Protocol, expected), "{begin}");
+    }
+    for (begin, endless) in [
+        (r#"{"type":"ADDED","object":{"a":"#, white),
+        (
+            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""#,
+            text,
+        ),
+        (r#"{"type":"ERROR","object":{"message":""#, text),
+    ] {
+        let watch = goes(begin, NOTHING, endless);
+        let script = Script::new([body(list(5, "", &[])), watch, whole()]);
+        let (_, error, _) = first_failure(&script, limits).await;
+        assert_eq!(error, object, "{begin}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,13 +6,15 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::Config;
 use kube_informer::{
-    SharedInformerFactory, client,
+    InitialList, SharedInformer, SharedInformerFactory, client,
     client::ListWatch,
+    limits::Limits,
     transport::{Class, Error, ListOptions, ListerWatcher},
 };
 use tokio::{
@@ -20,6 +22,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
+
+use crate::setting::run;
 
 /// Says the same to every connection, and then something else for as long as anybody reads it.
 struct Endless {
@@ -84,6 +88,84 @@ async fn a_head_without_end_is_a_failed_connection() {
     let server = Endless::listen("HTTP/1.1 200 OK\r\nX-More: ", "and more ").await;
     let error = server.list().await;
     assert_eq!(error.class(), Class::Connection, "{error}");
+}
+
+#[tokio::test]
+async fn answers_that_are_never_the_last_are_not_waited_for_longer_than_a_list_may_take() {
+    let server = Endless::listen("", "HTTP/1.1 100 Continue\r\n\r\n").await;
+    let limits = Limits {
+        list_time: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let builder = SharedInformer::builder(ListWatch::<Pod>::new(server.client()));
+    let informer = run(builder.limits(limits).initial_list(InitialList::List));
+    let mut status = informer.pods.status();
+    let failed = status.wait_for(|status| status.last_error().is_some());
+    let error = failed.await.unwrap().last_error().unwrap().to_string();
+    assert_eq!(
+        error,
+        "the list takes longer than 200ms (Limits::list_time)"
+    );
+    informer.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_that_is_no_number_of_seconds_is_none() {
+    let day = 24 * 60 * 60;
+    for (asked_for, read) in [
+        ("3", Some(3)),
+        ("1000000000000000000", Some(1_000_000_000_000_000_000)),
+        ("99999999999999999999", None),
+        ("-5", None),
+        ("1.5", None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        (&day.to_string(), Some(day)),
+    ] {
+        let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0";
+        let begin = format!("{head}\r\nRetry-After: {asked_for}\r\n\r\n");
+        let server = Endless::listen(&begin, "").await;
+        let error = server.list().await;
+        assert_eq!(error.class(), Class::TooManyRequests, "{error}");
+        assert_eq!(error.retry_after(), read.map(Duration::from_secs));
+    }
+}
+
+/// A frame of HTTP/2, of the first stream, without flags.
+#[cfg(feature = "http2")]
+fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let head = [length[1], length[2], length[3], kind, 0, 0, 0, 0, stream];
+    [&head, payload].concat()
+}
+
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn header_fields_without_end_are_a_failed_connection_on_http2_too() {
+    const PREFACE: usize = 24;
+    let (settings, headers, continuation) = (4, 1, 9);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let uri = format!("http://{}", listener.local_addr().unwrap());
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; PREFACE]).await.unwrap();
+        stream.write_all(&frame(settings, 0, &[])).await.unwrap();
+        // What is asked for.
+        stream.read_u8().await.unwrap();
+        let status = [0x88];
+        let mut written = stream.write_all(&frame(headers, 1, &status)).await;
+        // A field that is not to be remembered: `a: b`.
+        let more = frame(continuation, 1, &[0, 1, b'a', 1, b'b'].repeat(3000));
+        while written.is_ok() {
+            written = stream.write_all(&more).await;
+        }
+    });
+    let client = client::connect_with_prior_knowledge(Config::new(uri.parse().unwrap())).unwrap();
+    let answer = ListWatch::<Pod>::new(client);
+    let answer = answer.list(&ListOptions::default()).await;
+    let error = answer.err().expect("it is refused");
+    assert_eq!(error.class(), Class::Connection, "{error}");
+    while task.join_next().await.is_some() {}
 }
 
 #[tokio::test]

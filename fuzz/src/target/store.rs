@@ -122,7 +122,14 @@ fn same(snapshot: &Snapshot<ConfigMap>, model: &Model, indices: &[&str]) {
             let of_it = model.iter().filter(|(_, colours)| *colours >> bit & 1 == 1);
             let expected: Vec<_> = of_it.map(|(name, _)| name.clone()).collect();
             assert_eq!(found, expected, "{index}: what is {colour}");
+            let keys = snapshot.index_keys(*index, colour);
+            let keys = keys.expect("the index exists");
+            assert_eq!(keys, expected, "{index}: the keys of {colour}");
         }
+        let values = snapshot.index_values(*index).expect("the index exists");
+        let used = |bit: &usize| model.values().any(|colours| *colours >> bit & 1 == 1);
+        let expected = (0..COLOURS.len()).filter(used).count();
+        assert_eq!(values.len(), expected, "{index}: how many colours");
     }
     for (name, colours) in model {
         let object = snapshot.get(name).and_then(|object| object.live());

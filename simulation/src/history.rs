@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    life::{Handler, Setting},
+    life::{Handler, Queue, Setting},
     truth::{State, States},
 };
 
@@ -23,7 +23,8 @@ struct Heard {
     at_sync: Option<States>,
     /// How often it asked to hear of unchanged objects; zero is never.
     every: Duration,
-    since: Instant,
+    /// From when on they count; `None` if a resync that is held up can be told with the next one.
+    since: Option<Instant>,
     /// Whether what it is told of can begin to be there before it has heard the marker: the informer has
     /// several sources, of which one can be past its first list before all are, or the handler has a
     /// filter, which an object can begin to pass.
@@ -47,7 +48,7 @@ impl History {
             state: States::new(),
             at_sync: None,
             every: Duration::from_secs(handler.resync),
-            since: Instant::now(),
+            since: (setting.queue != Queue::DeltaFifo).then(Instant::now),
             begins_early: setting.sources() > 1 || handler.filtered,
             lied: false,
             lines: Vec::new(),
@@ -223,7 +224,8 @@ impl Heard {
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;
-        if self.every * *times > self.since.elapsed() {
+        let too_soon = |since: Instant| self.every * *times > since.elapsed();
+        if self.since.is_some_and(too_soon) {
             return Err("a resync sooner than it asked for");
         }
         Ok(())

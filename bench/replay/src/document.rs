@@ -1,0 +1,65 @@
+//! What a server says about itself: its version, and what it serves.
+//!
+//! Guarantees: a client that discovers what there is finds the kind of the corpus, and nothing else.
+
+use serde_json::{Value, json};
+
+use crate::kind::Kind;
+
+/// The document at a path; `None` if there is none.
+pub(crate) fn at(path: &str, kind: &Kind) -> Option<Value> {
+    let group = || group(kind);
+    match path.trim_end_matches('/') {
+        "/version" => Some(json!({
+            "major": "1",
+            "minor": "36",
+            "gitVersion": "v1.36.0",
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "2026-04-22T00:00:00Z",
+            "goVersion": "",
+            "compiler": "",
+            "platform": "linux/amd64",
+        })),
+        "/healthz" | "/livez" | "/readyz" => Some(json!("ok")),
+        "/api" => Some(
+            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ),
+        "/apis" => {
+            let groups: Vec<_> = (!kind.group.is_empty()).then(group).into_iter().collect();
+            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
+        "/api/v1" if !kind.group.is_empty() => Some(resources("v1", &json!([]))),
+        path if path == format!("/apis/{}", kind.group) => {
+            let mut group = group();
+            group["kind"] = json!("APIGroup");
+            group["apiVersion"] = json!("v1");
+            Some(group)
+        }
+        path if path == kind.folder().trim_end_matches('/') => {
+            let short_names: Vec<_> = Some(kind.short_name)
+                .into_iter()
+                .filter(|name| !name.is_empty())
+                .collect();
+            let resource = json!({
+                "name": kind.plural,
+                "singularName": kind.singular,
+                "namespaced": true,
+                "kind": kind.kind,
+                "verbs": ["list", "watch"],
+                "shortNames": short_names,
+            });
+            Some(resources(&kind.api_version(), &json!([resource])))
+        }
+        _ => None,
+    }
+}
+
+fn group(kind: &Kind) -> Value {
+    let version = json!({"groupVersion": kind.api_version(), "version": kind.version});
+    json!({"name": kind.group, "versions": [version], "preferredVersion": version})
+}
+
+fn resources(group_version: &str, resources: &Value) -> Value {
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+}

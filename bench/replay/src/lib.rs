@@ -1,0 +1,30 @@
+//! A neutral source of Kubernetes objects to measure informers against.
+//!
+//! It serves lists and watches of one generated corpus, in JSON and protobuf, and makes changes on request.
+//! It is no API server: what it leaves out, `README.md` says.
+//!
+//! Guarantees:
+//! - whoever asks gets the same objects, in the order and with the bytes of an API server;
+//! - serving costs little beside what is measured: objects are templates with holes, filled on the way out, so memory does not grow with their number either.
+
+mod body;
+mod corpus;
+mod document;
+mod framing;
+mod history;
+mod kind;
+mod protobuf;
+mod refusal;
+mod report;
+mod request;
+mod server;
+mod slot;
+mod source;
+mod template;
+
+pub use corpus::{Corpus, Version};
+pub use kind::{CorpusKind, Kind};
+pub use report::Report;
+pub use server::serve;
+pub use slot::Encoding;
+pub use source::{Clock, Source};

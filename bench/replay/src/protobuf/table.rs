@@ -1,0 +1,175 @@
+//! How built-in kinds look in protobuf: the table that the embedded server reads such bodies with.
+//!
+//! Guarantees: field numbers and types are those of Kubernetes 1.36, for `cargo xtask kinds` takes them from its sources.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail};
+
+/// Its header says how it reads.
+const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
+
+/// The messages of all built-in kinds.
+pub(crate) struct Messages {
+    all: BTreeMap<&'static str, Message>,
+    /// From `apiVersion/Kind`.
+    kinds: BTreeMap<&'static str, &'static str>,
+}
+
+/// One message.
+pub(super) struct Message {
+    pub(super) form: Form,
+    /// Ascending by number.
+    pub(super) fields: Vec<Field>,
+}
+
+/// What JSON a message has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Object,
+    List,
+    IntOrString,
+    Json,
+    Time,
+    Quantity,
+    /// Forms that no kind of the corpora has.
+    Other,
+}
+
+/// One field of a [`Message`].
+pub(super) struct Field {
+    pub(super) number: u32,
+    /// As JSON has it.
+    pub(super) name: &'static str,
+    pub(super) container: Container,
+    pub(super) value: Type,
+    /// Its members stand in the parent.
+    pub(super) is_inline: bool,
+    /// Go leaves it out if there is none; other fields of one value are always written.
+    pub(super) is_pointer: bool,
+}
+
+/// How often a field's value is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Container {
+    One,
+    List,
+    /// From strings.
+    Map,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Bool,
+    Bytes,
+    Double,
+    /// 32 or 64 bits, which are written alike.
+    Integer,
+    Text,
+    /// By its name in the table.
+    Message(&'static str),
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// Reads the table, some 110 kilobytes.
+    ///
+    /// # Errors
+    ///
+    /// A line of it is none.
+    pub(crate) fn read() -> Result<Messages> {
+        let mut all = BTreeMap::new();
+        let mut kinds = BTreeMap::new();
+        let mut last = "";
+        for row in V1_36.lines().filter(|row| !row.starts_with('#')) {
+            if let Some(field) = row.strip_prefix('\t') {
+                let message: &mut Message =
+                    all.get_mut(last).context("a field before any message")?;
+                message
+                    .fields
+                    .push(Field::from_row(field).with_context(|| row.to_owned())?);
+                continue;
+            }
+            let mut columns = row.split('\t');
+            last = columns.next().unwrap_or_default();
+            let form = Form::from_cell(columns.next().context("a message without a form")?);
+            let fields = Vec::new();
+            all.insert(last, Message { form, fields });
+            kinds.extend(columns.map(|kind| (kind, last)));
+        }
+        Ok(Messages { all, kinds })
+    }
+
+    pub(super) fn of_kind(&self, kind: &str) -> Result<&Message> {
+        let name = self.kinds.get(kind);
+        self.get(name.with_context(|| format!("{kind} is not built in"))?)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<&Message> {
+        self.all
+            .get(name)
+            .with_context(|| format!("no message {name}"))
+    }
+}
+
+// === impl Form ===
+
+impl Form {
+    fn from_cell(cell: &str) -> Form {
+        match cell {
+            "object" => Form::Object,
+            "list" => Form::List,
+            "intOrString" => Form::IntOrString,
+            "json" => Form::Json,
+            "time" => Form::Time,
+            "quantity" => Form::Quantity,
+            _ => Form::Other,
+        }
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Reads `number, name, type, presence`.
+    fn from_row(row: &'static str) -> Result<Field> {
+        let mut columns = row.split('\t');
+        let mut next = || columns.next().context("a column is missing");
+        let (number, name, cell, presence) = (next()?.parse()?, next()?, next()?, next()?);
+        let (container, cell) = if let Some(item) = cell.strip_prefix("[]") {
+            (Container::List, item)
+        } else if let Some(value) = cell.strip_prefix("{}") {
+            (Container::Map, value)
+        } else {
+            (Container::One, cell)
+        };
+        if !["always", "inline", "nonzero", "nullable", "sent"].contains(&presence) {
+            bail!("unknown presence {presence:?}");
+        }
+        Ok(Field {
+            number,
+            name,
+            container,
+            value: Type::from_cell(cell),
+            is_inline: presence == "inline",
+            is_pointer: presence == "sent",
+        })
+    }
+}
+
+// === impl Type ===
+
+impl Type {
+    fn from_cell(cell: &'static str) -> Type {
+        match cell {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "int32" | "int64" => Type::Integer,
+            "string" => Type::Text,
+            name => Type::Message(name),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The encoder against what Go wrote for the same objects.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use serde_json::json;
+
+use super::*;
+
+/// Kubernetes' own pairs of protobuf and JSON, one kind a line: `apiVersion/Kind`, hexadecimal, JSON.
+const PAIRS: &[u8] =
+    include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
+
+fn pair(kind: &str) -> (Vec<u8>, Value) {
+    let mut text = String::new();
+    GzDecoder::new(PAIRS).read_to_string(&mut text).unwrap();
+    let row = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{kind}\t")))
+        .unwrap();
+    let (digits, json) = row.split_once('\t').unwrap();
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    let bytes = (0..digits.len()).step_by(2).map(byte).collect();
+    (bytes, serde_json::from_str(json).unwrap())
+}
+
+fn enveloped(kind: &str, message: &[u8]) -> Vec<u8> {
+    let (api_version, name) = kind.rsplit_once('/').unwrap();
+    let mut type_meta = Vec::new();
+    put_bytes(&mut type_meta, 1, api_version.as_bytes());
+    put_bytes(&mut type_meta, 2, name.as_bytes());
+    let mut out = MAGIC.to_vec();
+    put_bytes(&mut out, 1, &type_meta);
+    put_bytes(&mut out, 2, message);
+    out.extend_from_slice(&[0x1a, 0, 0x22, 0]);
+    out
+}
+
+#[test]
+fn built_in_kinds_have_the_bytes_that_go_writes() {
+    let messages = Messages::read().unwrap();
+    for kind in [
+        "v1/Pod",
+        "v1/ConfigMap",
+        "v1/Secret",
+        "v1/Service",
+        "apps/v1/Deployment",
+    ] {
+        let (bytes, object) = pair(kind);
+        let encoded = encode(&messages, kind, &object).unwrap();
+        assert_eq!(enveloped(kind, &encoded), bytes, "{kind}");
+    }
+}
+
+#[test]
+fn ordered_json_is_the_same_object_with_its_metadata_first() {
+    let messages = Messages::read().unwrap();
+    for kind in ["v1/Pod", "v1/ConfigMap", "v1/Secret"] {
+        let (_, object) = pair(kind);
+        let name = object["kind"].as_str().unwrap();
+        let members = ordered_json(&messages, kind, &object).unwrap();
+        assert!(
+            members.starts_with(r#""metadata":{"name":"nameValue","generateName":"#),
+            "{members}"
+        );
+        let text = format!(r#"{{"kind":"{name}","apiVersion":"v1",{members}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), object);
+    }
+}
+
+#[test]
+fn a_member_that_has_no_field_is_an_error_that_names_it() {
+    let messages = Messages::read().unwrap();
+    let object =
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "imge": "b"}]}});
+    let error = encode(&messages, "v1/Pod", &object).unwrap_err();
+    assert!(
+        format!("{error:#}").contains(r#"no field for "imge""#),
+        "{error:#}"
+    );
+}
+
+#[test]
+fn a_time_with_a_fraction_is_an_error_for_it_would_be_lost() {
+    let messages = Messages::read().unwrap();
+    let object = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00.5Z"}});
+    assert!(encode(&messages, "v1/ConfigMap", &object).is_err());
+}
+
+#[test]
+fn lengths_are_known_before_they_are_written() {
+    for number in [
+        0,
+        1,
+        127,
+        128,
+        16_383,
+        16_384,
+        u64::from(u32::MAX),
+        u64::MAX,
+    ] {
+        let mut out = Vec::new();
+        put_varint(&mut out, number);
+        assert_eq!(out.len(), varint_len(number), "{number}");
+    }
+}

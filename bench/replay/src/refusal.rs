@@ -1,0 +1,64 @@
+//! What a request is refused with: a code, and the `Status` that says why.
+//!
+//! Guarantees: clients recognize the reasons of an API server.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::history::NoMoment;
+
+/// Why a request is not served.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: StatusCode,
+    reason: &'static str,
+    message: String,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(crate) fn new(
+        code: StatusCode,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Refusal {
+        Refusal {
+            code,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The object that says so.
+    pub(crate) fn status(&self) -> Value {
+        json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        })
+    }
+}
+
+impl From<NoMoment> for Refusal {
+    fn from(why: NoMoment) -> Refusal {
+        match why {
+            NoMoment::TooOld { oldest } => {
+                let message = format!("too old resource version: the oldest is {oldest}");
+                Refusal::new(StatusCode::GONE, "Expired", message)
+            }
+            NoMoment::TooNew { newest } => {
+                let message = format!("Too large resource version: the newest is {newest}");
+                Refusal::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+            }
+        }
+    }
+}

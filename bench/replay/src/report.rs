@@ -1,0 +1,144 @@
+//! What the objects of a corpus are like: how large, and how much smaller compressed.
+//!
+//! Guarantees: figures are of what is served, over all objects or, of more than [`SAMPLE_MAX`], over that many at even distances.
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::corpus::{Corpus, Version};
+use crate::slot::Encoding;
+
+/// The most objects that are looked at.
+const SAMPLE_MAX: usize = 50_000;
+
+/// How many objects a dictionary is made of: the first that a client sees.
+const DICTIONARY_OBJECTS: usize = 1_000;
+
+/// The most bytes of a dictionary: zstd's own default.
+const DICTIONARY_BYTES: usize = 112_640;
+
+/// The figures of a corpus.
+#[derive(Clone, Debug)]
+pub struct Report {
+    objects: usize,
+    workloads: usize,
+    json: Sizes,
+    protobuf: Option<Sizes>,
+    compressed: Sizes,
+    /// `None` if there are too few objects to make a dictionary of.
+    with_dictionary: Option<Sizes>,
+}
+
+/// Bytes per object.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    mean: f64,
+    median: usize,
+}
+
+// === impl Report ===
+
+impl Report {
+    /// Looks at the objects.
+    ///
+    /// # Errors
+    ///
+    /// Compression fails.
+    pub fn of(corpus: &Corpus) -> Result<Report> {
+        let count = corpus.len();
+        let sample: Vec<_> = (0..count).step_by(count.div_ceil(SAMPLE_MAX)).collect();
+        let object = |at, encoding| {
+            let version = Version {
+                revision: 4_000_000_000 + at as u64,
+                stamp: 0,
+            };
+            corpus.object(at, version, encoding)
+        };
+        let sizes = |encoding| {
+            Sizes::of(
+                sample
+                    .iter()
+                    .map(|at| object(*at, encoding).len())
+                    .collect(),
+            )
+        };
+        let mut plain = zstd::bulk::Compressor::new(1)?;
+        let mut compressed = Vec::with_capacity(sample.len());
+        for at in &sample {
+            compressed.push(plain.compress(&object(*at, Encoding::Json))?.len());
+        }
+        let first: Vec<_> = (0..count.min(DICTIONARY_OBJECTS))
+            .map(|at| object(at, Encoding::Json))
+            .collect();
+        let mut with_dictionary = None;
+        if let Ok(dictionary) = zstd::dict::from_samples(&first, DICTIONARY_BYTES) {
+            let mut compressor = zstd::bulk::Compressor::with_dictionary(1, &dictionary)?;
+            let mut lengths = Vec::with_capacity(sample.len());
+            for at in &sample {
+                lengths.push(compressor.compress(&object(*at, Encoding::Json))?.len());
+            }
+            with_dictionary = Some(Sizes::of(lengths));
+        }
+        Ok(Report {
+            objects: count,
+            workloads: corpus.workloads(),
+            json: sizes(Encoding::Json),
+            protobuf: corpus
+                .kind()
+                .has_protobuf
+                .then(|| sizes(Encoding::Protobuf)),
+            compressed: Sizes::of(compressed),
+            with_dictionary,
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "objects          {} of {} workloads",
+            self.objects, self.workloads
+        )?;
+        writeln!(f, "bytes per object mean / median")?;
+        writeln!(f, "JSON             {}", self.json)?;
+        match &self.protobuf {
+            Some(sizes) => writeln!(f, "protobuf         {sizes}")?,
+            None => writeln!(f, "protobuf         not for this kind")?,
+        }
+        let ratio = |sizes: &Sizes| self.json.mean / sizes.mean;
+        writeln!(
+            f,
+            "zstd 1           {}, ratio {:.1}",
+            self.compressed,
+            ratio(&self.compressed)
+        )?;
+        match &self.with_dictionary {
+            Some(sizes) => write!(f, "with dictionary  {sizes}, ratio {:.1}", ratio(sizes)),
+            None => write!(f, "with dictionary  too few objects"),
+        }
+    }
+}
+
+// === impl Sizes ===
+
+impl Sizes {
+    fn of(mut lengths: Vec<usize>) -> Sizes {
+        lengths.sort_unstable();
+        let total: usize = lengths.iter().sum();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a mean of bytes, far below 2^53"
+        )]
+        let mean = total as f64 / lengths.len().max(1) as f64;
+        let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+        Sizes { mean, median }
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} / {}", self.mean, self.median)
+    }
+}

@@ -1,0 +1,209 @@
+//! What a request asks for.
+//!
+//! Guarantees: what is not served is refused, and never taken for something else.
+
+use http::{HeaderMap, Method, StatusCode, Uri, header};
+
+use crate::kind::Kind;
+use crate::refusal::Refusal;
+use crate::slot::Encoding;
+
+/// Everything that is served.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// One of the documents about the server itself, by its path.
+    Document(String),
+    List(ListRequest),
+    Watch(WatchRequest),
+    Emit {
+        changes: u64,
+        rate: u32,
+    },
+    Cut,
+    Expire,
+    Stats,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ListRequest {
+    pub(crate) encoding: Encoding,
+    pub(crate) limit: Option<usize>,
+    pub(crate) from: ListFrom,
+}
+
+/// Which state a list is of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ListFrom {
+    Newest,
+    /// Of a revision exactly.
+    Exact(u64),
+    /// Behind the end of another page.
+    Token(String),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WatchRequest {
+    pub(crate) encoding: Encoding,
+    pub(crate) from: WatchFrom,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum WatchFrom {
+    /// With all objects first and, if asked for, a bookmark behind them.
+    Objects { bookmark: bool },
+    /// With what changed after a revision.
+    Revision(u64),
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Reads a request to a source of one kind.
+    pub(crate) fn read(
+        kind: &Kind,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Request, Refusal> {
+        let query = Query::of(uri);
+        match (method.as_str(), uri.path()) {
+            ("POST", "/emit") => Ok(Request::Emit {
+                changes: query.number("n")?.unwrap_or(1),
+                rate: query.number("rate")?.unwrap_or(0),
+            }),
+            ("POST", "/cut") => Ok(Request::Cut),
+            ("POST", "/expire") => Ok(Request::Expire),
+            ("GET", "/stats") => Ok(Request::Stats),
+            ("GET", path) if path == kind.path() => {
+                let encoding = negotiate(kind, headers)?;
+                for name in ["labelSelector", "fieldSelector"] {
+                    if query.text(name).is_some() {
+                        return Err(Refusal::bad_request(format!("{name} is not served")));
+                    }
+                }
+                if query.flag("watch")? {
+                    let from = WatchFrom::read(&query)?;
+                    return Ok(Request::Watch(WatchRequest { encoding, from }));
+                }
+                ListRequest::read(encoding, &query).map(Request::List)
+            }
+            ("GET", path) => Ok(Request::Document(path.to_owned())),
+            (method, path) => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "MethodNotAllowed",
+                format!("{method} {path} is not served"),
+            )),
+        }
+    }
+}
+
+impl ListRequest {
+    fn read(encoding: Encoding, query: &Query) -> Result<ListRequest, Refusal> {
+        let revision: Option<u64> = query.number("resourceVersion")?;
+        let matching = query.text("resourceVersionMatch");
+        let from = match (query.text("continue"), revision, matching) {
+            (Some(token), ..) => ListFrom::Token(token.to_owned()),
+            (None, Some(revision), Some("Exact")) if revision > 0 => ListFrom::Exact(revision),
+            (None, _, None | Some("NotOlderThan")) => ListFrom::Newest,
+            (None, ..) => {
+                return Err(Refusal::bad_request(
+                    "resourceVersionMatch: not for this revision",
+                ));
+            }
+        };
+        let limit = query.number("limit")?.filter(|limit| *limit > 0);
+        // An API server answers these from its cache, which has no pages.
+        let from_cache = from == ListFrom::Newest && revision == Some(0);
+        Ok(ListRequest {
+            encoding,
+            limit: limit.filter(|_| !from_cache),
+            from,
+        })
+    }
+}
+
+impl WatchFrom {
+    fn read(query: &Query) -> Result<WatchFrom, Refusal> {
+        let revision: Option<u64> = query.number("resourceVersion")?;
+        if !query.flag("sendInitialEvents")? {
+            return Ok(match revision {
+                None | Some(0) => WatchFrom::Objects { bookmark: false },
+                Some(revision) => WatchFrom::Revision(revision),
+            });
+        }
+        if query.text("resourceVersionMatch") != Some("NotOlderThan") {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            return Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                why,
+            ));
+        }
+        Ok(WatchFrom::Objects {
+            bookmark: query.flag("allowWatchBookmarks")?,
+        })
+    }
+}
+
+/// The first encoding among those accepted that the kind has; parameters such as `as=Table` ask for what is not served.
+fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
+    let accepted = headers
+        .get(header::ACCEPT)
+        .map_or(Ok("*/*"), |value| value.to_str());
+    let accepted = accepted.map_err(|_| Refusal::bad_request("Accept is no text"))?;
+    let found = accepted.split(',').find_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let encoding = match parts.next()? {
+            "application/json" | "application/*" | "*/*" => Encoding::Json,
+            "application/vnd.kubernetes.protobuf" if kind.has_protobuf => Encoding::Protobuf,
+            _ => return None,
+        };
+        parts
+            .all(|parameter| parameter == "stream=watch" || parameter.starts_with("q="))
+            .then_some(encoding)
+    });
+    found.ok_or_else(|| {
+        let why =
+            format!("only JSON, and protobuf of built-in kinds, can be served, not {accepted}");
+        Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
+    })
+}
+
+/// The parameters of a request.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of(uri: &Uri) -> Query {
+        let query = uri.query().unwrap_or_default().as_bytes();
+        Query(form_urlencoded::parse(query).into_owned().collect())
+    }
+
+    /// A parameter that is there and not empty.
+    fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
+        let parse = |text: &str| {
+            text.parse()
+                .map_err(|_| Refusal::bad_request(format!("{name}: not a number: {text}")))
+        };
+        self.text(name).map(parse).transpose()
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Refusal> {
+        match self.text(name) {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            Some(text) => Err(Refusal::bad_request(format!(
+                "{name}: neither true nor false: {text}"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The server: HTTP/1.1 and HTTP/2 on the loopback address.
+//!
+//! Guarantees:
+//! - a request is answered from the source alone, and what it makes is bounded by [`CONNECTIONS_MAX`] connections with a chunk each;
+//! - nothing outlives [`serve`].
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::Arc;
+
+use http::{Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::body::{self, Body, Initial};
+use crate::document;
+use crate::framing::Framing;
+use crate::history::Moment;
+use crate::refusal::Refusal;
+use crate::request::{ListFrom, ListRequest, Request, WatchFrom, WatchRequest};
+use crate::slot::Encoding;
+use crate::source::Source;
+
+/// The most connections at once; more wait to be accepted.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Serves until `shutdown` is ready, and then closes all connections.
+///
+/// Cancel safe: dropping it closes all connections.
+pub async fn serve(listener: TcpListener, source: Arc<Source>, shutdown: impl Future<Output = ()>) {
+    let mut connections = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return,
+            Some(_) = connections.join_next() => {}
+            Ok((stream, _)) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                // Without it a lone event waits for the answer to the one before.
+                if stream.set_nodelay(true).is_ok() {
+                    let source = Arc::clone(&source);
+                    connections.spawn(async move {
+                        let service = service_fn(move |request| answer(Arc::clone(&source), request));
+                        let server = Builder::new(TokioExecutor::new());
+                        // The client is gone, which is its own business.
+                        let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                    });
+                }
+            }
+        }
+    }
+}
+
+async fn answer(
+    source: Arc<Source>,
+    request: http::Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let kind = source.corpus().kind();
+    let read = Request::read(kind, request.method(), request.uri(), request.headers());
+    let answer = match read {
+        Ok(Request::Document(path)) => match document::at(&path, kind) {
+            Some(document) => Ok(json_answer(StatusCode::OK, &document)),
+            None => Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                "NotFound",
+                format!("{path} is not served"),
+            )),
+        },
+        Ok(Request::List(list)) => answer_list(&source, list),
+        Ok(Request::Watch(watch)) => Ok(answer_watch(&source, &watch)),
+        Ok(Request::Emit { changes, rate }) => {
+            let emitted = source.emit(changes, rate).await;
+            Ok(json_answer(
+                StatusCode::OK,
+                &json!({"events": emitted.changes, "seconds": emitted.took.as_secs_f64(), "resourceVersion": emitted.revision.to_string()}),
+            ))
+        }
+        Ok(Request::Cut) => {
+            source.cut();
+            Ok(json_answer(StatusCode::OK, &json!({})))
+        }
+        Ok(Request::Expire) => {
+            let now = source.expire();
+            Ok(json_answer(
+                StatusCode::OK,
+                &json!({"resourceVersion": now.revision.to_string()}),
+            ))
+        }
+        Ok(Request::Stats) => Ok(json_answer(StatusCode::OK, &stats(&source))),
+        Err(refusal) => Err(refusal),
+    };
+    Ok(answer.unwrap_or_else(|refusal| json_answer(refusal.code, &refusal.status())))
+}
+
+fn answer_list(source: &Arc<Source>, request: ListRequest) -> Result<Response<Body>, Refusal> {
+    let (start, moment) = match request.from {
+        ListFrom::Newest => (0, source.now()),
+        ListFrom::Exact(revision) => (0, source.moment(revision)?),
+        ListFrom::Token(token) => {
+            let (start, moment) = read_token(&token)
+                .ok_or_else(|| Refusal::bad_request("continue key is not valid"))?;
+            source.check(moment)?;
+            (start, moment)
+        }
+    };
+    let count = source.corpus().len();
+    if start > count {
+        return Err(Refusal::bad_request("continue key is not valid"));
+    }
+    let end = count.min(start.saturating_add(request.limit.unwrap_or(count)));
+    let next = (end < count).then(|| (token(end, moment), (count - end) as u64));
+    source.count(|stats| stats.lists += 1);
+    let framing = Framing::new(source.corpus().kind(), request.encoding);
+    let objects = Range { start, end };
+    let body = body::list(source.read(moment), framing, objects, next);
+    Ok(typed_answer(content_type(request.encoding, false), body))
+}
+
+/// What continues a list: the next object's number, and the moment that the list is of.
+fn token(next: usize, moment: Moment) -> String {
+    format!("{next}.{}.{}", moment.changes, moment.revision)
+}
+
+fn read_token(token: &str) -> Option<(usize, Moment)> {
+    let mut parts = token.split('.');
+    let start = parts.next()?.parse().ok()?;
+    let changes = parts.next()?.parse().ok()?;
+    let revision = parts.next()?.parse().ok()?;
+    let moment = Moment { changes, revision };
+    parts.next().is_none().then_some((start, moment))
+}
+
+/// A watch that can't begin ends with an event that says why, as one of an API server's cache does.
+fn answer_watch(source: &Arc<Source>, request: &WatchRequest) -> Response<Body> {
+    let framing = Framing::new(source.corpus().kind(), request.encoding);
+    let (moment, initial) = match request.from {
+        WatchFrom::Objects { bookmark: false } => (Ok(source.now()), Initial::Objects),
+        WatchFrom::Objects { bookmark: true } => (Ok(source.now()), Initial::ObjectsAndBookmark),
+        WatchFrom::Revision(revision) => (source.moment(revision), Initial::None),
+    };
+    let body = match moment {
+        Ok(moment) => body::watch(source.follow(moment), framing, initial),
+        Err(why) => {
+            let mut event = Vec::new();
+            framing.error(&Refusal::from(why).status(), &mut event);
+            body::whole(event)
+        }
+    };
+    typed_answer(content_type(request.encoding, true), body)
+}
+
+fn content_type(encoding: Encoding, is_watch: bool) -> &'static str {
+    match (encoding, is_watch) {
+        (Encoding::Json, _) => "application/json",
+        (Encoding::Protobuf, false) => "application/vnd.kubernetes.protobuf",
+        (Encoding::Protobuf, true) => "application/vnd.kubernetes.protobuf;stream=watch",
+    }
+}
+
+fn stats(source: &Source) -> Value {
+    let stats = source.stats();
+    json!({
+        "lists": stats.lists,
+        "watches": stats.watches,
+        "watching": stats.watching,
+        "changes": stats.changes,
+        "events": stats.events,
+        "bytes": stats.bytes,
+    })
+}
+
+fn json_answer(code: StatusCode, value: &Value) -> Response<Body> {
+    let mut answer = typed_answer("application/json", body::whole(value.to_string()));
+    *answer.status_mut() = code;
+    answer
+}
+
+fn typed_answer(content_type: &'static str, body: Body) -> Response<Body> {
+    let value = header::HeaderValue::from_static(content_type);
+    let mut answer = Response::new(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, value);
+    answer
+}

@@ -1,0 +1,279 @@
+//! What differs from object to object of one workload: places of a fixed width in the bytes of a template.
+//!
+//! Guarantees:
+//! - a value follows from the seed, the object's number and the slot alone, so no value is kept in memory;
+//! - JSON and protobuf have the same value;
+//! - a value has the same width for every object, so a template's length is every object's length.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fastrand::Rng;
+use jiff::Timestamp;
+
+/// The letters of Kubernetes' generated names, in the order of their bytes.
+pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
+
+/// How many suffixes of five letters there are.
+pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
+
+/// Width of a revision: ten digits, as in a cluster of some age.
+pub(crate) const REVISION_WIDTH: usize = 10;
+
+/// Width of nanoseconds since 1970, from 2001 until 2286.
+pub(crate) const STAMP_WIDTH: usize = 19;
+
+/// The second of which objects are created at the latest: 2026-06-01T00:00:00Z, a fixed time so that a seed makes the same bytes on every day.
+const NEWEST: i64 = 1_780_272_000;
+
+/// Objects are created within so many seconds, 90 days, before [`NEWEST`].
+const AGE_MAX: u64 = 90 * 24 * 3600;
+
+/// Seconds that mark the places of times in a template, one for each slot; no other time of a template is so late.
+const MARKED_SECOND: i64 = 2_000_000_000;
+
+/// How bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON, as every kind has it.
+    Json,
+    /// Kubernetes' protobuf, which custom resources don't have.
+    Protobuf,
+}
+
+/// One place, or several with the same value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// A random UUID.
+    Uid,
+    /// The end of the object's name; ascending within a workload.
+    Suffix,
+    /// Five random letters.
+    Letters,
+    /// A pod's address but for its first number.
+    Address,
+    /// The end of a node's name: its address, with dashes.
+    Node,
+    /// The same node's address but for its first number.
+    NodeAddress,
+    /// So many seconds after the object was created.
+    Time(u8),
+    /// So many hexadecimal digits; the first number tells several apart.
+    Hex(u8, usize),
+    /// So many random bytes, a multiple of three; the first number tells several apart.
+    Data(u8, usize),
+    /// The object's revision.
+    Revision,
+    /// When the last change of the object was sent, in nanoseconds since 1970; zeros if it never changed.
+    Stamp,
+}
+
+/// The slots of a template while it is built.
+#[derive(Debug, Default)]
+pub(crate) struct Slots(Vec<Slot>);
+
+/// What an object's values follow from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    /// Of the corpus and the object's number.
+    pub(crate) seed: u64,
+    /// The number of the suffix, below [`SUFFIXES`].
+    pub(crate) suffix: u64,
+    /// How many nodes the cluster has.
+    pub(crate) nodes: u32,
+    pub(crate) revision: u64,
+    pub(crate) stamp: u64,
+}
+
+// === impl Slots ===
+
+impl Slots {
+    /// The text that marks the places of a slot.
+    pub(crate) fn mark(&mut self, slot: Slot) -> String {
+        let at = self.place(slot);
+        slot.mark(at, Encoding::Json)
+    }
+
+    fn place(&mut self, slot: Slot) -> usize {
+        let found = self.0.iter().position(|known| *known == slot);
+        found.unwrap_or_else(|| {
+            self.0.push(slot);
+            self.0.len() - 1
+        })
+    }
+
+    /// Every slot, with the bytes that mark it.
+    pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
+        let slots = self.0.iter().copied().enumerate();
+        slots.map(move |(at, slot)| match (slot, encoding) {
+            (Slot::Time(_), Encoding::Protobuf) => (slot, varint(marked_second(at))),
+            (Slot::Data(_, len), Encoding::Protobuf) => (slot, marked_bytes(at, len)),
+            _ => (slot, slot.mark(at, encoding).into_bytes()),
+        })
+    }
+}
+
+/// A letter that says which slot it is, and tildes, which stand nowhere else.
+fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
+    let mut bytes = vec![b'~'; len];
+    let letter = u8::try_from(at).map_or(u8::MAX, |at| b'A' + at);
+    bytes[..1].fill(letter);
+    bytes
+}
+
+fn marked_second(at: usize) -> i64 {
+    i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
+}
+
+/// The varint of a second of this century, always five bytes.
+fn varint(second: i64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(5);
+    crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());
+    bytes
+}
+
+// === impl Slot ===
+
+impl Slot {
+    fn mark(self, at: usize, _: Encoding) -> String {
+        match self {
+            Slot::Time(_) => rfc3339(marked_second(at)),
+            Slot::Data(_, len) => STANDARD.encode(marked_bytes(at, len)),
+            _ => String::from_utf8_lossy(&marked_bytes(at, self.width())).into_owned(),
+        }
+    }
+
+    /// Of the text, for slots that are text in both encodings.
+    fn width(self) -> usize {
+        match self {
+            Slot::Uid => 36,
+            Slot::Suffix | Slot::Letters => 5,
+            Slot::Address | Slot::Node | Slot::NodeAddress => 11,
+            Slot::Time(_) => 20,
+            Slot::Hex(_, len) | Slot::Data(_, len) => len,
+            Slot::Revision => REVISION_WIDTH,
+            Slot::Stamp => STAMP_WIDTH,
+        }
+    }
+
+    /// Writes an object's value over what was in `out`.
+    pub(crate) fn write(self, of: &Identity, encoding: Encoding, out: &mut Vec<u8>) {
+        out.clear();
+        match self {
+            Slot::Uid => write_uid(&mut of.random(1), out),
+            Slot::Suffix => write_letters(of.suffix, out),
+            Slot::Letters => write_letters(of.random(2).u64(..SUFFIXES), out),
+            Slot::Address => write_address(of.random(3).u32(..), b'.', out),
+            Slot::Node => write_address(of.node(), b'-', out),
+            Slot::NodeAddress => write_address(of.node(), b'.', out),
+            Slot::Time(after) => {
+                let second = of.created() + i64::from(after);
+                match encoding {
+                    Encoding::Json => out.extend_from_slice(rfc3339(second).as_bytes()),
+                    Encoding::Protobuf => crate::protobuf::put_varint(out, second.cast_unsigned()),
+                }
+            }
+            Slot::Hex(which, len) => write_hex(&mut of.random(0x100 + u64::from(which)), len, out),
+            Slot::Data(which, len) => {
+                let mut bytes = vec![0; len];
+                of.random(0x200 + u64::from(which)).fill(&mut bytes);
+                match encoding {
+                    Encoding::Json => out.extend_from_slice(STANDARD.encode(&bytes).as_bytes()),
+                    Encoding::Protobuf => out.append(&mut bytes),
+                }
+            }
+            Slot::Revision => write_decimal(of.revision, REVISION_WIDTH, out),
+            Slot::Stamp => write_decimal(of.stamp, STAMP_WIDTH, out),
+        }
+    }
+}
+
+fn rfc3339(second: i64) -> String {
+    Timestamp::from_second(second)
+        .expect("slots have seconds of this century")
+        .to_string()
+}
+
+fn write_letters(mut number: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    for _ in 0..5 {
+        let letter = usize::try_from(number % 27).expect("a remainder below 27 fits");
+        out.push(LETTERS[letter]);
+        number /= 27;
+    }
+    out[start..].reverse();
+}
+
+/// Three numbers of three digits, 100 to 254, so that every address has the same width.
+fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
+    for at in 0..3 {
+        if at > 0 {
+            out.push(between);
+        }
+        write_decimal(u64::from(100 + number % 155), 3, out);
+        number /= 155;
+    }
+}
+
+fn write_decimal(mut number: u64, width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + width, b'0');
+    for digit in out[start..].iter_mut().rev() {
+        *digit = b'0' + (number % 10).to_le_bytes()[0];
+        number /= 10;
+    }
+}
+
+fn write_hex(rng: &mut Rng, len: usize, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut random = 0;
+    for at in 0..len {
+        if at % 16 == 0 {
+            random = rng.u64(..);
+        }
+        out.push(DIGITS[usize::from(random.to_le_bytes()[0] & 15)]);
+        random >>= 4;
+    }
+}
+
+/// A UUID of version 4.
+fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
+    for (at, len) in [8, 4, 3, 3, 12].into_iter().enumerate() {
+        if at > 0 {
+            out.push(b'-');
+        }
+        match at {
+            2 => out.push(b'4'),
+            3 => out.push(b"89ab"[rng.usize(..4)]),
+            _ => {}
+        }
+        write_hex(rng, len, out);
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// A generator of its own for every purpose, so that no value depends on which others are asked for.
+    fn random(&self, purpose: u64) -> Rng {
+        Rng::with_seed(mix(self.seed ^ mix(purpose)))
+    }
+
+    fn created(&self) -> i64 {
+        let age = self.random(4).u64(..AGE_MAX);
+        NEWEST - i64::try_from(age).expect("90 days fit")
+    }
+
+    fn node(&self) -> u32 {
+        let number = self.random(5).u32(..self.nodes.max(1));
+        // Neighbours would differ in the first of the three numbers alone.
+        number.wrapping_mul(0x9E37_79B1)
+    }
+}
+
+/// A permutation of 64 bits whose neighbours have nothing in common (the finalizer of `SplitMix64`).
+pub(crate) fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}

@@ -1,0 +1,299 @@
+//! The objects and their changes, shared by everything that reads them.
+//!
+//! Guarantees:
+//! - a change is announced to every watch, in order, and none is left out;
+//! - changes wait until no reader is more than [`AHEAD_MAX`] of them behind, so nothing is buffered without bound;
+//! - time comes from the clock that the source was made with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::corpus::{Corpus, Version};
+use crate::history::{History, Moment, NoMoment};
+
+/// How many changes may be made before the slowest reader has read the first of them.
+/// Enough for a reader to take several at once, and so few that their stamps are those of their sending.
+const AHEAD_MAX: u64 = 64;
+
+/// After so many changes in a row others have their turn, for all tasks share a thread.
+const CHANGES_IN_A_ROW: u64 = 256;
+
+/// Tells the time in nanoseconds since 1970.
+pub type Clock = fn() -> u64;
+
+/// Objects, what changes of them, and who reads.
+#[derive(Debug)]
+pub struct Source {
+    corpus: Corpus,
+    clock: Clock,
+    state: Mutex<State>,
+    news: watch::Sender<News>,
+    /// A reader has read something, or is gone.
+    progress: Notify,
+    /// Held by the one request that makes changes.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    history: History,
+    /// For each reader, how many changes it has read.
+    readers: BTreeMap<u64, u64>,
+    last_reader: u64,
+    stats: Stats,
+}
+
+/// What watches wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct News {
+    changes: u64,
+    cuts: u64,
+}
+
+/// What was asked for and sent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stats {
+    /// Lists, each page one.
+    pub(crate) lists: u64,
+    pub(crate) watches: u64,
+    /// Changes that were made.
+    pub(crate) changes: u64,
+    /// Events that were written to watches, the initial ones and bookmarks included.
+    pub(crate) events: u64,
+    /// Bytes of bodies of lists and watches.
+    pub(crate) bytes: u64,
+    /// Watches that are open.
+    pub(crate) watching: u64,
+}
+
+/// What came of a request for changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emitted {
+    pub(crate) changes: u64,
+    pub(crate) took: Duration,
+    pub(crate) revision: u64,
+}
+
+/// Someone who reads changes, or objects as of a moment; changes wait for it.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    source: Arc<Source>,
+    id: u64,
+    at: Moment,
+}
+
+/// A [`Reader`] that hears of changes as they come.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    pub(crate) reader: Reader,
+    news: watch::Receiver<News>,
+    /// How many cuts there were when it began.
+    cuts: u64,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Nothing has changed yet.
+    pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
+        let state = State {
+            history: History::new(corpus.len()),
+            readers: BTreeMap::new(),
+            last_reader: 0,
+            stats: Stats::default(),
+        };
+        Arc::new(Source {
+            corpus,
+            clock,
+            state: Mutex::new(state),
+            news: watch::Sender::new(News::default()),
+            progress: Notify::new(),
+            turn: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// The objects.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.state.lock().history.now()
+    }
+
+    pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
+        self.state.lock().history.moment(revision)
+    }
+
+    pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
+        self.state.lock().history.check(moment)
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.state.lock().stats
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Stats)) {
+        count(&mut self.state.lock().stats);
+    }
+
+    /// Makes changes, so many a second or, with a rate of 0, as fast as readers take them.
+    ///
+    /// Cancel safe: changes that were made stay, and no more follow.
+    pub(crate) async fn emit(&self, changes: u64, rate: u32) -> Emitted {
+        let _turn = self.turn.lock().await;
+        let start = Instant::now();
+        for at in 0..changes {
+            if rate > 0 {
+                // Each from the start, so that a late one makes no other late.
+                let nanos = u128::from(at) * 1_000_000_000 / u128::from(rate);
+                let due = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+                tokio::time::sleep_until(start + due).await;
+            } else if at % CHANGES_IN_A_ROW == 0 {
+                tokio::task::yield_now().await;
+            }
+            while !self.try_change() {
+                self.progress.notified().await;
+            }
+        }
+        Emitted {
+            changes,
+            took: start.elapsed(),
+            revision: self.now().revision,
+        }
+    }
+
+    /// Makes one change, unless a reader is too far behind.
+    fn try_change(&self) -> bool {
+        let mut state = self.state.lock();
+        let count = state.history.now().changes;
+        if state.readers.values().any(|read| count - read >= AHEAD_MAX) {
+            return false;
+        }
+        state.history.change((self.clock)());
+        state.stats.changes += 1;
+        drop(state);
+        self.news.send_modify(|news| news.changes = count + 1);
+        true
+    }
+
+    /// Ends all watches, each after a whole event.
+    pub(crate) fn cut(&self) {
+        self.news.send_modify(|news| news.cuts += 1);
+    }
+
+    /// Makes all revisions so far too old.
+    pub(crate) fn expire(&self) -> Moment {
+        let mut state = self.state.lock();
+        state.history.expire();
+        state.history.now()
+    }
+
+    /// Starts reading at a moment that is not too old.
+    pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
+        let mut state = self.state.lock();
+        state.last_reader += 1;
+        let id = state.last_reader;
+        state.readers.insert(id, at.changes);
+        Reader {
+            source: Arc::clone(self),
+            id,
+            at,
+        }
+    }
+
+    /// Starts hearing of changes after a moment that is not too old.
+    pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
+        let news = self.news.subscribe();
+        let cuts = news.borrow().cuts;
+        self.count(|stats| {
+            stats.watches += 1;
+            stats.watching += 1;
+        });
+        Follower {
+            reader: self.read(after),
+            news,
+            cuts,
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        self.at
+    }
+
+    /// What an object was at the moment.
+    pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
+        let state = self.source.state.lock();
+        versions.clear();
+        versions.extend(objects.map(|object| state.history.version(object, self.at)));
+    }
+
+    /// Takes the next changes, at most so many; the moment is that after them.
+    pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
+        changes.clear();
+        let mut state = self.source.state.lock();
+        let next = (self.at.changes..).map_while(|number| state.history.get(number));
+        changes.extend(next.take(most));
+        let Some((_, last)) = changes.last() else {
+            return;
+        };
+        self.at = Moment {
+            changes: self.at.changes + changes.len() as u64,
+            revision: last.revision,
+        };
+        let read = self.at.changes;
+        state.readers.insert(self.id, read);
+        drop(state);
+        self.source.progress.notify_one();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.source.state.lock().readers.remove(&self.id);
+        self.source.progress.notify_one();
+    }
+}
+
+// === impl Follower ===
+
+impl Follower {
+    /// Whether all watches were cut since this one began.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.news.borrow().cuts > self.cuts
+    }
+
+    /// Waits until there is a change that was not taken, or a cut.
+    ///
+    /// Cancel safe: nothing is taken.
+    pub(crate) async fn wait(&mut self) {
+        let (read, cuts) = (self.reader.at.changes, self.cuts);
+        let waited = self
+            .news
+            .wait_for(|news| news.changes > read || news.cuts > cuts);
+        let heard = waited.await.is_ok();
+        debug_assert!(heard, "the reader keeps the source, and with it the sender");
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.reader.source.count(|stats| stats.watching -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

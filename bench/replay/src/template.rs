@@ -1,0 +1,111 @@
+//! The bytes that all objects of a workload have, with holes for what differs.
+//!
+//! Guarantees: both encodings of a template come from one JSON object, and every slot has a hole in each of them.
+
+use anyhow::{Context as _, Result, ensure};
+use memchr::memmem;
+use serde_json::Value;
+
+use crate::kind::Kind;
+use crate::protobuf::{self, Messages};
+use crate::slot::{Encoding, Identity, Slot, Slots};
+
+/// One workload's objects, in each encoding that their kind has.
+#[derive(Debug)]
+pub(crate) struct Template {
+    json: Pattern,
+    protobuf: Option<Pattern>,
+}
+
+/// Bytes and the places in them that are filled for every object.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    bytes: Box<[u8]>,
+    /// The places of one slot stand together.
+    holes: Box<[(Slot, usize)]>,
+}
+
+// === impl Template ===
+
+impl Template {
+    /// Takes the object in which the slots are marked.
+    ///
+    /// # Errors
+    ///
+    /// The object is none of this kind, or a mark can't be found again.
+    pub(crate) fn new(
+        kind: &Kind,
+        messages: &Messages,
+        object: &Value,
+        slots: &Slots,
+    ) -> Result<Template> {
+        let name = kind.api_version_and_kind();
+        if !kind.has_protobuf {
+            let text = object.to_string();
+            let members = text.strip_prefix(&kind.json_start());
+            let members = members.context("apiVersion and kind are the first members")?;
+            let json = Pattern::new(members.as_bytes(), slots.marks(Encoding::Json))?;
+            return Ok(Template {
+                json,
+                protobuf: None,
+            });
+        }
+        let members = protobuf::ordered_json(messages, &name, object)?;
+        let message = protobuf::encode(messages, &name, object)?;
+        Ok(Template {
+            json: Pattern::new(members.as_bytes(), slots.marks(Encoding::Json))?,
+            protobuf: Some(Pattern::new(&message, slots.marks(Encoding::Protobuf))?),
+        })
+    }
+
+    /// The pattern in an encoding; `None` if the kind does not have it.
+    pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
+        match encoding {
+            Encoding::Json => Some(&self.json),
+            Encoding::Protobuf => self.protobuf.as_ref(),
+        }
+    }
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    fn new(bytes: &[u8], marks: impl Iterator<Item = (Slot, Vec<u8>)>) -> Result<Pattern> {
+        let mut holes = Vec::new();
+        for (slot, mark) in marks {
+            let before = holes.len();
+            holes.extend(memmem::find_iter(bytes, &mark).map(|at| (slot, at)));
+            ensure!(holes.len() > before, "{slot:?} is in no place");
+        }
+        Ok(Pattern {
+            bytes: bytes.into(),
+            holes: holes.into(),
+        })
+    }
+
+    /// How long every object is.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends an object; `scratch` is overwritten.
+    pub(crate) fn write(
+        &self,
+        of: &Identity,
+        encoding: Encoding,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.extend_from_slice(&self.bytes);
+        let object = &mut out[start..];
+        let mut written = None;
+        for &(slot, at) in &self.holes {
+            if written != Some(slot) {
+                slot.write(of, encoding, scratch);
+                written = Some(slot);
+            }
+            object[at..at + scratch.len()].copy_from_slice(scratch);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The server as clients see it, over TCP.
+
+mod binary;
+mod kube_client;
+mod served;

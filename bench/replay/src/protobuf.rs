@@ -203,7 +203,7 @@ fn write_members(
     value: &Value,
     out: &mut String,
 ) -> Result<()> {
-    for field in &message.fields {
+    for field in message.in_json() {
         if let (true, Type::Message(id)) = (field.is_inline, field.value) {
             write_members(messages, messages.get(id)?, value, out)?;
         } else if let Some(member) = value.get(field.name) {

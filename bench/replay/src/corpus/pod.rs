@@ -32,12 +32,7 @@ const SETTINGS: [(&str, &[&str]); 12] = [
         "FEATURE_FLAGS_URL",
         &["http://flags.platform-prod.svc.cluster.local:8080"],
     ),
-    (
-        "KAFKA_BROKERS",
-        &[
-            "kafka-0.kafka.data-prod.svc:9092,kafka-1.kafka.data-prod.svc:9092,kafka-2.kafka.data-prod.svc:9092",
-        ],
-    ),
+    ("KAFKA_BROKERS", &["kafka.data-prod.svc:9092"]),
     (
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         &["http://otel-collector.platform-prod.svc.cluster.local:4317"],
@@ -63,7 +58,7 @@ pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Valu
     );
     let port = one_of(rng, &[8080, 8443, 9000]);
     let mut app = container(name, &image, rng);
-    app["ports"] = json!([{"name": "http", "containerPort": port, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]);
+    app["ports"] = json!([{"name": "http", "containerPort": port, "protocol": "TCP"}] );
     app["env"] = app_env(name, rng);
     app["livenessProbe"] = probe("/healthz", rng);
     app["readinessProbe"] = probe("/readyz", rng);
@@ -73,15 +68,7 @@ pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Valu
         account_mount(slots),
     ]);
     let mut mesh = container("istio-proxy", &proxy, rng);
-    mesh["args"] = json!([
-        "proxy",
-        "sidecar",
-        "--domain",
-        "$(POD_NAMESPACE).svc.cluster.local",
-        "--proxyLogLevel=warning"
-    ]);
     mesh["env"] = mesh_env(workload);
-    mesh["readinessProbe"] = probe("/healthz/ready", rng);
     mesh["volumeMounts"] =
         json!([{"name": "istio-envoy", "mountPath": "/etc/istio/proxy"}, account_mount(slots)]);
     json!({
@@ -97,15 +84,13 @@ pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Valu
             "serviceAccountName": name,
             "serviceAccount": name,
             "nodeName": node(slots),
-            "securityContext": {"runAsUser": 10001, "runAsNonRoot": true, "fsGroup": 10001},
+            "securityContext": {},
             "schedulerName": "default-scheduler",
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
                 {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
             ],
             "priority": 0,
-            "enableServiceLinks": true,
-            "preemptionPolicy": "PreemptLowerPriority",
         },
         "status": status(&[(name, &image), ("istio-proxy", &proxy)], rng, slots),
     })
@@ -187,10 +172,7 @@ fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
         "name": name,
         "image": image,
         "resources": {"limits": {"memory": memory}, "requests": {"cpu": cpu, "memory": memory}},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
         "imagePullPolicy": "IfNotPresent",
-        "securityContext": {"capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false},
     })
 }
 
@@ -199,7 +181,7 @@ fn app_env(name: &str, rng: &mut Rng) -> Value {
     rng.shuffle(&mut settings);
     let mut env = vec![
         field_env("POD_NAME", "metadata.name"),
-        field_env("POD_IP", "status.podIP"),
+        json!({"name": "TZ", "value": "UTC"}),
     ];
     env.extend(
         settings[..6]
@@ -207,7 +189,7 @@ fn app_env(name: &str, rng: &mut Rng) -> Value {
             .map(|(key, values)| json!({"name": key, "value": one_of(rng, values)})),
     );
     env.push(json!({"name": "DB_PASSWORD", "valueFrom": {"secretKeyRef": {"name": format!("{name}-db"), "key": "password"}}}));
-    env.push(json!({"name": "DB_HOST", "valueFrom": {"configMapKeyRef": {"name": format!("{name}-config"), "key": "db.host"}}}));
+    env.push(json!({"name": "DB_HOST", "value": "db.data-prod.svc"}));
     Value::Array(env)
 }
 
@@ -216,11 +198,11 @@ fn mesh_env(workload: &Workload) -> Value {
         name, namespace, ..
     } = workload;
     json!([
-        field_env("POD_NAME", "metadata.name"),
-        field_env("POD_NAMESPACE", "metadata.namespace"),
-        field_env("INSTANCE_IP", "status.podIP"),
-        field_env("HOST_IP", "status.hostIP"),
-        field_env("SERVICE_ACCOUNT", "spec.serviceAccountName"),
+        {"name": "PROXY_XDS_VIA_AGENT", "value": "true"},
+        {"name": "POD_NAMESPACE", "value": namespace},
+        {"name": "ISTIO_META_NETWORK", "value": "main"},
+        {"name": "ISTIO_META_CLUSTER_ID", "value": "Kubernetes"},
+        {"name": "ISTIO_META_MESH_ID", "value": "cluster.local"},
         {"name": "PILOT_CERT_PROVIDER", "value": "istiod"},
         {"name": "CA_ADDR", "value": "istiod.istio-system.svc:15012"},
         {"name": "ISTIO_META_WORKLOAD_NAME", "value": name},
@@ -239,8 +221,6 @@ fn probe(path: &str, rng: &mut Rng) -> Value {
         "initialDelaySeconds": one_of(rng, &[1, 5, 10]),
         "timeoutSeconds": one_of(rng, &[1, 3]),
         "periodSeconds": one_of(rng, &[2, 10, 15]),
-        "successThreshold": 1,
-        "failureThreshold": 3,
     })
 }
 
@@ -306,7 +286,7 @@ fn status(containers: &[(&str, &str)], rng: &mut Rng, slots: &mut Slots) -> Valu
         }));
     }
     json!({
-        "observedGeneration": 1,
+
         "phase": "Running",
         "conditions": conditions,
         "hostIP": host,
@@ -325,15 +305,7 @@ fn pod_address(slots: &mut Slots) -> String {
 
 /// Who owns the fields of the template: some of them, as many as make about 1.1 KB.
 fn template_fields(name: &str) -> Value {
-    let container = fields(&[
-        "f:image",
-        "f:imagePullPolicy",
-        "f:name",
-        "f:resources",
-        "f:securityContext",
-        "f:terminationMessagePath",
-        "f:terminationMessagePolicy",
-    ]);
+    let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
     containers.insert(key("name", name), container.clone());
     containers.insert(key("name", "istio-proxy"), container);
@@ -350,7 +322,7 @@ fn template_fields(name: &str) -> Value {
             "f:enableServiceLinks": {},
             "f:restartPolicy": {},
             "f:schedulerName": {},
-            "f:securityContext": fields(&[".", "f:fsGroup", "f:runAsNonRoot", "f:runAsUser"]),
+            "f:securityContext": {},
             "f:serviceAccountName": {},
             "f:terminationGracePeriodSeconds": {},
             "f:volumes": {key("name", "config"): fields(&[".", "f:configMap", "f:name"]), key("name", "tmp"): fields(&[".", "f:emptyDir", "f:name"])},

@@ -9,6 +9,37 @@ use anyhow::{Context as _, Result, bail};
 /// Its header says how it reads.
 const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
 
+/// Messages whose members Go writes in another order than that of the field numbers: those that come first, as its types have them.
+const REORDERED: [(&str, &[&str]); 3] = [
+    (
+        "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
+        &["apiVersion", "kind", "name", "uid"],
+    ),
+    (
+        "k8s.io.api.core.v1.PodCondition",
+        &["type", "observedGeneration"],
+    ),
+    (
+        "k8s.io.api.core.v1.PodStatus",
+        &[
+            "observedGeneration",
+            "phase",
+            "conditions",
+            "message",
+            "reason",
+            "nominatedNodeName",
+            "hostIP",
+            "hostIPs",
+            "podIP",
+            "podIPs",
+            "startTime",
+            "initContainerStatuses",
+            "containerStatuses",
+            "qosClass",
+        ],
+    ),
+];
+
 /// The messages of all built-in kinds.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
@@ -21,6 +52,8 @@ pub(super) struct Message {
     pub(super) form: Form,
     /// Ascending by number.
     pub(super) fields: Vec<Field>,
+    /// The members that JSON has before all others.
+    first: &'static [&'static str],
 }
 
 /// What JSON a message has.
@@ -95,8 +128,13 @@ impl Messages {
             let mut columns = row.split('\t');
             last = columns.next().unwrap_or_default();
             let form = Form::from_cell(columns.next().context("a message without a form")?);
-            let fields = Vec::new();
-            all.insert(last, Message { form, fields });
+            let reordered = REORDERED.iter().find(|(name, _)| *name == last);
+            let message = Message {
+                form,
+                fields: Vec::new(),
+                first: reordered.map_or(&[], |(_, first)| first),
+            };
+            all.insert(last, message);
             kinds.extend(columns.map(|kind| (kind, last)));
         }
         Ok(Messages { all, kinds })
@@ -111,6 +149,21 @@ impl Messages {
         self.all
             .get(name)
             .with_context(|| format!("no message {name}"))
+    }
+}
+
+// === impl Message ===
+
+impl Message {
+    /// The fields in the order in which Go writes them as JSON.
+    pub(super) fn in_json(&self) -> Vec<&Field> {
+        let mut fields: Vec<_> = self.fields.iter().collect();
+        // The sort is stable, so what is not named keeps its order.
+        fields.sort_by_key(|field| {
+            let place = self.first.iter().position(|name| *name == field.name);
+            place.unwrap_or(self.first.len())
+        });
+        fields
     }
 }
 

@@ -69,6 +69,19 @@ fn ordered_json_is_the_same_object_with_its_metadata_first() {
 }
 
 #[test]
+fn members_stand_in_the_order_of_go_s_types_where_it_is_not_that_of_the_numbers() {
+    let messages = Messages::read().unwrap();
+    let (_, object) = pair("v1/Pod");
+    let members = ordered_json(&messages, "v1/Pod", &object).unwrap();
+    let owner = r#""ownerReferences":[{"apiVersion":"apiVersionValue","kind":"kindValue","name":"nameValue","uid":"#;
+    assert!(members.contains(owner), "{members}");
+    assert!(
+        members.contains(r#""hostIP":"hostIPValue","hostIPs":["#),
+        "{members}"
+    );
+}
+
+#[test]
 fn a_member_that_has_no_field_is_an_error_that_names_it() {
     let messages = Messages::read().unwrap();
     let object =

@@ -154,7 +154,7 @@ impl Source {
                 let nanos = u128::from(at) * 1_000_000_000 / u128::from(rate);
                 let due = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
                 tokio::time::sleep_until(start + due).await;
-            } else if at % CHANGES_IN_A_ROW == 0 {
+            } else if (at + 1) % CHANGES_IN_A_ROW == 0 {
                 tokio::task::yield_now().await;
             }
             while !self.try_change() {

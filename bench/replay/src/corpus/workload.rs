@@ -102,9 +102,8 @@ impl Workload {
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
-        workloads.sort_by_cached_key(|workload| {
-            format!("{}/{}-{}", workload.namespace, workload.name, workload.hash)
-        });
+        workloads
+            .sort_by_cached_key(|workload| format!("{}/{}-", workload.namespace, workload.name));
         workloads
     }
 
@@ -114,14 +113,10 @@ impl Workload {
         let (team, at) = (TEAMS[at % TEAMS.len()], at / TEAMS.len());
         let (stage, at) = (STAGES[at % STAGES.len()], at / STAGES.len());
         let domain = DOMAINS[rng.usize(..DOMAINS.len())];
-        let version = if at == 0 {
-            String::new()
-        } else {
-            format!("-v{}", at + 1)
-        };
         Workload {
             namespace: format!("{team}-{stage}"),
-            name: format!("{domain}-{component}{version}"),
+            // The number stands in every name, so that none is the start of another, and objects are ordered whatever follows.
+            name: format!("{domain}-{component}-v{}", at + 1),
             team,
             stage,
             domain,

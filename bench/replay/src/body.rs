@@ -118,6 +118,7 @@ struct Watch {
     changes: Vec<(usize, Version)>,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a body is a stream of results")]
 fn frame(chunk: Vec<u8>) -> Result<Frame<Bytes>, Infallible> {
     Ok(Frame::data(Bytes::from(chunk)))
 }

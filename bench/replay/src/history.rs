@@ -157,8 +157,8 @@ impl Order {
     fn new(objects: u64) -> Order {
         // Neighbours in time are far from each other in the list: about the golden section of it.
         let golden = objects * 618 / 1_000;
-        let step = (golden.max(1)..).find(|step| gcd(*step, objects) == 1);
-        let step = step.expect("1 plus a multiple of a number has no factor in common with it");
+        let step = (golden.max(1)..=objects + 1).find(|step| gcd(*step, objects) == 1);
+        let step = step.expect("a number and the next have no factor in common");
         Order {
             objects,
             step,

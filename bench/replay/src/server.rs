@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::body::{self, Body, Initial};
@@ -29,6 +30,9 @@ use crate::source::Source;
 /// The most connections at once; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 256;
 
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
 /// Serves until `shutdown` is ready, and then closes all connections.
 ///
 /// Cancel safe: dropping it closes all connections.
@@ -40,20 +44,26 @@ pub async fn serve(listener: TcpListener, source: Arc<Source>, shutdown: impl Fu
             biased;
             () = &mut shutdown => return,
             Some(_) = connections.join_next() => {}
-            Ok((stream, _)) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                // Without it a lone event waits for the answer to the one before.
-                if stream.set_nodelay(true).is_ok() {
-                    let source = Arc::clone(&source);
-                    connections.spawn(async move {
-                        let service = service_fn(move |request| answer(Arc::clone(&source), request));
-                        let server = Builder::new(TokioExecutor::new());
-                        // The client is gone, which is its own business.
-                        let _ = server.serve_connection(TokioIo::new(stream), service).await;
-                    });
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, Arc::clone(&source)));
                 }
-            }
+                // Too many open files, most likely: some are closed in time.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
         }
     }
+}
+
+async fn connection(stream: TcpStream, source: Arc<Source>) {
+    // Without it a lone event waits until the one before is acknowledged.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let service = service_fn(move |request| answer(Arc::clone(&source), request));
+    let server = Builder::new(TokioExecutor::new());
+    // An error is that the client is gone, which is its own business.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn answer(

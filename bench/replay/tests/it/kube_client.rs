@@ -161,7 +161,7 @@ async fn after_an_expiry_a_watch_from_an_old_revision_is_told_410_and_objects_ar
     let stream = pods.watch(&WatchParams::default(), &old).await.unwrap();
     match stream.boxed().try_next().await.unwrap() {
         Some(WatchEvent::Error(status)) => {
-            assert_eq!((status.code, status.reason.as_str()), (410, "Expired"))
+            assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
         }
         other => panic!("{other:?}"),
     }

@@ -1,5 +1,10 @@
 //! The server as clients see it, over TCP.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that can't go on says so by panicking"
+)]
+
 mod binary;
 mod kube_client;
 mod served;

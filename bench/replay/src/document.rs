@@ -22,14 +22,16 @@ pub(crate) fn at(path: &str, kind: &Kind) -> Option<Value> {
             "platform": "linux/amd64",
         })),
         "/healthz" | "/livez" | "/readyz" => Some(json!("ok")),
-        "/api" => Some(
-            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ),
+        "/api" => {
+            let versions: Vec<_> = kind.group.is_empty().then_some("v1").into_iter().collect();
+            Some(
+                json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": []}),
+            )
+        }
         "/apis" => {
             let groups: Vec<_> = (!kind.group.is_empty()).then(group).into_iter().collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
-        "/api/v1" if !kind.group.is_empty() => Some(resources("v1", &json!([]))),
         path if path == format!("/apis/{}", kind.group) => {
             let mut group = group();
             group["kind"] = json!("APIGroup");

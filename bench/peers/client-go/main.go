@@ -1,0 +1,96 @@
+// client-go as a process that is measured: a shared index informer over pods, with one handler.
+//
+// It takes the flags of the Rust programs and prints the same line; what its fields mean stands in bench/README.md.
+// Go's runtime is as it comes: GOGC and GOMAXPROCS are those of the environment.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	if len(arguments) > 0 {
+		switch arguments[0] {
+		case "reads":
+			return reads(arguments[1:])
+		case "queue":
+			return queue(arguments[1:])
+		case "fan-out":
+			return fanOut(arguments[1:])
+		}
+	}
+	options, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	return observe(options)
+}
+
+// options are the flags of an informer against a source.
+type options struct {
+	server   string
+	encoding string
+	prune    bool
+	list     string
+	handler  string
+	events   int64
+	rate     int64
+	relist   int64
+}
+
+func parse(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
+	flags.StringVar(&o.server, "server", "", "the source's `URL`")
+	flags.StringVar(&o.encoding, "encoding", "protobuf", "protobuf or json")
+	flags.Func("prune", "true or false: whether a transform drops managedFields (default true)", func(value string) error {
+		o.prune = value == "true"
+		return oneOf(value, "true", "false")
+	})
+	flags.StringVar(&o.list, "list", "streaming", "streaming or paged")
+	flags.StringVar(&o.handler, "handler", "objects", "objects or keys")
+	flags.Int64Var(&o.events, "events", 0, "how many events are watched")
+	flags.Int64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are taken")
+	flags.Int64Var(&o.relist, "relist", 0, "how often everything is listed again")
+	o.prune = true
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	for _, err := range []error{
+		oneOf(o.encoding, "protobuf", "json"),
+		oneOf(o.list, "streaming", "paged"),
+		oneOf(o.handler, "objects", "keys"),
+	} {
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func oneOf(value string, known ...string) error {
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %v", value, known)
+}
+
+// say prints a line of JSON.
+func say(line any) error {
+	return json.NewEncoder(os.Stdout).Encode(line)
+}

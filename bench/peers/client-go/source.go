@@ -1,0 +1,45 @@
+// Telling the source what to do: events, the end of all watches, an expired revision.
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// source is the source at an address; its connections are not those of the client that is measured.
+type source struct {
+	server string
+	client *http.Client
+}
+
+func newSource(server string) source {
+	transport := &http.Transport{DisableKeepAlives: true}
+	return source{strings.TrimRight(server, "/"), &http.Client{Transport: transport}}
+}
+
+// emit sends so many events to open watches, and returns when the last is on its way.
+func (s source) emit(events, rate int64) error {
+	return s.post(fmt.Sprintf("/emit?n=%d&rate=%d", events, rate))
+}
+
+// expire ends all watches, and lets the next one that goes on from an old revision find it expired.
+func (s source) expire() error {
+	if err := s.post("/expire"); err != nil {
+		return err
+	}
+	return s.post("/cut")
+}
+
+func (s source) post(path string) error {
+	answer, err := s.client.Post(s.server+path, "", nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("POST %s%s: %s", s.server, path, answer.Status)
+	}
+	return nil
+}

@@ -2,6 +2,7 @@
 //!
 //! Everything here is for people and CI working on the project; no published crate links it.
 
+mod bench;
 mod conformance;
 mod crash;
 mod fuzz;
@@ -47,6 +48,17 @@ enum Task {
     /// Kill a server with a data directory under writes, and look what is left
     #[command(disable_help_flag = true)]
     Crash {
+        /// --help tells them
+        #[arg(
+            value_name = "OPTIONS",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        options: Vec<String>,
+    },
+    /// Measure the informer and its peers side by side, and write BENCHMARKING.md (needs Go)
+    #[command(disable_help_flag = true)]
+    Bench {
         /// --help tells them
         #[arg(
             value_name = "OPTIONS",
@@ -125,6 +137,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         }
         Task::Simulate { options } => simulate::run(root, options),
         Task::Crash { options } => crash::run(root, options),
+        Task::Bench { options } => bench::run(root, options),
         Task::Fuzz { options } => fuzz::run(root, options),
         Task::Conformance {
             with: Conformance::Oracle { options },

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -20,8 +21,8 @@ import (
 // settle is how long nothing happens between the sync and the measurement of steady memory.
 const settle = 2 * time.Second
 
-// ask is how often an event is sent after the end of a watch, until one is told.
-const ask = 100 * time.Millisecond
+// ask is how often the source is asked whether there is a watch again.
+const ask = 50 * time.Millisecond
 
 // line is what is printed; bench/README.md says what the fields mean.
 type line struct {
@@ -201,15 +202,13 @@ func (l *line) watch(o options, t *told, source source) error {
 	return nil
 }
 
-// relist ends the watch so often; an event is sent every now and then, and the first that is told comes after the relist.
+// relist ends the watch so often; an event is sent when there is a watch again, and told after all that came of the relist.
 func (l *line) relist(times int64, t *told, source source) error {
 	if err := resetPeak(); err != nil {
 		return err
 	}
 	started := begin()
 	for range times {
-		// What else was sent the last time has been told, or was lost with the watch.
-		time.Sleep(ask)
 		if err := relistOnce(t, source); err != nil {
 			return err
 		}
@@ -225,17 +224,28 @@ func (l *line) relist(times int64, t *told, source source) error {
 }
 
 func relistOnce(t *told, source source) error {
-	next := t.updates.Load() + 1
+	updates := t.updates.Load()
+	before, err := source.watches()
+	if err != nil {
+		return err
+	}
 	if err := source.expire(); err != nil {
 		return err
 	}
-	for until := time.Now().Add(patience); time.Now().Before(until); {
-		if err := source.emit(1, 0); err != nil {
+	for until := time.Now().Add(patience); ; time.Sleep(ask) {
+		watches, err := source.watches()
+		if err != nil {
 			return err
 		}
-		if t.waitForUpdates(next, ask) {
-			return nil
+		if watches > before {
+			break
+		}
+		if time.Now().After(until) {
+			return errors.New("nobody watches again")
 		}
 	}
-	return fmt.Errorf("nothing is told after the end of a watch")
+	if err := source.emit(1, 0); err != nil {
+		return err
+	}
+	return t.waitForAll(updates + 1)
 }

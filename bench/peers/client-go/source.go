@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,6 +32,23 @@ func (s source) expire() error {
 		return err
 	}
 	return s.post("/cut")
+}
+
+// watches is how many watches it has accepted so far.
+func (s source) watches() (int64, error) {
+	answer, err := s.client.Get(s.server + "/stats")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	var stats struct{ Watches *int64 }
+	if err := json.NewDecoder(answer.Body).Decode(&stats); err != nil {
+		return 0, fmt.Errorf("/stats: %w", err)
+	}
+	if stats.Watches == nil {
+		return 0, errors.New("/stats has no watches")
+	}
+	return *stats.Watches, nil
 }
 
 func (s source) post(path string) error {

@@ -1,0 +1,126 @@
+//! Telling the source what to do: events, the end of all watches, an expired revision.
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// The source at an address. Every command is a connection of its own, so that none is held by, or
+/// shared with, the client that is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    authority: String,
+}
+
+impl Source {
+    /// # Errors
+    /// It is not an address of plain HTTP.
+    pub(crate) fn new(server: &str) -> Result<Self> {
+        let authority = server
+            .strip_prefix("http://")
+            .map(|rest| rest.trim_end_matches('/'));
+        let authority =
+            authority.with_context(|| format!("{server} does not begin with http://"))?;
+        let authority = authority.to_owned();
+        Ok(Self { authority })
+    }
+
+    /// Sends so many events to open watches; returns when the last is on its way.
+    pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
+        self.post(&format!("/emit?n={events}&rate={rate}")).await
+    }
+
+    /// Ends all watches, and lets the next one that goes on from an old revision find it expired.
+    pub(crate) async fn expire(&self) -> Result<()> {
+        self.post("/expire").await?;
+        self.post("/cut").await
+    }
+
+    /// How many watches it has accepted so far.
+    pub(crate) async fn watches(&self) -> Result<u64> {
+        let answer = self.ask("GET", "/stats").await?;
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let stats: serde_json::Value = serde_json::from_str(body).context("of /stats")?;
+        let watches = stats["watches"].as_u64();
+        watches.with_context(|| format!("/stats has no watches: {body}"))
+    }
+
+    async fn post(&self, path: &str) -> Result<()> {
+        self.ask("POST", path).await.map(drop)
+    }
+
+    /// The whole answer.
+    async fn ask(&self, method: &str, path: &str) -> Result<String> {
+        let Self { authority } = self;
+        let what = || format!("{method} http://{authority}{path}");
+        let mut stream = TcpStream::connect(authority).await.with_context(what)?;
+        // Of HTTP/1.0, so that the body comes as it is and ends with the connection.
+        let request =
+            format!("{method} {path} HTTP/1.0\r\nhost: {authority}\r\ncontent-length: 0\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .with_context(what)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.with_context(what)?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.lines().next().unwrap_or_default();
+        let code = status.split(' ').nth(1).unwrap_or_default();
+        ensure!(code.starts_with('2'), "{}: {status}", what());
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A source that answers once, and what it was asked.
+    async fn answering(answer: &'static str) -> (Source, impl Future<Output = String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let source = Source::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let asked = async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 1_000];
+            let length = stream.read(&mut request).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&request[..length]).into_owned()
+        };
+        (source, asked)
+    }
+
+    #[tokio::test]
+    async fn events_are_asked_for_by_number_and_rate() {
+        let (source, asked) = answering("HTTP/1.0 200 OK\r\n\r\n").await;
+        let (done, request) = tokio::join!(source.emit(5, 7), asked);
+        done.unwrap();
+        assert!(request.starts_with("POST /emit?n=5&rate=7 HTTP/1.0\r\n"));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_refused_is_an_error() {
+        let (source, asked) = answering("HTTP/1.0 404 Not Found\r\n\r\n").await;
+        let (done, _) = tokio::join!(source.expire(), asked);
+        let error = done.unwrap_err().to_string();
+        assert!(
+            error.ends_with("/expire: HTTP/1.0 404 Not Found"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn watches_are_those_of_the_stats() {
+        let answer = "HTTP/1.1 200 OK\r\na: b\r\n\r\n{\"lists\":1,\"watches\":7}";
+        let (source, asked) = answering(answer).await;
+        let (watches, _) = tokio::join!(source.watches(), asked);
+        assert_eq!(watches.unwrap(), 7);
+    }
+
+    #[test]
+    fn an_address_of_another_protocol_is_refused() {
+        assert!(Source::new("https://127.0.0.1:1").is_err());
+    }
+}

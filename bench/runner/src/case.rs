@@ -1,0 +1,234 @@
+//! Which programs are measured, with which arguments, and the names that tables and goals know them by.
+
+use crate::{
+    plan::{Plan, RATE, Topic},
+    samples::Samples,
+};
+
+/// Forms in which our cache keeps objects, as `subject --store` knows them.
+const STORES: [&str; 1] = ["typed"];
+
+/// One of the programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Subject,
+    ClientGo,
+    KubeRs,
+}
+
+/// One program with its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) program: Program,
+    pub(crate) arguments: Vec<String>,
+    /// Pods of the source that stands beside it; without it none does.
+    pub(crate) source: Option<u32>,
+    /// It takes part in so many of the first rounds.
+    pub(crate) rounds: usize,
+    /// The same with fewer pods, and how many times as many this one has.
+    smaller: Option<(String, u32)>,
+}
+
+impl Case {
+    fn new(name: &str, program: Program, arguments: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            program,
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            source: None,
+            rounds: usize::MAX,
+            smaller: None,
+        }
+    }
+
+    /// With more arguments.
+    fn with(mut self, arguments: &str) -> Self {
+        let arguments = arguments.split_whitespace().map(str::to_owned);
+        self.arguments.extend(arguments);
+        self
+    }
+
+    /// Whether the machine has the memory for it, as far as a smaller one of its kind lets it expect. Where
+    /// not even the smaller one was measured there is none.
+    pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
+        let Some((smaller, times)) = &self.smaller else {
+            return true;
+        };
+        let peak = samples.median(smaller, "peak_kib");
+        // A tenth is left to the source and the rest of the machine.
+        peak.is_some_and(|peak| peak * f64::from(*times) < 0.9 * available_kib)
+    }
+}
+
+/// In the order in which they are measured.
+pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
+    let mut cases = Vec::new();
+    if plan.has(&[Topic::Sync, Topic::Memory, Topic::Events, Topic::Relist]) {
+        cases.extend(observed(plan));
+    }
+    if plan.has(&[Topic::Events]) {
+        cases.extend(paced(plan));
+    }
+    if plan.has(&[Topic::Reads]) {
+        for readers in plan.readers {
+            let arguments = format!("reads --readers {readers} --seconds {}", plan.seconds);
+            cases.extend(both(&format!("{readers} readers"), &arguments));
+        }
+    }
+    if plan.has(&[Topic::Queue]) {
+        cases.extend(both("queue", &format!("queue --items {}", plan.items)));
+        for handlers in [1, 64] {
+            let events = plan.fanned_out;
+            let arguments = format!("fan-out --handlers {handlers} --events {events}");
+            cases.extend(both(&format!("{handlers} handlers"), &arguments));
+        }
+    }
+    if plan.has(&[Topic::Scale]) {
+        cases.extend(scaled(plan));
+    }
+    cases
+}
+
+/// An informer against the source, through all its phases.
+fn observed(plan: &Plan) -> Vec<Case> {
+    let ours = STORES.into_iter().flat_map(|store| {
+        ["objects", "keys"].map(|handler| {
+            let name = match handler {
+                "keys" => format!("ours, {store}, keys"),
+                _ => format!("ours, {store}"),
+            };
+            let arguments = format!("--store {store} --handler {handler}");
+            Case::new(&name, Program::Subject, &arguments)
+        })
+    });
+    let peers = [
+        ("client-go, protobuf", Program::ClientGo, ""),
+        (
+            "client-go, protobuf, keys",
+            Program::ClientGo,
+            "--handler keys",
+        ),
+        ("client-go, JSON", Program::ClientGo, "--encoding json"),
+        ("kube-rs", Program::KubeRs, ""),
+        (
+            "kube-rs, managedFields kept",
+            Program::KubeRs,
+            "--prune false",
+        ),
+    ];
+    let peers = peers.map(|(name, program, arguments)| Case::new(name, program, arguments));
+    let phase = |topic, arguments: String| {
+        if plan.has(&[topic]) {
+            arguments
+        } else {
+            String::new()
+        }
+    };
+    let events = phase(Topic::Events, format!("--events {}", plan.events));
+    let relists = phase(Topic::Relist, format!("--relist {}", plan.relists));
+    ours.chain(peers)
+        .map(|case| Case {
+            source: Some(plan.pods),
+            ..case.with(&events).with(&relists)
+        })
+        .collect()
+}
+
+/// The name of a case at a fixed rate.
+pub(crate) fn at_rate(name: &str) -> String {
+    format!("{name} at {RATE}/s")
+}
+
+fn paced(plan: &Plan) -> Vec<Case> {
+    let events = plan.paced_events;
+    let paced = growing().into_iter().map(|case| Case {
+        name: at_rate(&case.name),
+        source: Some(plan.pods),
+        ..case.with(&format!("--events {events} --rate {RATE}"))
+    });
+    paced.collect()
+}
+
+/// The same subcommand of ours and of client-go.
+fn both(what: &str, arguments: &str) -> [Case; 2] {
+    [("ours", Program::Subject), ("client-go", Program::ClientGo)]
+        .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
+}
+
+/// The name of a case with so many pods.
+pub(crate) fn of_size(name: &str, pods: u32) -> String {
+    format!("{name}, {pods} pods")
+}
+
+/// One of each kind, with a handler that looks into objects.
+pub(crate) fn growing() -> Vec<Case> {
+    let ours = STORES.map(|store| {
+        let name = format!("ours, {store}");
+        Case::new(&name, Program::Subject, &format!("--store {store}"))
+    });
+    let peers = [
+        Case::new("client-go, protobuf", Program::ClientGo, ""),
+        Case::new("kube-rs", Program::KubeRs, ""),
+    ];
+    ours.into_iter().chain(peers).collect()
+}
+
+fn scaled(plan: &Plan) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut before: Option<u32> = None;
+    for &pods in plan.scale {
+        cases.extend(growing().into_iter().map(|case| Case {
+            name: of_size(&case.name, pods),
+            source: Some(pods),
+            rounds: 1,
+            smaller: before.map(|before| (of_size(&case.name, before), pods.div_ceil(before))),
+            ..case
+        }));
+        before = Some(pods);
+    }
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own() {
+        let cases = cases(&Plan::full(5, 50_000));
+        let names: BTreeSet<_> = cases.iter().map(|case| &case.name).collect();
+        assert_eq!(names.len(), cases.len());
+    }
+
+    #[test]
+    fn only_the_phases_of_a_topic_are_gone_through() {
+        let mut plan = Plan::full(5, 50_000);
+        plan.topics = vec![Topic::Relist];
+        let cases = cases(&plan);
+        let relist = |case: &Case| case.arguments.ends_with(&["--relist".into(), "3".into()]);
+        assert!(cases.iter().all(relist));
+        let events = |case: &Case| case.arguments.contains(&"--events".into());
+        assert!(!cases.iter().any(events));
+        assert!(cases.iter().all(|case| case.source == Some(50_000)));
+    }
+
+    #[test]
+    fn what_would_not_fit_into_memory_is_left_out_with_all_that_is_larger() {
+        let sizes = scaled(&Plan::full(1, 1));
+        let case = |pods: u32| {
+            let name = of_size("kube-rs", pods);
+            let found = sizes.iter().find(|case| case.name == name);
+            found.unwrap().clone()
+        };
+        let mut samples = Samples::default();
+        assert!(case(10_000).has_room(&samples, 1.0));
+        let name = of_size("kube-rs", 10_000);
+        samples.add(&name, r#"{"peak_kib": 400}"#).unwrap();
+        assert!(case(20_000).has_room(&samples, 900.0));
+        assert!(!case(20_000).has_room(&samples, 880.0));
+        assert!(!case(50_000).has_room(&samples, 1e6));
+    }
+}

@@ -1,0 +1,232 @@
+//! The programs: how they are built, started and ended.
+//!
+//! Guarantees: at most one measured program runs at a time, beside at most one source; both have ended
+//! when [`Programs::run`] returns, also after an error.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::case::{Case, Program};
+
+/// The longest that one program may take: a million objects take client-go with JSON ten minutes.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Drawn once; every run has the same pods.
+const SEED: &str = "1";
+
+/// Where the programs are.
+pub(crate) struct Programs {
+    bench: PathBuf,
+    release: PathBuf,
+}
+
+impl Programs {
+    /// Those of the tree at `root`, which may not be built yet.
+    pub(crate) fn of(root: &Path) -> Self {
+        let bench = root.join("bench");
+        let release = target(&bench).join("release");
+        Self { bench, release }
+    }
+
+    /// Builds all in release.
+    ///
+    /// # Errors
+    /// One can't be built.
+    pub(crate) fn build(&self) -> Result<()> {
+        let mut cargo = Command::new(env!("CARGO"));
+        // All at once: what they share is then built once.
+        cargo
+            .current_dir(&self.bench)
+            .args(["build", "--release", "--workspace"]);
+        succeed(&mut cargo)?;
+        let mut go = Command::new("go");
+        go.current_dir(self.client_go_folder())
+            .args(["build", "-o"])
+            .arg(self.path(Program::ClientGo))
+            .arg(".");
+        succeed(&mut go)
+    }
+
+    fn client_go_folder(&self) -> PathBuf {
+        self.bench.join("peers").join("client-go")
+    }
+
+    fn path(&self, program: Program) -> PathBuf {
+        self.release.join(match program {
+            Program::Subject => "subject",
+            Program::ClientGo => "peer-client-go",
+            Program::KubeRs => "peer-kube-rs",
+        })
+    }
+
+    /// Compilers, and what of the peers is compared: a name and a version each.
+    ///
+    /// # Errors
+    /// A tool or a lock file can't be asked.
+    pub(crate) fn versions(&self) -> Result<Vec<(String, String)>> {
+        let mut rustc = Command::new("rustc");
+        let rust = answer(rustc.arg("--version"))?;
+        let mut go = Command::new("go");
+        let go = answer(go.arg("version"))?;
+        let modules = read(&self.client_go_folder().join("go.mod"))?;
+        let lock = read(&self.bench.join("Cargo.lock"))?;
+        let versions = [
+            ("Rust", Some(rust)),
+            ("Go", Some(go)),
+            ("client-go", required(&modules, "k8s.io/client-go")),
+            ("kube", locked(&lock, "kube")),
+            ("k8s-openapi", locked(&lock, "k8s-openapi")),
+            ("tokio", locked(&lock, "tokio")),
+        ];
+        let version = |(name, version): (&str, Option<String>)| {
+            let version = version.with_context(|| format!("no version of {name} is pinned"))?;
+            Ok((name.to_owned(), version))
+        };
+        versions.into_iter().map(version).collect()
+    }
+
+    /// Runs one case; its line.
+    ///
+    /// # Errors
+    /// It fails, or takes longer than [`LIMIT`]; or its source does not come up.
+    pub(crate) fn run(&self, case: &Case) -> Result<String> {
+        let mut program = Command::new(self.path(case.program));
+        program.args(&case.arguments);
+        let source = case.source.map(|pods| Source::start(&self.release, pods));
+        let source = source.transpose()?;
+        if let Some(source) = &source {
+            program.args(["--server", &source.address]);
+        }
+        let child = program.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = Ended(child.context("can't be started")?);
+        let mut output = child.0.stdout.take().context("standard output is piped")?;
+        let (told, outcome) = mpsc::channel();
+        let reader = thread::Builder::new().spawn(move || {
+            let mut line = String::new();
+            let read = output.read_to_string(&mut line).map(|_| line);
+            // Nobody listens any more when the limit is over.
+            let _ = told.send(read);
+        });
+        reader.context("no thread to read with")?;
+        let Ok(line) = outcome.recv_timeout(LIMIT) else {
+            bail!("is not done after {LIMIT:?}");
+        };
+        let status = child.0.wait().context("can't be waited for")?;
+        ensure!(status.success(), "has failed: {status}");
+        Ok(line?.trim().to_owned())
+    }
+}
+
+/// The neutral source, until it is dropped.
+struct Source {
+    address: String,
+    _process: Ended,
+}
+
+impl Source {
+    fn start(release: &Path, pods: u32) -> Result<Self> {
+        let child = Command::new(release.join("replay"))
+            .args(["--kind", "pods", "--seed", SEED, "--port", "0"])
+            .args(["--pods", &pods.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut process = Ended(child.context("the source can't be started")?);
+        let output = process
+            .0
+            .stdout
+            .take()
+            .context("standard output is piped")?;
+        let mut line = String::new();
+        let mut output = BufReader::new(output);
+        output
+            .read_line(&mut line)
+            .context("the source says nothing")?;
+        let address = line.trim().strip_prefix("listening on ");
+        let address = address.with_context(|| format!("the source says {line:?}"))?;
+        let address = address.to_owned();
+        Ok(Self {
+            address,
+            _process: process,
+        })
+    }
+}
+
+/// A process that does not outlive its owner.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // One that has ended by itself can't be killed, which is as well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the runner is a command of the project, as xtask is"
+)]
+fn target(bench: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| bench.join("target"), PathBuf::from)
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status();
+    let status = status.with_context(|| format!("{command:?} can't be run"))?;
+    ensure!(status.success(), "{command:?} has failed");
+    Ok(())
+}
+
+fn answer(command: &mut Command) -> Result<String> {
+    let output = command.output();
+    let output = output.with_context(|| format!("{command:?} can't be run"))?;
+    ensure!(output.status.success(), "{command:?} has failed");
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The version that a `go.mod` requires.
+fn required(modules: &str, module: &str) -> Option<String> {
+    modules.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == module).then(|| words.next().map(str::to_owned))?
+    })
+}
+
+/// The version that a `Cargo.lock` has.
+fn locked(lock: &str, package: &str) -> Option<String> {
+    let name = format!("name = \"{package}\"");
+    let mut lines = lock.lines().skip_while(|line| *line != name);
+    let version = lines.nth(1)?.strip_prefix("version = ")?;
+    Some(version.trim_matches('"').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_that_are_pinned() {
+        let modules =
+            "go 1.26.0\n\nrequire (\n\tk8s.io/api v0.36.0\n\tk8s.io/client-go v0.37.2\n)\n";
+        let version = required(modules, "k8s.io/client-go");
+        assert_eq!(version.as_deref(), Some("v0.37.2"));
+        assert_eq!(required(modules, "k8s.io/klog"), None);
+        let lock = "[[package]]\nname = \"kube-core\"\nversion = \"5.0.1\"\n\n[[package]]\nname = \"kube\"\nversion = \"5.0.0\"\n";
+        assert_eq!(locked(lock, "kube").as_deref(), Some("5.0.0"));
+        assert_eq!(locked(lock, "tokio"), None);
+    }
+}

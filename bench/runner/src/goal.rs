@@ -1,0 +1,297 @@
+//! What is to be reached, and whether it is.
+
+use crate::{
+    case::{at_rate, of_size},
+    plan::Topic,
+    samples::Samples,
+};
+
+/// Forms of our cache that goals are looked at for; one that was not measured has no rows.
+const STORES: [&str; 2] = ["packed", "typed"];
+
+/// A limit for a value or a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+    /// There is none; the value is of interest.
+    Shown,
+}
+
+impl Bound {
+    pub(crate) fn is_reached(self, value: f64) -> Option<bool> {
+        match self {
+            Self::AtMost(limit) => Some(value <= limit),
+            Self::AtLeast(limit) => Some(value >= limit),
+            Self::Shown => None,
+        }
+    }
+}
+
+/// How a goal's value comes about.
+#[derive(Clone, Debug)]
+enum Value {
+    /// Our median by that of another.
+    Ratio { theirs: String },
+    /// Our median alone, in another unit.
+    Alone { factor: f64 },
+    /// What a handler adds: our median by 63 less that of one handler.
+    PerHandler { one: String },
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(crate) struct Goal {
+    pub(crate) topic: Topic,
+    pub(crate) what: &'static str,
+    /// Of ours.
+    pub(crate) case: String,
+    field: &'static str,
+    value: Value,
+    pub(crate) bound: Bound,
+}
+
+impl Goal {
+    fn ratio(
+        (topic, what): (Topic, &'static str),
+        (case, field): (&str, &'static str),
+        theirs: &str,
+        bound: Bound,
+    ) -> Self {
+        let (case, theirs) = (case.to_owned(), theirs.to_owned());
+        let value = Value::Ratio { theirs };
+        Self {
+            topic,
+            what,
+            case,
+            field,
+            value,
+            bound,
+        }
+    }
+
+    /// With whom it is compared.
+    pub(crate) fn against(&self) -> &str {
+        match &self.value {
+            Value::Ratio { theirs } => theirs,
+            Value::Alone { .. } => "",
+            Value::PerHandler { one } => one,
+        }
+    }
+
+    /// The ratio of the medians, or the value; `None` if it was not measured.
+    pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
+        let ours = samples.median(&self.case, self.field)?;
+        match &self.value {
+            Value::Ratio { theirs } => {
+                let theirs = samples.median(theirs, self.field)?;
+                (theirs > 0.0).then(|| ours / theirs)
+            }
+            Value::Alone { factor } => Some(ours * factor),
+            Value::PerHandler { one } => Some((ours - samples.median(one, self.field)?) / 63.0),
+        }
+    }
+}
+
+const PROTOBUF: &str = "client-go, protobuf";
+const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
+const JSON: &str = "client-go, JSON";
+const KUBE_RS: &str = "kube-rs";
+
+/// All of them, in the order of the tables.
+pub(crate) fn goals() -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for store in STORES {
+        let ours = format!("ours, {store}");
+        goals.extend(of_sync(&ours));
+        goals.extend(of_memory(&ours, store));
+        goals.extend(of_events(&ours));
+        goals.extend(of_relist(&ours));
+        goals.extend(of_scale(&ours));
+    }
+    goals.extend(of_reads());
+    goals.extend(of_parts());
+    goals
+}
+
+fn of_sync(ours: &str) -> Vec<Goal> {
+    use Bound::AtMost;
+    let keys = format!("{ours}, keys");
+    let wall = (Topic::Sync, "sync, wall");
+    let cpu = (Topic::Sync, "sync, CPU");
+    vec![
+        Goal::ratio(wall, (ours, "sync_s"), PROTOBUF, AtMost(0.5)),
+        Goal::ratio(wall, (ours, "sync_s"), JSON, AtMost(0.1)),
+        Goal::ratio(wall, (ours, "sync_s"), KUBE_RS, AtMost(0.3)),
+        Goal::ratio(cpu, (ours, "sync_cpu_s"), PROTOBUF, AtMost(0.55)),
+        Goal::ratio(wall, (&keys, "sync_s"), PROTOBUF_KEYS, AtMost(0.25)),
+        Goal::ratio(cpu, (&keys, "sync_cpu_s"), PROTOBUF_KEYS, AtMost(0.25)),
+    ]
+}
+
+/// Those of memory are for packed objects; of typed ones it is shown what they take.
+fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
+    let at_most = |limit| match store {
+        "packed" => Bound::AtMost(limit),
+        _ => Bound::Shown,
+    };
+    let steady = (Topic::Memory, "memory, steady");
+    let peak = (Topic::Memory, "memory, peak");
+    vec![
+        Goal::ratio(steady, (ours, "steady_kib"), PROTOBUF, at_most(1.0 / 12.0)),
+        Goal::ratio(steady, (ours, "steady_kib"), KUBE_RS, at_most(1.0 / 25.0)),
+        Goal::ratio(peak, (ours, "peak_kib"), PROTOBUF, at_most(1.0 / 8.0)),
+    ]
+}
+
+fn of_events(ours: &str) -> Vec<Goal> {
+    use Bound::{AtLeast, AtMost};
+    let keys = format!("{ours}, keys");
+    let paced = at_rate(ours);
+    let speed = (Topic::Events, "events/s");
+    let cpu = (Topic::Events, "CPU per event");
+    let median = (Topic::Events, "latency, p50");
+    let tail = (Topic::Events, "latency, p99");
+    let per_event = "cpu_us_per_event";
+    vec![
+        Goal::ratio(speed, (ours, "events_per_s"), PROTOBUF, AtLeast(2.0)),
+        Goal::ratio(cpu, (ours, per_event), PROTOBUF, AtMost(0.6)),
+        Goal::ratio(speed, (&keys, "events_per_s"), PROTOBUF_KEYS, AtLeast(4.0)),
+        Goal::ratio(cpu, (&keys, per_event), PROTOBUF_KEYS, AtMost(0.3)),
+        Goal::ratio(median, (&paced, "p50_us"), &at_rate(PROTOBUF), AtMost(1.0)),
+        Goal::ratio(tail, (&paced, "p99_us"), &at_rate(PROTOBUF), AtMost(1.0)),
+    ]
+}
+
+fn of_relist(ours: &str) -> Vec<Goal> {
+    use Bound::AtMost;
+    let cpu = (Topic::Relist, "relist, CPU");
+    let peak = (Topic::Relist, "relist, peak memory");
+    vec![
+        Goal::ratio(cpu, (ours, "relist_cpu_s"), PROTOBUF, AtMost(0.2)),
+        Goal::ratio(peak, (ours, "relist_peak_kib"), PROTOBUF, AtMost(0.1)),
+    ]
+}
+
+fn of_scale(ours: &str) -> Vec<Goal> {
+    const MIB_OF_KIB: f64 = 1.0 / 1024.0;
+    let case = of_size(ours, 1_000_000);
+    let alone = |what, field, factor, limit| Goal {
+        topic: Topic::Scale,
+        what,
+        case: case.clone(),
+        field,
+        value: Value::Alone { factor },
+        bound: Bound::AtMost(limit),
+    };
+    vec![
+        alone("sync, seconds", "sync_s", 1.0, 60.0),
+        alone("memory, steady, MiB", "steady_kib", MIB_OF_KIB, 1_600.0),
+    ]
+}
+
+fn of_reads() -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for readers in [0, 10, 20, 40, 80] {
+        let [ours, theirs] = ["ours", "client-go"].map(|who| format!("{who}, {readers} readers"));
+        let at_least = if readers == 0 { 1.0 } else { 100.0 };
+        let writes = (Topic::Reads, "writes/s");
+        let bound = Bound::AtLeast(at_least);
+        goals.push(Goal::ratio(writes, (&ours, "writes_per_s"), &theirs, bound));
+        if readers > 0 {
+            let reads = (Topic::Reads, "reads/s");
+            let bound = Bound::AtLeast(5.0);
+            goals.push(Goal::ratio(reads, (&ours, "reads_per_s"), &theirs, bound));
+        }
+    }
+    goals
+}
+
+fn of_parts() -> Vec<Goal> {
+    let queue = (Topic::Queue, "work queue, add + get + done");
+    let ours = ("ours, queue", "ns_per_item");
+    vec![
+        Goal::ratio(queue, ours, "client-go, queue", Bound::AtMost(0.5)),
+        Goal {
+            topic: Topic::Queue,
+            what: "one handler more, ns per event",
+            case: "ours, 64 handlers".to_owned(),
+            field: "ns_per_event",
+            value: Value::PerHandler {
+                one: "ours, 1 handlers".to_owned(),
+            },
+            bound: Bound::AtMost(200.0),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{case::cases, plan::Plan};
+
+    fn samples(lines: &[(&str, &str)]) -> Samples {
+        let mut samples = Samples::default();
+        for (case, line) in lines {
+            samples.add(case, line).unwrap();
+        }
+        samples
+    }
+
+    fn value(what: &str, against: &str, samples: &Samples) -> Option<f64> {
+        let mut rows = goals().into_iter();
+        let row = rows.find(|goal| {
+            goal.what == what && goal.against() == against && goal.value(samples).is_some()
+        })?;
+        row.value(samples)
+    }
+
+    #[test]
+    fn a_ratio_is_ours_by_theirs() {
+        let samples = samples(&[
+            ("ours, typed", r#"{"sync_s": 3}"#),
+            (PROTOBUF, r#"{"sync_s": 2}"#),
+        ]);
+        assert_eq!(value("sync, wall", PROTOBUF, &samples), Some(1.5));
+        assert_eq!(value("sync, wall", JSON, &samples), None);
+    }
+
+    #[test]
+    fn nothing_is_a_ratio_to_zero() {
+        let samples = samples(&[
+            ("ours, 10 readers", r#"{"writes_per_s": 3}"#),
+            ("client-go, 10 readers", r#"{"writes_per_s": 0}"#),
+        ]);
+        assert_eq!(value("writes/s", "client-go, 10 readers", &samples), None);
+    }
+
+    #[test]
+    fn a_handler_costs_what_63_more_add_by_63() {
+        let samples = samples(&[
+            ("ours, 1 handlers", r#"{"ns_per_event": 1000}"#),
+            ("ours, 64 handlers", r#"{"ns_per_event": 7300}"#),
+        ]);
+        let what = "one handler more, ns per event";
+        assert_eq!(value(what, "ours, 1 handlers", &samples), Some(100.0));
+    }
+
+    #[test]
+    fn a_bound_is_reached_from_its_side() {
+        assert_eq!(Bound::AtMost(0.5).is_reached(0.5), Some(true));
+        assert_eq!(Bound::AtMost(0.5).is_reached(0.51), Some(false));
+        assert_eq!(Bound::AtLeast(2.0).is_reached(2.0), Some(true));
+        assert_eq!(Bound::AtLeast(2.0).is_reached(1.9), Some(false));
+        assert_eq!(Bound::Shown.is_reached(1.0), None);
+    }
+
+    #[test]
+    fn whatever_a_goal_names_is_measured() {
+        let cases = cases(&Plan::full(5, 50_000));
+        let measured = |name: &str| cases.iter().any(|case| case.name == name);
+        for goal in goals().iter().filter(|goal| !goal.case.contains("packed")) {
+            assert!(measured(&goal.case), "{goal:?}");
+            let against = goal.against();
+            assert!(against.is_empty() || measured(against), "{goal:?}");
+        }
+    }
+}

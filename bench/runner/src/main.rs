@@ -1,0 +1,134 @@
+//! `cargo xtask bench`: our informer and its peers beside the neutral source, one after the other, round
+//! for round.
+//!
+//! Guarantees: every program is built in release and measured by itself, against a source of its own that
+//! has just begun; programs alternate (ABC ABC …), so that what the machine does meanwhile befalls all;
+//! what is shown is the median of the rounds, with the least and the most beside it.
+
+mod case;
+mod child;
+mod document;
+mod goal;
+mod machine;
+mod plan;
+mod plot;
+mod samples;
+mod table;
+
+use std::{io::Write as _, path::Path, process::ExitCode};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+
+use self::{
+    case::Case,
+    child::Programs,
+    document::Document,
+    plan::{Plan, Topic},
+    samples::Samples,
+};
+
+/// What may be asked for.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask bench",
+    about = "Compares the informer with its peers"
+)]
+struct Options {
+    /// How often each program is measured
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    rounds: usize,
+    /// Pods in the source
+    #[arg(long, default_value_t = 50_000, value_name = "N")]
+    pods: u32,
+    /// Only this; may be given several times
+    #[arg(long, value_enum, value_name = "TOPIC")]
+    only: Vec<Topic>,
+    /// Only programs whose name contains this
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    program: String,
+    /// One round with 2,000 pods, under two minutes once built; writes nothing
+    #[arg(long)]
+    quick: bool,
+    /// Takes the programs as they were built last
+    #[arg(long)]
+    built: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("this stands in bench/runner")?;
+    let mut plan = Plan::full(options.rounds, options.pods);
+    if options.quick {
+        plan = Plan::quick();
+    }
+    if !options.only.is_empty() {
+        plan.topics.clone_from(&options.only);
+    }
+    let programs = Programs::of(root);
+    if !options.built {
+        programs.build()?;
+    }
+    let settings = machine::settings(&programs.versions()?, plan.rounds)?;
+    say(&settings)?;
+    let wanted = |case: &Case| case.name.contains(&options.program);
+    let samples = measure(&plan, &programs, wanted)?;
+    let mut document = Document::read(root.join("BENCHMARKING.md"))?;
+    document.set("settings", &settings);
+    for (name, text) in table::sections(&plan, &samples) {
+        say(&format!("\n## {name}\n\n{text}"))?;
+        document.set(&name, &text);
+    }
+    if options.quick || !options.program.is_empty() {
+        return Ok(());
+    }
+    if plan.topics.contains(&Topic::Scale) {
+        let pictures = root.join("docs").join("benchmarks");
+        draw(&pictures, &samples)?;
+    }
+    document.write()
+}
+
+/// Each case once a round.
+fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
+    let mut samples = Samples::default();
+    let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
+    for round in 1..=plan.rounds {
+        for case in cases.iter().filter(|case| round <= case.rounds) {
+            if !case.has_room(&samples, machine::available_kib()?) {
+                eprintln!("{}: left out, for there is not so much memory", case.name);
+                continue;
+            }
+            eprintln!("round {round} of {}: {}", plan.rounds, case.name);
+            let line = programs.run(case).with_context(|| case.name.clone())?;
+            eprintln!("  {line}");
+            samples.add(&case.name, &line)?;
+        }
+    }
+    Ok(samples)
+}
+
+/// The plots of the topic `scale`.
+fn draw(folder: &Path, samples: &Samples) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    for picture in &plot::PICTURES {
+        picture.draw(folder, samples)?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("nobody reads the tables")
+}

@@ -1,0 +1,109 @@
+//! What was measured: the numbers that programs printed, by case and field.
+//!
+//! Guarantees: a field is what `bench/README.md` defines; one that a program prints as `null`, or not at
+//! all, has no samples.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value};
+
+/// All rounds of all cases.
+#[derive(Debug, Default)]
+pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
+
+/// The middle and the ends of a field's samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) least: f64,
+    pub(crate) median: f64,
+    pub(crate) most: f64,
+}
+
+impl Samples {
+    /// Takes the numbers of a line.
+    ///
+    /// # Errors
+    /// It is no object of JSON.
+    pub(crate) fn add(&mut self, case: &str, line: &str) -> Result<()> {
+        let fields: Map<String, Value> =
+            serde_json::from_str(line).with_context(|| format!("not a line of figures: {line}"))?;
+        for (field, value) in fields {
+            if let Some(value) = value.as_f64() {
+                self.0
+                    .entry((case.to_owned(), field))
+                    .or_default()
+                    .push(value);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn spread(&self, case: &str, field: &str) -> Option<Spread> {
+        let mut sorted = self.0.get(&(case.to_owned(), field.to_owned()))?.clone();
+        sorted.sort_by(f64::total_cmp);
+        Some(Spread {
+            least: *sorted.first()?,
+            median: median(&sorted)?,
+            most: *sorted.last()?,
+        })
+    }
+
+    pub(crate) fn median(&self, case: &str, field: &str) -> Option<f64> {
+        self.spread(case, field).map(|spread| spread.median)
+    }
+}
+
+/// The middle of numbers in order; of an even number of them, that between the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some(f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f64]) -> Samples {
+        let mut samples = Samples::default();
+        for value in values {
+            samples.add("a", &format!(r#"{{"x": {value}}}"#)).unwrap();
+        }
+        samples
+    }
+
+    #[test]
+    fn the_median_is_the_one_in_the_middle_however_far_the_others_are() {
+        assert_eq!(of(&[3.0, 100.0, 1.0]).median("a", "x"), Some(3.0));
+        assert_eq!(of(&[4.0, 1.0, 100.0, 3.0]).median("a", "x"), Some(3.5));
+        assert_eq!(of(&[7.0]).median("a", "x"), Some(7.0));
+    }
+
+    #[test]
+    fn the_ends_are_shown_beside_it() {
+        let spread = of(&[3.0, 100.0, 1.0]).spread("a", "x").unwrap();
+        assert_eq!(
+            (spread.least.to_bits(), spread.most.to_bits()),
+            (1.0_f64.to_bits(), 100.0_f64.to_bits())
+        );
+    }
+
+    #[test]
+    fn a_field_that_was_not_measured_has_no_median() {
+        let mut samples = of(&[1.0]);
+        samples.add("a", r#"{"y": null, "z": "text"}"#).unwrap();
+        for (case, field) in [("a", "y"), ("a", "z"), ("a", "w"), ("b", "x")] {
+            assert_eq!(samples.median(case, field), None, "{case} {field}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_line_is_an_error_that_shows_it() {
+        let error = of(&[]).add("a", "panicked").unwrap_err();
+        assert_eq!(error.to_string(), "not a line of figures: panicked");
+    }
+}

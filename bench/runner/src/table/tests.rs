@@ -1,0 +1,137 @@
+//! What readers see of some figures.
+
+use super::*;
+
+fn samples(lines: &[(&str, &str)]) -> Samples {
+    let mut samples = Samples::default();
+    for (case, line) in lines {
+        samples.add(case, line).unwrap();
+    }
+    samples
+}
+
+fn shown(topics: &[Topic], samples: &Samples) -> String {
+    let plan = Plan {
+        topics: topics.to_vec(),
+        ..Plan::full(3, 50_000)
+    };
+    let sections = sections(&plan, samples);
+    let sections = sections
+        .iter()
+        .map(|(name, text)| format!("{name}\n{text}"));
+    sections.collect()
+}
+
+#[test]
+fn figures_are_medians_with_their_ends_and_goals_are_ratios_of_medians() {
+    let samples = samples(&[
+        ("ours, typed", r#"{"sync_s": 1.0, "sync_cpu_s": 2.5}"#),
+        (
+            "client-go, protobuf",
+            r#"{"sync_s": 4.0, "sync_cpu_s": 4.0}"#,
+        ),
+        ("ours, typed", r#"{"sync_s": 9.0, "sync_cpu_s": 2.5}"#),
+        (
+            "client-go, protobuf",
+            r#"{"sync_s": 4.0, "sync_cpu_s": 4.0}"#,
+        ),
+        ("ours, typed", r#"{"sync_s": 1.6, "sync_cpu_s": 2.5}"#),
+        (
+            "client-go, protobuf",
+            r#"{"sync_s": 4.0, "sync_cpu_s": 4.0}"#,
+        ),
+    ]);
+    assert_eq!(
+        shown(&[Topic::Sync], &samples),
+        "sync
+|  | sync, s | CPU, s |
+| --- | ---: | ---: |
+| ours, typed | 1.60 (1.00–9.00) | 2.50 |
+| client-go, protobuf | 4.00 | 4.00 |
+
+|  | of | by that of | goal | is |  |
+| --- | --- | --- | ---: | ---: | --- |
+| sync, wall | ours, typed | client-go, protobuf | ≤ 0.500 | 0.400 | reached |
+| sync, CPU | ours, typed | client-go, protobuf | ≤ 0.550 | 0.625 | not reached |
+"
+    );
+}
+
+#[test]
+fn a_column_that_nobody_has_is_left_out_and_a_cell_that_one_lacks_is_empty() {
+    let samples = samples(&[
+        (
+            "ours, typed",
+            r#"{"peak_kib": 2048000, "steady_kib": 1024, "steady_freed_kib": null}"#,
+        ),
+        ("kube-rs", r#"{"peak_kib": 4096000, "steady_kib": null}"#),
+    ]);
+    assert_eq!(
+        shown(&[Topic::Memory], &samples),
+        "memory
+|  | peak, MiB | steady, MiB |
+| --- | ---: | ---: |
+| ours, typed | 2,000 | 1 |
+| kube-rs | 4,000 |  |
+"
+    );
+}
+
+#[test]
+fn latencies_have_a_table_of_their_own() {
+    let samples = samples(&[
+        ("kube-rs", r#"{"events_per_s": 9000.4}"#),
+        (
+            "kube-rs at 1000/s",
+            r#"{"events_per_s": 1000, "p50_us": 274}"#,
+        ),
+    ]);
+    assert_eq!(
+        shown(&[Topic::Events], &samples),
+        "events
+|  | events/s |
+| --- | ---: |
+| kube-rs | 9,000 |
+
+|  | p50, µs |
+| --- | ---: |
+| kube-rs at 1000/s | 274 |
+"
+    );
+}
+
+#[test]
+fn sizes_grow_downwards_for_each_program() {
+    let samples = samples(&[
+        ("kube-rs, 20000 pods", r#"{"sync_s": 2}"#),
+        ("ours, typed, 20000 pods", r#"{"sync_s": 2}"#),
+        ("kube-rs, 10000 pods", r#"{"sync_s": 1}"#),
+        ("ours, typed, 10000 pods", r#"{"sync_s": 1}"#),
+    ]);
+    let shown = shown(&[Topic::Scale], &samples);
+    let rows: Vec<_> = shown.lines().skip(3).collect();
+    assert_eq!(
+        rows,
+        [
+            "| ours, typed, 10000 pods | 1.0 |",
+            "| ours, typed, 20000 pods | 2.0 |",
+            "| kube-rs, 10000 pods | 1.0 |",
+            "| kube-rs, 20000 pods | 2.0 |",
+        ]
+    );
+}
+
+#[test]
+fn numbers_have_commas_and_no_more_digits_than_count() {
+    for (value, text) in [
+        (0.0833, "0.083"),
+        (1.0, "1.00"),
+        (12.34, "12.3"),
+        (1_234_567.8, "1,234,568"),
+        (-1_000.0, "-1,000"),
+        (-100.0, "-100"),
+        (999.96, "1,000"),
+    ] {
+        assert_eq!(short(value), text);
+    }
+}

@@ -1,0 +1,72 @@
+//! One event is told to many handlers, as fast as they take them.
+//!
+//! Guarantees: every handler has been told of every event when the clock stops.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use gauge::Start;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::SharedInformer;
+use tokio::{sync::Notify, task::JoinSet};
+
+use crate::{memory_source, print};
+
+/// How many of what.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Handlers
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    handlers: u32,
+    /// Events
+    #[arg(long, default_value_t = 200_000, value_name = "N")]
+    events: u32,
+    /// Pods in the cache
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    pods: usize,
+}
+
+/// Prints the time of one event, told to all.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let (handlers, events) = (options.handlers, options.events);
+    ensure!(handlers > 0 && events > 0, "both are at least 1");
+    let (source, mut writer) = memory_source::pods(options.pods);
+    let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
+    let told_all = Arc::new(Notify::new());
+    let left = Arc::new(AtomicU64::new(u64::from(handlers) * u64::from(events)));
+    let mut registrations = Vec::new();
+    for _ in 0..handlers {
+        let (left, told_all) = (Arc::clone(&left), Arc::clone(&told_all));
+        let mut mine = events;
+        let told = move |_, _| {
+            // A counter of its own, so that handlers don't wait for each other's processor cache.
+            mine -= 1;
+            if mine == 0 && left.fetch_sub(u64::from(events), Ordering::AcqRel) == u64::from(events)
+            {
+                told_all.notify_one();
+            }
+        };
+        registrations.push(pods.on_update(told).register()?);
+    }
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller.run(std::future::pending()));
+    for registration in &registrations {
+        registration.wait_for_sync().await?;
+    }
+    let start = Start::new();
+    for number in 0..events {
+        writer.write(number as usize).await?;
+    }
+    told_all.notified().await;
+    let (took, cpu) = start.spent();
+    let per_event = |seconds: f64| seconds * 1e9 / f64::from(events);
+    print(&serde_json::json!({
+        "handlers": handlers,
+        "ns_per_event": per_event(took),
+        "cpu_ns_per_event": per_event(cpu),
+    }))
+}

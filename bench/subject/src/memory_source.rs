@@ -1,0 +1,112 @@
+//! Small pods in memory as a source, where the cost of a server and of large objects must not hide what is
+//! measured.
+//!
+//! Guarantees: the list is complete when the source is made; a watch tells what is written, in order, and
+//! a writer waits where the informer takes no more than [`ON_THE_WAY`] ahead.
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _, future, stream};
+use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+/// Events between writer and informer.
+const ON_THE_WAY: usize = 64;
+
+/// Where all pods are; also the name of the one namespace of client-go's benchmark.
+pub(crate) const NAMESPACE: &str = "default";
+
+/// The source.
+pub(crate) struct MemorySource {
+    list: Bytes,
+    /// Taken by the first watch, for there is one.
+    events: Mutex<Option<mpsc::Receiver<Bytes>>>,
+}
+
+/// Writes to the pods of a [`MemorySource`].
+pub(crate) struct PodWriter {
+    pods: usize,
+    revision: usize,
+    events: mpsc::Sender<Bytes>,
+}
+
+/// So many pods that have nothing but metadata, as in client-go's benchmark.
+pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
+    let items: Vec<_> = (0..pods).map(|number| pod(number, number + 1)).collect();
+    let list = format!(
+        r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}"}},"items":[{}]}}"#,
+        items.join(",")
+    );
+    let (events, written) = mpsc::channel(ON_THE_WAY);
+    let source = MemorySource {
+        list: list.into(),
+        events: Mutex::new(Some(written)),
+    };
+    let revision = pods;
+    let writer = PodWriter {
+        pods,
+        revision,
+        events,
+    };
+    (source, writer)
+}
+
+fn pod(number: usize, revision: usize) -> String {
+    // Names of twenty letters, as in client-go's benchmark; neighbours are far from each other.
+    let mixed = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!(
+        r#"{{"metadata":{{"name":"{mixed:020}","namespace":"{NAMESPACE}","uid":"{number}","resourceVersion":"{revision}"}}}}"#
+    )
+}
+
+impl PodWriter {
+    /// Changes the pod of this number, counted around.
+    ///
+    /// # Errors
+    /// The informer has gone.
+    pub(crate) async fn write(&mut self, number: usize) -> Result<()> {
+        self.revision += 1;
+        let object = pod(number % self.pods, self.revision);
+        let event = format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n");
+        let sent = self.events.send(event.into()).await;
+        sent.context("the informer has gone")
+    }
+}
+
+impl ListerWatcher for MemorySource {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let body: ByteStream = stream::iter([Ok(self.list.clone())]).boxed();
+        future::ok(body).boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let body: ByteStream = match self.events.lock().take() {
+            Some(events) => stream::unfold(events, async |mut events| {
+                let event = events.recv().await?;
+                Some((Ok(event), events))
+            })
+            .boxed(),
+            None => stream::pending().boxed(),
+        };
+        future::ok(body).boxed()
+    }
+
+    fn description(&self) -> String {
+        "pods in memory".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_twenty_letters_and_differ() {
+        let name = |number| pod(number, 1)[21..41].to_owned();
+        assert_eq!(name(0), "00000000000000000000");
+        let names: std::collections::BTreeSet<_> = (0..10_000).map(name).collect();
+        assert_eq!(names.len(), 10_000);
+    }
+}

@@ -1,0 +1,101 @@
+//! An informer over pods of the source, with one handler, from its start to its last relist.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use gauge::{Flags, Handler, List, Start, Told};
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::Config;
+use kube_informer::{
+    Event, EventHandler, InitialList, Object, SharedInformer,
+    client::{self, ListWatch},
+};
+use tokio::{sync::oneshot, task::JoinSet};
+
+/// In which form the cache keeps objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Store {
+    /// As values of their type.
+    Typed,
+    /// Compressed.
+    Packed,
+}
+
+/// Prints the line of one run.
+pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
+    if store == Store::Packed {
+        bail!("--store packed: the library has no packed store yet, only typed");
+    }
+    let told = Arc::new(Told::default());
+    let start = Start::new();
+    let config = Config::new(flags.server.parse().context("--server is no URL")?);
+    let source = ListWatch::<Pod>::new(client::connect(config)?);
+    let mut builder = SharedInformer::builder(source)
+        .name("pods")
+        .initial_list(match flags.list {
+            List::Streaming => InitialList::Streaming,
+            List::Paged => InitialList::List,
+        })
+        .on_error(|error| eprintln!("{error}"));
+    if flags.prune {
+        builder = builder.transform(|pod: &mut Pod| pod.metadata.managed_fields = None);
+    }
+    let (pods, controller) = builder.build();
+    let handler = Counting {
+        told: Arc::clone(&told),
+        looks: flags.handler == Handler::Objects,
+    };
+    let registration = pods.handler(handler).register()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(controller.run(async {
+        // Dropping the other end says the same.
+        let _ = stopped.await;
+    }));
+    let synced = async { Ok(registration.wait_for_sync().await?) };
+    gauge::observe(flags, &told, start, synced).await?;
+    drop(stop);
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// The handler.
+struct Counting {
+    told: Arc<Told>,
+    /// Whether it looks into objects, which a cache that keeps them otherwise has to decode then.
+    looks: bool,
+}
+
+impl EventHandler<Pod> for Counting {
+    async fn handle(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Added { object, .. } => {
+                let found = if self.looks {
+                    containers(&object)
+                } else {
+                    object.name().len()
+                };
+                self.told.added(found);
+            }
+            Event::Updated { new, .. } if self.looks => match new.get() {
+                Ok(pod) => self.told.updated(sent(&pod)),
+                Err(error) => eprintln!("{error}"),
+            },
+            Event::Updated { .. } => self.told.updated(None),
+            Event::Deleted(_) | Event::Synced => {}
+        }
+    }
+}
+
+fn containers(object: &Object<Pod>) -> usize {
+    let pod = object.get().ok();
+    let spec = pod.as_ref().and_then(|pod| pod.spec.as_ref());
+    spec.map_or(0, |spec| spec.containers.len())
+}
+
+/// When the source sent it.
+fn sent(pod: &Pod) -> Option<&str> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    annotations.get("bench/ts").map(String::as_str)
+}

@@ -1,0 +1,39 @@
+//! A key goes through a work queue: add, get, done; one thread, nothing waits.
+
+use std::{hint::black_box, sync::Arc};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use gauge::Start;
+use kube_informer::workqueue::{RateLimitingQueue, rate_limiter};
+
+use crate::print;
+
+/// Keys that take turns, as in client-go's `BenchmarkQueue`.
+const KEYS: usize = 100;
+
+/// How often.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Keys that go through
+    #[arg(long, default_value_t = 3_000_000, value_name = "N")]
+    items: u32,
+}
+
+/// Prints the time of one key.
+///
+/// A key is a shared text, which costs as much to copy as a Go string: a pointer.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let keys: Vec<Arc<str>> = (0..KEYS).map(|key| format!("key-{key}").into()).collect();
+    let queue = RateLimitingQueue::<Arc<str>>::new(rate_limiter::controller_default());
+    ensure!(options.items > 0, "--items is at least 1");
+    let start = Start::new();
+    for key in keys.iter().cycle().take(options.items as usize) {
+        queue.add(Arc::clone(key));
+        let item = queue.get().await.context("nobody shuts the queue down")?;
+        black_box(item.key());
+        item.done();
+    }
+    let (took, _) = start.spent();
+    print(&serde_json::json!({"ns_per_item": took * 1e9 / f64::from(options.items)}))
+}

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// How a program is set up, and what it goes through.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
-    /// The source's address, as in http://127.0.0.1:8001
+    /// The source's address, of plain HTTP
     #[arg(long, value_name = "URL")]
     pub server: String,
     /// Whether managedFields are dropped before an object is kept

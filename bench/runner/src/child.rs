@@ -172,10 +172,6 @@ impl Drop for Ended {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the runner is a command of the project, as xtask is"
-)]
 fn target(bench: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| bench.join("target"), PathBuf::from)
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 ///
 /// # Errors
 /// It is not Linux.
-pub(crate) fn settings(versions: &[(String, String)], rounds: usize) -> Result<String> {
+pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     let cpu = read("/proc/cpuinfo")?;
     let kernel = read("/proc/sys/kernel/osrelease")?;
     let load = read("/proc/loadavg")?;
@@ -27,7 +27,6 @@ pub(crate) fn settings(versions: &[(String, String)], rounds: usize) -> Result<S
     say("memory", &memory);
     say("kernel", kernel.trim());
     say("load when it began (1, 5, 15 minutes)", load_of(&load));
-    say("rounds", &rounds.to_string());
     say(
         "Rust programs",
         "profile `release` (no LTO), the system's allocator, Tokio with a worker per processor",

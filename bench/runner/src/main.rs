@@ -15,7 +15,11 @@ mod plot;
 mod samples;
 mod table;
 
-use std::{io::Write as _, path::Path, process::ExitCode};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
@@ -50,6 +54,10 @@ struct Options {
     /// One round with 2,000 pods, under two minutes once built; writes nothing
     #[arg(long)]
     quick: bool,
+    /// Measures nothing, and takes what an earlier run, even one that was broken off, wrote to standard
+    /// error
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Takes the programs as they were built last
     #[arg(long)]
     built: bool,
@@ -78,13 +86,18 @@ fn run(options: &Options) -> Result<()> {
         plan.topics.clone_from(&options.only);
     }
     let programs = Programs::of(root);
-    if !options.built {
+    if !options.built && options.log.is_none() {
         programs.build()?;
     }
-    let settings = machine::settings(&programs.versions()?, plan.rounds)?;
+    let settings = machine::settings(&programs.versions()?)?;
     say(&settings)?;
-    let wanted = |case: &Case| case.name.contains(&options.program);
-    let samples = measure(&plan, &programs, wanted)?;
+    let samples = if let Some(log) = &options.log {
+        let text = std::fs::read_to_string(log);
+        Samples::of_log(&text.with_context(|| format!("can't read {}", log.display()))?)?
+    } else {
+        let wanted = |case: &Case| case.name.contains(&options.program);
+        measure(&plan, &programs, wanted)?
+    };
     let mut document = Document::read(root.join("BENCHMARKING.md"))?;
     document.set("settings", &settings);
     for (name, text) in table::sections(&plan, &samples) {

@@ -21,6 +21,27 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
+    /// Takes what a run wrote to standard error while it measured, as far as it came: a line that ends with
+    /// the name of a case, and behind it, indented, the figures.
+    ///
+    /// # Errors
+    /// Figures that are no object of JSON.
+    pub(crate) fn of_log(log: &str) -> Result<Self> {
+        let mut samples = Self::default();
+        let mut case = "";
+        for line in log.lines() {
+            if let Some((_, name)) = line
+                .strip_prefix("round ")
+                .and_then(|rest| rest.split_once(": "))
+            {
+                case = name;
+            } else if let Some(figures) = line.strip_prefix("  ") {
+                samples.add(case, figures)?;
+            }
+        }
+        Ok(samples)
+    }
+
     /// Takes the numbers of a line.
     ///
     /// # Errors
@@ -99,6 +120,14 @@ mod tests {
         for (case, field) in [("a", "y"), ("a", "z"), ("a", "w"), ("b", "x")] {
             assert_eq!(samples.median(case, field), None, "{case} {field}");
         }
+    }
+
+    #[test]
+    fn the_log_of_a_run_that_was_broken_off_has_what_it_measured() {
+        let log = "round 1 of 2: ours, typed\ntoo old: the oldest is 7\n  {\"x\": 1}\nround 1 of 2: kube-rs\n  {\"x\": 5}\nround 2 of 2: ours, typed\n  {\"x\": 3}\nround 2 of 2: kube-rs\n";
+        let samples = Samples::of_log(log).unwrap();
+        assert_eq!(samples.median("ours, typed", "x"), Some(2.0));
+        assert_eq!(samples.median("kube-rs", "x"), Some(5.0));
     }
 
     #[test]

@@ -88,9 +88,12 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     for thread in threads {
         ensure!(thread.join().is_ok(), "a reader has panicked");
     }
-    let [reads, writes] = [0, 1].map(|which| per_second(after[which] - before[which], took));
-    let readers = options.readers;
-    print(&serde_json::json!({"readers": readers, "reads_per_s": reads, "writes_per_s": writes}))
+    let rate = |which: usize| per_second(after[which] - before[which], took);
+    print(&serde_json::json!({
+        "readers": options.readers,
+        "reads_per_s": rate(0),
+        "writes_per_s": rate(1),
+    }))
 }
 
 #[expect(

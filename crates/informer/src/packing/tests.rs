@@ -1,3 +1,5 @@
+//! What is packed comes back as it was, whatever dictionaries there are by then.
+
 use super::*;
 
 /// An object of a kind whose objects have their words in common with each other, and with no others.

@@ -1,3 +1,5 @@
+//! Bodies that share what packs them: each comes back as its own, and is told of once if it can not.
+
 use std::sync::atomic::AtomicUsize;
 
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -118,13 +118,21 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
+/// More often than anybody asks whom pauses hold back; those that are left are void with the faults.
+const WITHOUT_END: u32 = 60;
+
 /// All of them. A watch that ends at once, before it has told anything, counts as a failure too, so
 /// most are healed within one pause.
-pub(crate) const KINDS: [Kind; 33] = [
+pub(crate) const KINDS: [Kind; 35] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
         format!("watch pods: cut after {bytes} bytes x{times}; cut watch pods")
+    }),
+    // So often that whoever asks again at once is seen to.
+    kind("every watch cut", ONE_PAUSE, |rng| {
+        let bytes = rng.u32(..300);
+        format!("watch pods: cut after {bytes} bytes x{WITHOUT_END}; cut watch pods")
     }),
     kind("watch broken", ONE_PAUSE, |_| "break watch pods".to_owned()),
     kind("watch broken at a byte", ONE_PAUSE, |rng| {
@@ -156,6 +164,9 @@ pub(crate) const KINDS: [Kind; 33] = [
     }),
     kind("watch 410", ONE_PAUSE, |rng| {
         format!("watch pods: 410 x{}; cut watch pods", rng.u32(1..4))
+    }),
+    kind("every watch 410", ONE_PAUSE, |_| {
+        format!("watch pods: 410 x{WITHOUT_END}; cut watch pods")
     }),
     kind("history expired", ONE_PAUSE, |_| {
         "expire history".to_owned()

@@ -205,7 +205,7 @@ pub(crate) const KINDS: [Kind; 35] = [
         format!("watch pods: refuse streaming x{}; {LIST}", rng.u32(1..4))
     }),
     kind("end of a streaming list lost", ONE_PAUSE, |rng| {
-        format!("watch pods: drop end-bookmark x{}; {LIST}", rng.u32(1..4))
+        format!("watch pods: drop end-bookmark x{}; {LIST}", rng.u32(2..5))
     }),
     kind("bookmarks lost", ONE_PAUSE, |_| {
         "watch pods: drop bookmarks x2; cut watch pods".to_owned()

@@ -20,6 +20,7 @@ use crate::{
     object::{
         self, DecodeError, Head, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
     },
+    pruning::Pruning,
     transport::parts,
 };
 
@@ -34,6 +35,7 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
+    pruning: Pruning,
     /// What keeps objects packed, if they are to be.
     opener: Option<Arc<Opener<K>>>,
 }
@@ -57,12 +59,18 @@ impl<K> Clone for Decoder<K> {
         Self {
             transform: self.transform.clone(),
             expected: Arc::clone(&self.expected),
+            pruning: self.pruning.clone(),
             opener: self.opener.clone(),
         }
     }
 }
 
 impl<K> Decoder<K> {
+    /// The same, which cuts this out of every object first.
+    pub(crate) fn pruning(self, pruning: Pruning) -> Self {
+        Self { pruning, ..self }
+    }
+
     /// The same, which keeps objects packed.
     pub(crate) fn packing(self, opener: Option<Arc<Opener<K>>>) -> Self {
         Self { opener, ..self }
@@ -145,6 +153,7 @@ where
         Self {
             transform,
             expected: Arc::new(expected),
+            pruning: Pruning::default(),
             opener: None,
         }
     }
@@ -188,17 +197,19 @@ where
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(bytes, ".", &reason);
         }
+        let wire_bytes = bytes.len();
+        let bytes = &*self.pruning.cut(bytes);
         match (&self.opener, &self.transform) {
-            (None, _) => self.whole(bytes),
-            (Some(opener), None) => packed(bytes, opener),
-            (Some(opener), Some(_)) => match self.whole(bytes) {
+            (None, _) => self.whole(bytes, wire_bytes),
+            (Some(opener), None) => packed(bytes, wire_bytes, opener),
+            (Some(opener), Some(_)) => match self.whole(bytes, wire_bytes) {
                 Decoded::Object(object) => Decoded::Object(object.pack(opener)),
                 decoded => decoded,
             },
         }
     }
 
-    fn whole(&self, bytes: &[u8]) -> Decoded<K> {
+    fn whole(&self, bytes: &[u8], wire_bytes: usize) -> Decoded<K> {
         let mut object = match open::<K>(bytes) {
             Ok(object) => object,
             Err(Unfit { field, reason }) => return broken(bytes, &field, &reason),
@@ -218,7 +229,7 @@ where
                 return broken(bytes, ".", &format!("the transform failed: {reason}"));
             }
         }
-        Decoded::Object(Object::identified(name, revision, uid, object, bytes))
+        Decoded::Object(Object::identified(name, revision, uid, object, wire_bytes))
     }
 }
 
@@ -349,7 +360,7 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
 
 /// Keeps an object's bytes without decoding more of them than says which object it is; that they are
 /// JSON is looked at. Whether they fit the type shows when somebody asks for the object.
-fn packed<K>(bytes: &[u8], opener: &Arc<Opener<K>>) -> Decoded<K> {
+fn packed<K>(bytes: &[u8], wire_bytes: usize, opener: &Arc<Opener<K>>) -> Decoded<K> {
     let head: Head<'_> = match serde_json::from_slice(bytes) {
         Ok(head) => head,
         Err(error) => return broken(bytes, ".", &what(&error)),
@@ -360,7 +371,7 @@ fn packed<K>(bytes: &[u8], opener: &Arc<Opener<K>>) -> Decoded<K> {
     if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
         return Decoded::Unreadable(unfit);
     }
-    Decoded::Object(Object::packed(name, &head, bytes, opener))
+    Decoded::Object(Object::packed(name, &head, bytes, wire_bytes, opener))
 }
 
 /// Makes an object of its JSON.

@@ -29,6 +29,7 @@ mod clock;
 pub mod logs;
 pub mod limits;
 mod packing;
+pub mod pruning;
 pub mod object;
 pub mod selector;
 pub mod transport;

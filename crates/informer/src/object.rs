@@ -223,19 +223,19 @@ impl<K> Object<K> {
         self.inner.wire_bytes.into()
     }
 
-    /// Wraps an object under the identity that it had when the server sent it, as these bytes.
+    /// Wraps an object under the identity that it had when the server sent it, as so many bytes.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
         uid: UidMark,
         object: K,
-        wire: &[u8],
+        wire_bytes: usize,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
                 revision,
-                wire_bytes: u32::try_from(wire.len()).unwrap_or(u32::MAX),
+                wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
                 uid,
                 body: Body::Live(Arc::new(object)),
             }),
@@ -247,13 +247,14 @@ impl<K> Object<K> {
         name: ObjectName,
         head: &Head<'_>,
         json: &[u8],
+        wire_bytes: usize,
         opener: &Arc<Opener<K>>,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
                 revision: head.revision(),
-                wire_bytes: u32::try_from(json.len()).unwrap_or(u32::MAX),
+                wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
                 uid: UidMark::of(&head.metadata.uid),
                 body: Body::Packed(opener.body(&head.metadata.uid, head.labels(), json)),
             }),
@@ -312,7 +313,7 @@ impl<K: Resource> Object<K> {
             return Err(Nameless(Box::new(object)));
         };
         let uid = UidMark::of_object(&object);
-        Ok(Self::identified(name, revision, uid, object, &[]))
+        Ok(Self::identified(name, revision, uid, object, 0))
     }
 
     /// `metadata.uid`, empty when the server sent none.

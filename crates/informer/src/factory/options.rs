@@ -10,6 +10,7 @@ use crate::{
     decode::Transform,
     mutation_detector::MutationDetector,
     object::PackOptions,
+    pruning::{FieldPath, NotPrunable, Pruning},
     selector::Selector,
     warm_start::{SavedStore, Storing},
 };
@@ -40,6 +41,7 @@ pub struct InformerOptions<K> {
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
     pub(super) storing: Option<Storing<K>>,
     pub(super) consistency_check: Option<Duration>,
+    pub(super) pruning: Pruning,
     pub(super) packing: Option<PackOptions<K>>,
 }
 
@@ -66,6 +68,7 @@ impl<K> Clone for InformerOptions<K> {
             mutation_detector: self.mutation_detector,
             storing: self.storing.clone(),
             consistency_check: self.consistency_check,
+            pruning: self.pruning.clone(),
             packing: self.packing,
         }
     }
@@ -91,6 +94,7 @@ impl<K> InformerOptions<K> {
             mutation_detector: None,
             storing: None,
             consistency_check: None,
+            pruning: Pruning::default(),
             packing: None,
         }
     }
@@ -150,6 +154,19 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Cuts these fields out of every object before it is decoded; see
+    /// [`prune`](crate::shared_informer::Builder::prune) of the shared informer.
+    ///
+    /// # Errors
+    /// One of them can't be cut.
+    pub fn prune(
+        mut self,
+        fields: impl IntoIterator<Item = FieldPath>,
+    ) -> Result<Self, NotPrunable> {
+        self.pruning = Pruning::new(fields)?;
+        Ok(self)
+    }
+
     /// Keeps the cache small, each object as compressed JSON; see
     /// [`packed`](crate::shared_informer::Builder::packed) of the shared informer.
     pub fn packed(mut self) -> Self
@@ -201,6 +218,7 @@ impl<K> InformerOptions<K> {
             detects_mutations: self.mutation_detector.is_some(),
             saved: self.storing.as_ref().map(Storing::to_string),
             consistency_check: self.consistency_check,
+            pruning: self.pruning.clone(),
             is_packed: self.packing.is_some(),
             constructed: false,
         }
@@ -220,6 +238,7 @@ pub(super) struct Comparable {
     /// Place and version of its saved store.
     saved: Option<String>,
     consistency_check: Option<Duration>,
+    pruning: Pruning,
     is_packed: bool,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
     constructed: bool,
@@ -254,6 +273,8 @@ impl Comparable {
             "saved store"
         } else if self.consistency_check != has.consistency_check {
             "consistency check"
+        } else if self.pruning != has.pruning {
+            "pruned fields"
         } else if self.is_packed != has.is_packed {
             "packing"
         } else {

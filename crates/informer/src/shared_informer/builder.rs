@@ -1,27 +1,26 @@
 //! Everything that must be settled before an informer exists.
 
+mod keeping;
+
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
     controller::{Bounds, Command, Controller, Inbox, Parts, WarmUp},
-    decode,
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     limits::Limits,
-    logs::{self, Ration},
+    logs,
     metrics::Metrics,
     mutation_detector::MutationDetector,
-    object::{DecodeError, Object, Opener, PackOptions, ResourceVersion, SourceId},
+    object::{Object, PackOptions, ResourceVersion, SourceId},
     processor::Processor,
+    pruning::Pruning,
     queue::{InOrder, Queue},
-    reflector::{
-        BackoffConfig, Error, InitialList, Reflector, Reporter, Settings, TimeoutConfig, Trust,
-    },
+    reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig, Trust},
     status::StatusWriter,
     transport::ListerWatcher,
     warm_start::{Keeper, SavedStore, Storing},
@@ -41,6 +40,7 @@ pub struct Builder<K: Resource> {
     mutation_detector: Option<MutationDetector<K>>,
     storing: Option<Storing<K>>,
     consistency_check: Duration,
+    pruning: Pruning,
     packing: Option<PackOptions<K>>,
 }
 
@@ -73,6 +73,7 @@ where
             mutation_detector: None,
             storing: None,
             consistency_check: Duration::ZERO,
+            pruning: Pruning::default(),
             packing: None,
         }
     }
@@ -194,46 +195,6 @@ where
 
     pub(crate) fn mutation_detector(mut self, detector: MutationDetector<K>) -> Self {
         self.mutation_detector = Some(detector);
-        self
-    }
-
-    /// Keeps the cache small: each object as the JSON that the server sent, compressed with a dictionary
-    /// that is made of the first 256 of them; of pods it takes about a tenth of what they take decoded.
-    /// Name, namespace, uid, revision and labels are kept beside it, so listing, selectors and indices by
-    /// metadata need nothing else.
-    ///
-    /// An object is decoded each time that [`Object::get`] is called, unless somebody has it or it is one
-    /// of the last sixteen; of a pod that takes some 30 µs. Handlers that only want to know which object it
-    /// is, such as those that [`enqueue`](crate::enqueue) its name, and `old` of an update that nobody
-    /// looks at, cost none of it; an index by a function of the whole object, and a transform, decode each
-    /// state that comes, and with a transform what it makes is written as JSON again. Everything else is
-    /// as without.
-    ///
-    /// What does not fit the type is noticed when it is asked for, not when it comes: `get` fails, it is
-    /// reported once (to the log and to [`Builder::on_error`]), and handlers hear of such a state as of
-    /// any other.
-    ///
-    /// Making a dictionary takes some 60 ms of pods, once, and again when what is written no longer fits
-    /// it (the last thousand states took half as much again as the first).
-    pub fn packed(self) -> Self
-    where
-        K: Serialize,
-    {
-        self.packing(PackOptions::default())
-    }
-
-    /// The same with dictionaries that are made of so many objects, at least 8: fewer than
-    /// [`packed`](Self::packed) takes, where there are not that many, or more, where they are of many kinds
-    /// of content. Until there are so many, all are kept as they came.
-    pub fn packed_from(self, objects: usize) -> Self
-    where
-        K: Serialize,
-    {
-        self.packing(PackOptions::new(objects))
-    }
-
-    pub(crate) fn packing(mut self, options: PackOptions<K>) -> Self {
-        self.packing = Some(options);
         self
     }
 
@@ -382,8 +343,8 @@ where
                 channel: deltas.downgrade(),
             })
         });
-        let decoder = self.reflectors.decoder(&self.dyntype);
-        let decoder = decoder.packing(self.packing.map(|it| opener(it, &report)));
+        let decoder = self.reflectors.decoder(&self.dyntype).pruning(self.pruning);
+        let decoder = decoder.packing(self.packing.map(|it| keeping::opener(it, &report)));
         writer.warm(decoder.kept(self.known));
         let keeper = self
             .storing
@@ -451,15 +412,6 @@ fn command_channel<K>() -> (
 
 fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
-}
-
-/// What packs objects, and reports those that turn out not to fit the type.
-fn opener<K: DeserializeOwned>(options: PackOptions<K>, report: &Reporter) -> Arc<Opener<K>> {
-    let (report, ration) = (report.clone(), Mutex::new(Ration::default()));
-    let on_broken = move |error: &DecodeError| {
-        report.skipped(&Error::Decode(error.clone()), &mut ration.lock());
-    };
-    Arc::new(Opener::new(options, decode::open::<K>, Box::new(on_broken)))
 }
 
 /// A status that has a place for each source.

@@ -319,7 +319,7 @@ impl<R: BufRead> Reader<R> {
         let object = match (record.object, record.broken) {
             (Some(object), None) => {
                 let uid = UidMark::of_object(&object);
-                Object::identified(name, revision, uid, object, &self.line)
+                Object::identified(name, revision, uid, object, self.line.len())
             }
             (None, Some(broken)) => {
                 let error = DecodeError::new(Some(name.clone()), &broken.field, &broken.reason);

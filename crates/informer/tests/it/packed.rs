@@ -356,3 +356,47 @@ async fn a_packed_cache_is_saved_and_begins_with_what_was_saved() {
     informer.stop().await;
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pruned_is_in_no_cache_whatever_it_is_kept_as() {
+    let mut noted = labelled("a", "x");
+    noted["metadata"]["annotations"] = json!({"keep": "1", "drop.example.com/it": "2"});
+    noted["metadata"]["managedFields"] = json!([{"manager": "kubelet", "operation": "Update"}]);
+    let server = Server::builder().seed([noted]).build();
+    let fields = [
+        "metadata.managedFields",
+        "metadata.annotations['drop.example.com/it']",
+    ];
+    for packed in [false, true] {
+        let paths = fields.map(|field| field.parse().unwrap());
+        let building = builder(&server).prune(paths).unwrap();
+        let informer = run(if packed { building.packed() } else { building });
+        informer.caught_up(&server).await;
+        let pod = informer
+            .pods
+            .lister()
+            .namespace("default")
+            .get("a")
+            .unwrap();
+        assert_eq!(pod.metadata.managed_fields, None);
+        let annotations = pod.metadata.annotations.clone().unwrap();
+        assert_eq!(annotations, [("keep".to_owned(), "1".to_owned())].into());
+        assert!(pod.spec.is_some());
+        informer.stop().await;
+    }
+    let refused = builder(&server).prune(["spec.volumes".parse().unwrap()]);
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .starts_with("spec.volumes can't be pruned")
+    );
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let options = || InformerOptions::<Pod>::new();
+    let _pods = factory.informer_with(options().packed()).unwrap();
+    let paths = || [fields[0].parse().unwrap()];
+    let conflict = factory.informer_with(options().prune(paths()).unwrap().packed());
+    assert!(conflict.unwrap_err().to_string().contains("pruned fields"));
+    let conflict = factory.informer_with(options());
+    assert!(conflict.unwrap_err().to_string().contains("packing"));
+}

@@ -26,7 +26,7 @@ fn opener(told: &Arc<AtomicUsize>) -> Arc<Opener<ConfigMap>> {
 fn object(opener: &Arc<Opener<ConfigMap>>, number: usize, data: &str) -> Object<ConfigMap> {
     let json = format!(r#"{{"metadata":{{"name":"m{number}","uid":"u{number}"}},"data":{data}}}"#);
     let head: Head<'_> = serde_json::from_str(&json).unwrap();
-    Object::packed(head.name().unwrap(), &head, json.as_bytes(), opener)
+    Object::packed(head.name().unwrap(), &head, json.as_bytes(), 0, opener)
 }
 
 #[test]

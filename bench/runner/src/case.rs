@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Forms in which our cache keeps objects, as `subject --store` knows them.
-const STORES: [&str; 1] = ["typed"];
+const STORES: [&str; 2] = ["packed", "typed"];
 
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

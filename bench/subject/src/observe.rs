@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use gauge::{Flags, Handler, List, Start, Told};
 use k8s_openapi::api::core::v1::Pod;
@@ -24,9 +24,6 @@ pub(crate) enum Store {
 
 /// Prints the line of one run.
 pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
-    if store == Store::Packed {
-        bail!("--store packed: the library has no packed store yet, only typed");
-    }
     let told = Arc::new(Told::default());
     let start = Start::new();
     let config = Config::new(flags.server.parse().context("--server is no URL")?);
@@ -39,7 +36,10 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
         })
         .on_error(|error| eprintln!("{error}"));
     if flags.prune {
-        builder = builder.transform(|pod: &mut Pod| pod.metadata.managed_fields = None);
+        builder = builder.prune(["metadata.managedFields".parse()?])?;
+    }
+    if store == Store::Packed {
+        builder = builder.packed();
     }
     let (pods, controller) = builder.build();
     let handler = Counting {

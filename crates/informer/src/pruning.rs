@@ -1,7 +1,7 @@
 //! [`FieldPath`], and the cutting of fields out of an object's JSON before anything is made of it.
 //!
-//! What is cut is never decoded, copied or kept. Only what no controller writes back by mistake can be cut
-//! ([`Pruning::new`]): managed fields, and annotations. JSON that can't be read is left as it is, for whoever
+//! What is cut is never decoded, copied or kept. Only what no controller writes back by mistake can be cut:
+//! managed fields, and annotations. JSON that can't be read is left as it is, for whoever
 //! reads it next to say what is wrong.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range, str::FromStr};

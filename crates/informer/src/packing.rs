@@ -86,7 +86,7 @@ impl Packing {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
         if let Some(samples) = &mut learning.samples {
-            if samples.count() < self.samples {
+            if !samples.are_enough(self.samples) {
                 samples.add(json);
             }
         } else if packed.dictionary.is_some() && learning.fit.worsens(&packed) {
@@ -116,25 +116,24 @@ impl Packing {
         changed
     }
 
-    /// Whether [`Packing::train`] has something to do.
+    #[cfg(test)]
     pub(crate) fn is_due(&self) -> bool {
-        let learning = self.learning.lock();
-        let is_full = |samples: &Samples| samples.count() >= self.samples;
-        learning.samples.as_ref().is_some_and(is_full) && learning.previous.strong_count() == 0
+        self.learning.lock().is_due(self.samples)
     }
 
     /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.
     /// Takes its time, and does nothing if it is not due. Whether there is a new one; if samples make none,
     /// the next ones are tried.
     pub(crate) fn train(&self) -> bool {
-        if !self.is_due() {
+        let Some(samples) = self.learning.lock().take_due(self.samples) else {
             return false;
-        }
-        let samples = self.learning.lock().samples.take();
-        let Some(dictionary) = samples.and_then(|samples| Dictionary::train(&samples)) else {
+        };
+        let Some(dictionary) = Dictionary::train(&samples) else {
             let mut learning = self.learning.lock();
             learning.failures += 1;
-            let pause = self.samples << learning.failures.min(PAUSES);
+            let pause = self
+                .samples
+                .saturating_mul(1 << learning.failures.min(PAUSES));
             learning.samples = Some(Samples::behind(pause));
             return false;
         };
@@ -167,6 +166,22 @@ impl Packing {
                 dictionary: None,
                 length,
             },
+        }
+    }
+}
+
+impl Learning {
+    fn is_due(&self, objects: usize) -> bool {
+        let are_enough = |samples: &Samples| samples.are_enough(objects);
+        self.samples.as_ref().is_some_and(are_enough) && self.previous.strong_count() == 0
+    }
+
+    /// What the next dictionary is to be made of, for the one who asks first.
+    fn take_due(&mut self, objects: usize) -> Option<Samples> {
+        if self.is_due(objects) {
+            self.samples.take()
+        } else {
+            None
         }
     }
 }

@@ -115,6 +115,9 @@ impl Pruning {
 
     /// The same object without them. Whatever else it is or has, is as it was.
     pub(crate) fn cut<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.0.0.is_empty() {
+            return Cow::Borrowed(json);
+        }
         let Ok(text) = std::str::from_utf8(json) else {
             return Cow::Borrowed(json);
         };

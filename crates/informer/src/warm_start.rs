@@ -111,8 +111,8 @@ impl SavedStore {
     /// One file, for one informer.
     ///
     /// The version stands for everything that decides what an object looks like in the cache and that
-    /// nobody can compare: the type and the transform. With another version than it was saved with, a
-    /// store is not loaded. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
+    /// nobody can compare: the type, the transform and what is pruned. With another version than it was
+    /// saved with, a store is not loaded. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Place::File(path.into()), version.into())
     }

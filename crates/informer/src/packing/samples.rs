@@ -1,9 +1,12 @@
 //! [`Samples`], of which a dictionary is made, and [`Fit`], which says when another one is wanted.
 
-use super::Packed;
+use super::{Packed, SAMPLES};
 
 /// So much of one object is learnt from: a large one must not stand for all of them.
 const SAMPLE_BYTES: usize = 32 * 1024;
+
+/// So much is learnt from at most: as much as the objects have of which a dictionary is made by default.
+const ALL_BYTES: usize = SAMPLES * SAMPLE_BYTES;
 
 /// The beginnings of some objects, one behind the other.
 #[derive(Default)]
@@ -33,8 +36,9 @@ impl Samples {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.lengths.len()
+    /// Whether there are so many, or as much of them as is kept for a dictionary at most.
+    pub(super) fn are_enough(&self, objects: usize) -> bool {
+        self.lengths.len() >= objects || self.bytes.len() >= ALL_BYTES
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -111,6 +111,40 @@ fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
 }
 
 #[test]
+fn however_many_objects_are_to_make_a_dictionary_no_more_than_8_mib_of_them_are_kept() {
+    let packing = Packing::new(usize::MAX);
+    let large = vec![b'x'; 100_000];
+    for number in 0..SAMPLES {
+        assert!(!packing.is_due(), "{number}");
+        packing.pack(&large);
+    }
+    assert!(packing.is_due());
+    packing.pack(&large);
+    let learning = packing.learning.lock();
+    assert_eq!(learning.samples.as_ref().unwrap().bytes().len(), 8 << 20);
+}
+
+#[test]
+fn of_two_who_train_at_once_one_does() {
+    let packing = trained(1);
+    for number in 0..10_000 {
+        packing.pack(json(1, number).as_bytes());
+    }
+    for number in 0..1000 + SAMPLES {
+        packing.pack(json(2, number).as_bytes());
+    }
+    let trained = std::thread::scope(|scope| {
+        let threads = [0; 4].map(|_| scope.spawn(|| packing.train()));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(trained.iter().filter(|it| **it).count(), 1);
+    assert_eq!(
+        (packing.generation(), packing.learning.lock().failures),
+        (2, 0)
+    );
+}
+
+#[test]
 fn damage_is_noticed() {
     let packing = trained(1);
     let mut packed = packing.pack(json(1, 1).as_bytes());

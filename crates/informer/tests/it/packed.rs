@@ -316,6 +316,7 @@ async fn a_transform_shows_in_bodies_labels_and_indices() {
     let snapshot = informer.pods.indexer().snapshot();
     assert_eq!(snapshot.index_keys("image", "other").unwrap().len(), 40);
     for object in snapshot.iter() {
+        assert!(object.live().is_none(), "it is packed all the same");
         assert_eq!(object.labels().get("seen"), Some("yes"));
         let pod = object.get().unwrap();
         assert_eq!(

@@ -32,8 +32,7 @@ impl Seen {
 
     pub(crate) fn setting(&mut self, setting: &Setting) {
         self.count("store", store(setting.store));
-        let packed = setting.packed.is_some();
-        self.count("bodies", if packed { "packed" } else { "decoded" });
+        self.count("bodies", bodies(setting));
         self.count("scope", scope(setting.scope));
         self.count("queue", queue(setting.queue));
         self.count("initial list", initial_list(setting.initial_list));
@@ -123,7 +122,7 @@ impl Seen {
 fn required() -> BTreeSet<(&'static str, String)> {
     let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
-        ("bodies", &["packed", "decoded"]),
+        ("bodies", &["packed", "lazy", "decoded"]),
         ("scope", &["everywhere", "two namespaces", "labelled"]),
         ("queue", &["in order", "per object"]),
         ("initial list", &["list", "streaming"]),
@@ -226,6 +225,14 @@ pub(crate) fn edge(activity: Activity) -> &'static str {
         Activity::BackingOff { .. } => "backing off",
         Activity::Stopped => "stopped",
         _ => "another",
+    }
+}
+
+fn bodies(setting: &Setting) -> &'static str {
+    match (setting.packed, setting.lazy) {
+        (Some(_), _) => "packed",
+        (None, true) => "lazy",
+        (None, false) => "decoded",
     }
 }
 

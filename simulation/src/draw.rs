@@ -56,10 +56,13 @@ impl Drawing {
         let rng = &mut self.rng;
         let objects = (0..rng.usize(..8)).map(|_| key(rng)).collect();
         let rng = &mut self.rng;
+        let (seed, store) = (rng.u64(..), rng.usize(..3));
+        let form = rng.u8(..3);
         Setting {
-            rng: rng.u64(..),
-            store: [Store::Typed, Store::Dynamic, Store::Metadata][rng.usize(..3)],
-            packed: (rng.u8(..3) == 0).then(|| rng.usize(8..32)),
+            rng: seed,
+            store: [Store::Typed, Store::Dynamic, Store::Metadata][store],
+            packed: (form == 0).then(|| rng.usize(8..32)),
+            lazy: form == 1,
             scope: match rng.u8(..4) {
                 0 => Scope::TwoNamespaces,
                 1 => Scope::Labelled,

@@ -35,6 +35,8 @@ pub(crate) struct Setting {
     pub(crate) store: Store,
     /// Whether they are kept packed, with dictionaries of so many.
     pub(crate) packed: Option<usize>,
+    /// Whether they are kept as bytes until somebody reads them.
+    pub(crate) lazy: bool,
     /// Which objects it is about.
     pub(crate) scope: Scope,
     /// Where changes wait.
@@ -258,6 +260,9 @@ impl fmt::Display for Setting {
         write!(f, "{:?}", self.store)?;
         if let Some(objects) = self.packed {
             write!(f, " packed from {objects}")?;
+        }
+        if self.lazy {
+            f.write_str(" lazy")?;
         }
         write!(f, ", {:?}, {:?}", self.scope, self.queue)?;
         write!(f, " of {} waiting, {:?}", self.capacity, self.initial_list)?;

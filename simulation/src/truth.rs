@@ -64,7 +64,8 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
-/// The objects that don't decode; of packed ones that is not known before.
+/// The objects that don't decode; of packed and lazy ones that is not known
+/// before.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());

@@ -309,13 +309,13 @@ where
             }
             self.notes
                 .note(&self.parts.indexer.snapshot(), &index_errors);
-            for change in changes {
+            for change in &changes {
                 if let Change::Listed(source) = change {
-                    self.listed.insert(source);
+                    self.listed.insert(*source);
                 }
                 self.parts.report.meter.told(|| change.told());
-                self.parts.processor.distribute(change);
             }
+            self.parts.processor.distribute(&changes);
             self.parts.report.meter.batch_ended(timer);
         }
         if self.parts.queue.is_empty() {

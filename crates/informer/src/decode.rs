@@ -2,7 +2,14 @@
 //!
 //! Every object is decoded once, however many handlers and informer handles there are, and on its
 //! own: one that does not decode, or whose transform fails, becomes a broken handle with the error
-//! in it, and the objects around it are not touched. What is kept packed is decoded when it is asked for.
+//! in it, and the objects around it are not touched. What is kept packed or lazily is decoded when it is
+//! asked for.
+
+mod exact;
+mod expected;
+mod known;
+
+pub(crate) use self::known::KnownStates;
 
 use std::{
     any::TypeId,
@@ -11,14 +18,14 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
+use self::expected::{Expected, ITEM, Named};
 use crate::{
-    limits::{NAME_BYTES, PARTS, REVISION_BYTES, one_line},
+    limits::{NAME_BYTES, PARTS, REVISION_BYTES},
     object::{
-        self, DecodeError, Head, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
+        self, DecodeError, Head, Lazy, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
     },
     pruning::Pruning,
     transport::parts,
@@ -38,20 +45,10 @@ pub(crate) struct Decoder<K> {
     pruning: Pruning,
     /// What keeps objects packed, if they are to be.
     opener: Option<Arc<Opener<K>>>,
-}
-
-/// The kind that every object must be of.
-struct Expected {
-    api_version: String,
-    kind: String,
-    /// Metadata alone is asked for, which has a kind of its own; a server that can't do that sends
-    /// the whole object.
-    metadata_only: bool,
-    /// How an object of the kind begins, in the orders that API servers write.
-    beginnings: Vec<String>,
-    /// `"apiVersion":…,"kind":…`: the items of a list don't say it, and a dynamic object has nowhere
-    /// else to know it from.
-    stamp: Option<String>,
+    /// Whether somebody else packs them afterwards.
+    packs_later: bool,
+    /// Else, what they have in common if they are decoded when somebody reads them.
+    lazy: Option<Arc<Lazy<K>>>,
 }
 
 impl<K> Clone for Decoder<K> {
@@ -61,6 +58,8 @@ impl<K> Clone for Decoder<K> {
             expected: Arc::clone(&self.expected),
             pruning: self.pruning.clone(),
             opener: self.opener.clone(),
+            packs_later: self.packs_later,
+            lazy: self.lazy.clone(),
         }
     }
 }
@@ -74,6 +73,19 @@ impl<K> Decoder<K> {
     /// The same, which keeps objects packed.
     pub(crate) fn packing(self, opener: Option<Arc<Opener<K>>>) -> Self {
         Self { opener, ..self }
+    }
+
+    /// The same, whose objects are to be packed afterwards ([`Object::is_pending`]).
+    pub(crate) fn packing_later(self) -> Self {
+        Self {
+            packs_later: true,
+            ..self
+        }
+    }
+
+    /// The same, which leaves objects undecoded until somebody reads them, unless it packs or changes them.
+    pub(crate) fn lazily(self, lazy: Option<Arc<Lazy<K>>>) -> Self {
+        Self { lazy, ..self }
     }
 
     /// Decoded objects in the form in which it keeps them.
@@ -93,6 +105,8 @@ impl<K> Decoder<K> {
 pub(crate) enum Decoded<K> {
     /// A handle, live or broken.
     Object(Object<K>),
+    /// The state that is known already, so that nothing was decoded.
+    Known(Object<K>),
     /// Not even name and namespace could be read, so there is nothing to keep it under.
     Unreadable(DecodeError),
     /// An object of another kind, which has no place in this store.
@@ -155,54 +169,100 @@ where
             expected: Arc::new(expected),
             pruning: Pruning::default(),
             opener: None,
+            packs_later: false,
+            lazy: None,
         }
     }
 
-    /// Decodes an item of a list.
-    pub(crate) fn item(&self, bytes: &Bytes) -> Decoded<K> {
+    /// Decodes an item of a list. What is known in this very state is not decoded.
+    pub(crate) fn item(&self, bytes: &[u8], known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds name no kind, and begin like this; looking for one would take a
         // good part of the time that decoding takes.
-        if self.expected.stamp.is_none() && bytes.starts_with(br#"{"metadata":"#) {
-            return self.unless_other(self.of_kind(bytes), bytes);
+        if self.expected.stamp.is_none() && bytes.starts_with(ITEM.as_bytes()) {
+            let head = self.head(bytes, Some(ITEM.len()), known);
+            return self.unless_other(self.of_kind(bytes, head, known), bytes);
         }
-        self.object(bytes)
+        self.object(bytes, known)
     }
 
     /// What was decoded without a look at its kind, which may be why it is no good.
     fn unless_other(&self, decoded: Decoded<K>, bytes: &[u8]) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
+            Decoded::Known(_) => decoded,
             _ => match self.expected.find(bytes) {
                 Named::Other(found) => Decoded::other(bytes, found),
-                Named::Expected | Named::Nothing => decoded,
+                Named::Expected(_) | Named::Nothing => decoded,
             },
         }
     }
 
-    /// Decodes the object of an event.
-    pub(crate) fn object(&self, bytes: &[u8]) -> Decoded<K> {
+    /// Decodes the object of an event. What is known in this very state is not decoded.
+    pub(crate) fn object(&self, bytes: &[u8], known: Option<&KnownStates<K>>) -> Decoded<K> {
         match self.expected.find(bytes) {
-            Named::Expected => self.of_kind(bytes),
+            Named::Expected(at) => {
+                let head = self.head(bytes, at, known);
+                self.of_kind(bytes, head, known)
+            }
             Named::Nothing => match &self.expected.stamp {
-                Some(stamp) => self.of_kind(&stamped(bytes, stamp)),
-                None => self.of_kind(bytes),
+                Some(stamp) => self.of_kind(&stamped(bytes, stamp), None, known),
+                None => self.of_kind(bytes, None, known),
             },
             Named::Other(found) => Decoded::other(bytes, found),
         }
     }
 
-    fn of_kind(&self, bytes: &[u8]) -> Decoded<K> {
+    /// The head, if it is of use and its metadata are known to begin there.
+    fn head<'a>(
+        &self,
+        bytes: &'a [u8],
+        at: Option<usize>,
+        known: Option<&KnownStates<K>>,
+    ) -> Option<Head<'a>> {
+        let is_unread = self.opener.is_some() || self.lazy.is_some();
+        let is_unread = is_unread && self.transform.is_none();
+        let is_wanted = is_unread || known.is_some() || !self.pruning.is_empty();
+        at.filter(|_| is_wanted)
+            .and_then(|at| Head::begins_at(bytes, at))
+    }
+
+    /// Decodes what may be of the kind; `head` is read from these very bytes, if they begin as API servers
+    /// write it.
+    fn of_kind(
+        &self,
+        bytes: &[u8],
+        head: Option<Head<'_>>,
+        known: Option<&KnownStates<K>>,
+    ) -> Decoded<K> {
         // A shorter one has no room for them.
         if bytes.len() > PARTS && parts(bytes) > PARTS {
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(bytes, ".", &reason);
         }
+        let head = head.or_else(|| known.and_then(|_| serde_json::from_slice(bytes).ok()));
+        if let (Some(head), Some(known)) = (&head, known)
+            && let Some(object) = known.unchanged(head)
+        {
+            return Decoded::Known(object);
+        }
         let wire_bytes = bytes.len();
-        let bytes = &*self.pruning.cut(bytes);
-        match (&self.opener, &self.transform) {
-            (None, _) => self.whole(bytes, wire_bytes),
-            (Some(opener), None) => packed(bytes, wire_bytes, opener),
-            (Some(opener), Some(_)) => match self.whole(bytes, wire_bytes) {
+        let cut = head.as_ref();
+        let cut = cut.and_then(|head| self.pruning.cut_found(head.prunable(), bytes));
+        let bytes = &*cut.unwrap_or_else(|| self.pruning.cut(bytes));
+        match (&self.opener, &self.lazy, &self.transform) {
+            (Some(opener), _, None) => unread(bytes, head, |name, head| {
+                let packed = if self.packs_later {
+                    Object::packed_later
+                } else {
+                    Object::packed
+                };
+                packed(name, head, bytes, wire_bytes, opener)
+            }),
+            (None, Some(lazy), None) => unread(bytes, head, |name, head| {
+                Object::lazy(name, head, bytes, wire_bytes, lazy)
+            }),
+            (None, _, _) => self.whole(bytes, wire_bytes),
+            (Some(opener), _, Some(_)) => match self.whole(bytes, wire_bytes) {
                 Decoded::Object(object) => Decoded::Object(object.pack(opener)),
                 decoded => decoded,
             },
@@ -210,8 +270,8 @@ where
     }
 
     fn whole(&self, bytes: &[u8], wire_bytes: usize) -> Decoded<K> {
-        let mut object = match open::<K>(bytes) {
-            Ok(object) => object,
+        let (mut object, heap_bytes) = match measured::<K>(bytes) {
+            Ok(measured) => measured,
             Err(Unfit { field, reason }) => return broken(bytes, &field, &reason),
         };
         // Before the transform, which may drop what nobody reads, and is of no account for order.
@@ -229,59 +289,9 @@ where
                 return broken(bytes, ".", &format!("the transform failed: {reason}"));
             }
         }
-        Decoded::Object(Object::identified(name, revision, uid, object, wire_bytes))
+        let object = Object::identified(name, revision, uid, object, wire_bytes);
+        Decoded::Object(object.counted(heap_bytes))
     }
-}
-
-/// What an object says of its kind.
-enum Named {
-    Expected,
-    /// It says nothing, or nothing that can be read.
-    Nothing,
-    Other(String),
-}
-
-impl Expected {
-    fn find(&self, bytes: &[u8]) -> Named {
-        let begins = |beginning: &String| bytes.starts_with(beginning.as_bytes());
-        if self.beginnings.iter().any(begins) {
-            return Named::Expected;
-        }
-        let Ok(types) = serde_json::from_slice::<Types<'_>>(bytes) else {
-            return Named::Nothing;
-        };
-        if types.kind.is_none() && types.api_version.is_none() {
-            return Named::Nothing;
-        }
-        let (kind, api_version) = (
-            types.kind.unwrap_or_default(),
-            types.api_version.unwrap_or_default(),
-        );
-        let metadata_alone = self.metadata_only
-            && kind == "PartialObjectMetadata"
-            && api_version.starts_with("meta.k8s.io/");
-        if metadata_alone || (kind == self.kind && api_version == self.api_version) {
-            return Named::Expected;
-        }
-        let found = match (&*api_version, &*kind) {
-            (_, "") => format!("{api_version} without kind"),
-            ("", _) => format!("{kind} without API version"),
-            _ => format!("{api_version} {kind}"),
-        };
-        Named::Other(one_line(found.trim_start(), KIND_BYTES))
-    }
-}
-
-/// So much of what an object says of its kind is repeated in an error.
-const KIND_BYTES: usize = 128;
-
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Types<'a> {
-    #[serde(borrow)]
-    api_version: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    kind: Option<Cow<'a, str>>,
 }
 
 /// The same object with its kind written into it.
@@ -358,10 +368,14 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Keeps an object's bytes without decoding more of them than says which object it is; that they are
-/// JSON is looked at. Whether they fit the type shows when somebody asks for the object.
-fn packed<K>(bytes: &[u8], wire_bytes: usize, opener: &Arc<Opener<K>>) -> Decoded<K> {
-    let head: Head<'_> = match serde_json::from_slice(bytes) {
+/// Keeps an object's bytes without decoding more of them than says which object it is. Whether they fit
+/// the type, or are JSON at all behind the metadata, shows when somebody asks for the object.
+fn unread<K>(
+    bytes: &[u8],
+    head: Option<Head<'_>>,
+    keep: impl Fn(ObjectName, &Head<'_>) -> Object<K>,
+) -> Decoded<K> {
+    let head = match head.map_or_else(|| serde_json::from_slice(bytes), Ok) {
         Ok(head) => head,
         Err(error) => return broken(bytes, ".", &what(&error)),
     };
@@ -371,7 +385,7 @@ fn packed<K>(bytes: &[u8], wire_bytes: usize, opener: &Arc<Opener<K>>) -> Decode
     if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
         return Decoded::Unreadable(unfit);
     }
-    Decoded::Object(Object::packed(name, &head, bytes, wire_bytes, opener))
+    Decoded::Object(keep(name, &head))
 }
 
 /// Makes an object of its JSON.
@@ -379,7 +393,15 @@ fn packed<K>(bytes: &[u8], wire_bytes: usize, opener: &Arc<Opener<K>>) -> Decode
 /// # Errors
 /// It does not fit the type; in words that quote nothing of it.
 pub(crate) fn open<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, Unfit> {
-    serde_json::from_slice(bytes).map_err(|error| locate::<K>(bytes, &error))
+    measured(bytes).map(|(object, _)| object)
+}
+
+/// The same, and how many bytes of heap it takes beyond itself, about.
+pub(crate) fn measured<K: DeserializeOwned>(bytes: &[u8]) -> Result<(K, usize), Unfit> {
+    match exact::from_slice(bytes) {
+        Ok(decoded) => Ok((decoded.value, decoded.heap_bytes)),
+        Err(error) => Err(locate::<K>(bytes, &error)),
+    }
 }
 
 /// Where an object does not fit its type, in words that quote nothing of it: serde's own messages

@@ -106,12 +106,12 @@ where
 {
     let decoder = Decoder::<K>::new(dyntype, None);
     let found = if is_item {
-        decoder.item(bytes)
+        decoder.item(bytes, None)
     } else {
-        decoder.object(bytes)
+        decoder.object(bytes, None)
     };
     match found {
-        decode::Decoded::Object(object) => Decoded::Object(object),
+        decode::Decoded::Object(object) | decode::Decoded::Known(object) => Decoded::Object(object),
         decode::Decoded::Unreadable(error) => Decoded::Unreadable(error),
         decode::Decoded::OtherKind(other) => Decoded::OtherKind(other.found),
     }
@@ -136,4 +136,10 @@ pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option
 /// The last line that makes these lines a whole store, as far as its checksum goes.
 pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
+}
+
+/// An object as an informer makes it of its JSON, and how many bytes of heap it is held to take beyond
+/// itself.
+pub fn decode_exactly<K: DeserializeOwned>(json: &[u8]) -> Option<(K, usize)> {
+    decode::measured(json).ok()
 }

@@ -82,6 +82,7 @@ mod placement;
 mod query;
 mod snapshot;
 mod store;
+mod tree;
 mod writer;
 
 pub use self::{

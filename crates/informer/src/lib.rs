@@ -25,6 +25,7 @@
 #[cfg(feature = "client")]
 pub mod guide;
 
+mod beside;
 mod clock;
 pub mod logs;
 pub mod limits;

@@ -217,14 +217,17 @@ fn matching<K: Resource>(
     plan: Plan,
     selector: &Selector,
 ) -> impl Iterator<Item = Object<K>> + use<'_, K> {
-    let mut last: Option<ObjectName> = None;
-    let all = std::iter::from_fn(move || {
-        let object = plan.after(&snapshot, last.as_ref())?.clone();
-        last = Some(object.object_name().clone());
-        Some(object)
-    });
-    all.filter(|object| {
+    let selects = |object: &Object<K>| {
         selector.is_everything() || selector.matches(|key| object.labels().get(key))
+    };
+    let (mut found, mut last) = plan.slice(&snapshot, None, selects);
+    found.reverse();
+    std::iter::from_fn(move || {
+        while found.is_empty() && last.is_some() {
+            (found, last) = plan.slice(&snapshot, last.as_ref(), selects);
+            found.reverse();
+        }
+        found.pop()
     })
 }
 

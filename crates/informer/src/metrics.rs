@@ -18,11 +18,13 @@
 //! All times are tokio's, so a test in paused time gets exact figures. Nothing compares the clocks of
 //! two machines.
 
+mod memory;
 mod meter;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod sample;
 
+pub use self::memory::Memory;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::Prometheus;
 pub use self::sample::{

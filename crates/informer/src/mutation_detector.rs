@@ -15,7 +15,9 @@
 //!   its `PartialEq` leaves out, it can't see.
 
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -81,9 +83,20 @@ impl<K> MutationDetector<K> {
             DeltaKind::ReplacedAll { objects, .. } => objects,
             DeltaKind::SyncAll | DeltaKind::Bookmark { .. } => &[],
         };
-        for object in objects {
-            self.copy(object);
-        }
+        let copied: BTreeSet<*const K> = match delta {
+            // It brings what has not changed as the very object that is in the cache.
+            DeltaKind::ReplacedAll { .. } => {
+                let copied = self.copies.iter();
+                copied.map(|copied| copied.shared.as_ptr()).collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        let is_copied = |object: &Object<K>| {
+            let live = object.live().map(ptr::from_ref);
+            live.is_some_and(|live| copied.contains(&live))
+        };
+        let new = objects.iter().filter(|object| !is_copied(object));
+        new.for_each(|object| self.copy(object));
     }
 
     /// Copies one state. A broken one has no body; one whose body can't be copied, or is not equal to

@@ -14,8 +14,11 @@
 //! ```
 
 mod decode_error;
+mod deleted;
 mod head;
+mod known;
 mod labels;
+mod lazy;
 mod name;
 mod opener;
 mod revision;
@@ -24,12 +27,15 @@ mod uid;
 
 pub use self::{
     decode_error::DecodeError,
+    deleted::Deleted,
+    known::Known,
     labels::Labels,
     name::{NameError, ObjectName},
     revision::ResourceVersion,
 };
 pub(crate) use self::{
     head::{Head, HeadMetadata},
+    lazy::Lazy,
     opener::{Opener, PackOptions, Unfit},
     timeline::Timeline,
     uid::UidMark,
@@ -39,7 +45,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kube_core::Resource;
 
-use self::opener::PackedBody;
+use self::{lazy::LazyBody, opener::PackedBody};
 
 /// Tells the sources of one informer apart: one per reflector.
 ///
@@ -79,9 +85,17 @@ struct Inner<K> {
 
 /// What a handle has of its object. No other stage looks at which it is.
 enum Body<K> {
-    Live(Arc<K>),
+    Live(Live<K>),
     Packed(PackedBody<K>),
+    Lazy(Arc<LazyBody<K>>),
     Broken(Box<Broken>),
+}
+
+struct Live<K> {
+    object: Arc<K>,
+    /// What it takes beyond itself, as far as its decoding could tell. It stands here because a packed body
+    /// is larger, so a handle does not grow by it.
+    heap_bytes: u32,
 }
 
 #[derive(Clone)]
@@ -99,8 +113,12 @@ impl<K> Clone for Inner<K> {
             wire_bytes: self.wire_bytes,
             uid: self.uid,
             body: match &self.body {
-                Body::Live(object) => Body::Live(Arc::clone(object)),
+                Body::Live(live) => Body::Live(Live {
+                    object: Arc::clone(&live.object),
+                    heap_bytes: live.heap_bytes,
+                }),
                 Body::Packed(packed) => Body::Packed(packed.clone()),
+                Body::Lazy(lazy) => Body::Lazy(Arc::clone(lazy)),
                 Body::Broken(broken) => Body::Broken(broken.clone()),
             },
         }
@@ -142,31 +160,42 @@ impl<K> Object<K> {
     }
 
     /// The object itself, shared with the cache. In a packed cache it is decoded for this, unless
-    /// somebody else just had it.
+    /// somebody else just had it; in a lazy one if nobody has ever asked for it.
     ///
     /// # Errors
     /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Readers of a snapshot can
-    /// meet one; handlers only with a packed cache, where nobody has looked before them.
+    /// meet one; handlers only with a packed or lazy cache, where nobody has looked before them.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         match &self.inner.body {
-            Body::Live(object) => Ok(Arc::clone(object)),
+            Body::Live(live) => Ok(Arc::clone(&live.object)),
             Body::Packed(packed) => packed.open(&self.inner.name),
+            Body::Lazy(lazy) => lazy.open(&self.inner.name, true),
             Body::Broken(broken) => Err(broken.error.clone()),
         }
     }
 
-    /// The object by reference, if it is kept decoded and is good. In a packed cache none is.
-    pub fn live(&self) -> Option<&K> {
+    /// The same for one look at everything: what nobody has read is not kept decoded for it.
+    pub(crate) fn glance(&self) -> Result<Arc<K>, DecodeError> {
         match &self.inner.body {
-            Body::Live(object) => Some(object),
-            Body::Packed(_) | Body::Broken(_) => None,
+            Body::Lazy(lazy) => lazy.open(&self.inner.name, false),
+            _ => self.get(),
         }
     }
 
-    /// Why the object has no body, if it is known to have none. What is packed is not known to.
+    /// The object by reference, if it is kept decoded and is good. In a packed or lazy cache none is,
+    /// whoever has read it.
+    pub fn live(&self) -> Option<&K> {
+        match &self.inner.body {
+            Body::Live(live) => Some(&live.object),
+            Body::Packed(_) | Body::Lazy(_) | Body::Broken(_) => None,
+        }
+    }
+
+    /// Why the object has no body, if it was known to have none when it came. Of one in a packed or lazy
+    /// cache that is not known; [`Object::get`] says it.
     pub fn broken(&self) -> Option<&DecodeError> {
         match &self.inner.body {
-            Body::Live(_) | Body::Packed(_) => None,
+            Body::Live(_) | Body::Packed(_) | Body::Lazy(_) => None,
             Body::Broken(broken) => Some(&broken.error),
         }
     }
@@ -176,7 +205,37 @@ impl<K> Object<K> {
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),
-            Body::Live(_) | Body::Broken(_) => None,
+            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
+        }
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.inner.body, Body::Packed(_))
+    }
+
+    /// Whether somebody has just had the object of a packed body.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(&self.inner.body, Body::Packed(packed) if packed.is_open())
+    }
+
+    /// The object of a packed body, for those who are about to ask for it; what they would have been told
+    /// otherwise they are told then.
+    pub(crate) fn open_ahead(&self) -> Option<Arc<K>> {
+        match &self.inner.body {
+            Body::Packed(packed) => packed.open_ahead(&self.inner.name).ok(),
+            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
+        }
+    }
+
+    /// Whether its body is to be packed, and is not yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(&self.inner.body, Body::Packed(packed) if packed.is_pending())
+    }
+
+    /// Packs its body, if that was put off.
+    pub(crate) fn pack_now(&self) {
+        if let Body::Packed(packed) = &self.inner.body {
+            packed.pack_now();
         }
     }
 
@@ -237,8 +296,41 @@ impl<K> Object<K> {
                 revision,
                 wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
                 uid,
-                body: Body::Live(Arc::new(object)),
+                body: Body::Live(Live {
+                    object: Arc::new(object),
+                    heap_bytes: 0,
+                }),
             }),
+        }
+    }
+
+    /// The same, of which its decoding has counted so many bytes beyond itself. Others may not have it yet.
+    pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
+        let inner = Arc::get_mut(&mut self.inner);
+        if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
+            live.heap_bytes = u32::try_from(heap_bytes).unwrap_or(u32::MAX);
+        }
+        self
+    }
+
+    /// What it takes, with its handle, in bytes: see
+    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes).
+    pub(crate) fn rest_bytes(&self) -> u64 {
+        let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
+        let body = match &self.inner.body {
+            Body::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
+            Body::Packed(packed) => packed.size() + packed.uid().len(),
+            Body::Lazy(lazy) => COUNTS_BYTES + lazy.size() + lazy.uid().len(),
+            Body::Broken(broken) => size_of::<Broken>() + broken.uid.len(),
+        };
+        (handle + body) as u64
+    }
+
+    /// What packs it takes so many bytes, together for all that are packed alike.
+    pub(crate) fn packing_bytes(&self) -> Option<u64> {
+        match &self.inner.body {
+            Body::Packed(packed) => Some(packed.packing().size() as u64),
+            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
         }
     }
 
@@ -250,13 +342,42 @@ impl<K> Object<K> {
         wire_bytes: usize,
         opener: &Arc<Opener<K>>,
     ) -> Self {
+        let body = Body::Packed(opener.body(&head.metadata.uid, head.labels(), json));
+        Self::unread(name, head, wire_bytes, body)
+    }
+
+    /// The same, to be packed later.
+    pub(crate) fn packed_later(
+        name: ObjectName,
+        head: &Head<'_>,
+        json: &[u8],
+        wire_bytes: usize,
+        opener: &Arc<Opener<K>>,
+    ) -> Self {
+        let body = Body::Packed(opener.pending_body(&head.metadata.uid, head.labels(), json));
+        Self::unread(name, head, wire_bytes, body)
+    }
+
+    /// Keeps the JSON of an object, whose identity this is, until somebody reads it.
+    pub(crate) fn lazy(
+        name: ObjectName,
+        head: &Head<'_>,
+        json: &[u8],
+        wire_bytes: usize,
+        lazy: &Arc<Lazy<K>>,
+    ) -> Self {
+        let body = Body::Lazy(lazy.body(&head.metadata.uid, head.labels(), json));
+        Self::unread(name, head, wire_bytes, body)
+    }
+
+    fn unread(name: ObjectName, head: &Head<'_>, wire_bytes: usize, body: Body<K>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
                 revision: head.revision(),
                 wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
                 uid: UidMark::of(&head.metadata.uid),
-                body: Body::Packed(opener.body(&head.metadata.uid, head.labels(), json)),
+                body,
             }),
         }
     }
@@ -264,10 +385,10 @@ impl<K> Object<K> {
     /// The same state, packed if it was kept decoded and can be written as JSON. Uid and labels are those
     /// that it has now.
     pub(crate) fn pack(self, opener: &Arc<Opener<K>>) -> Self {
-        let Body::Live(object) = &self.inner.body else {
+        let Body::Live(live) = &self.inner.body else {
             return self;
         };
-        let Some(json) = opener.encode(object) else {
+        let Some(json) = opener.encode(&live.object) else {
             return self;
         };
         let Ok(head) = serde_json::from_slice::<Head<'_>>(&json) else {
@@ -319,8 +440,9 @@ impl<K: Resource> Object<K> {
     /// `metadata.uid`, empty when the server sent none.
     pub fn uid(&self) -> &str {
         match &self.inner.body {
-            Body::Live(object) => object.meta().uid.as_deref().unwrap_or_default(),
+            Body::Live(live) => live.object.meta().uid.as_deref().unwrap_or_default(),
             Body::Packed(packed) => packed.uid(),
+            Body::Lazy(lazy) => lazy.uid(),
             Body::Broken(broken) => &broken.uid,
         }
     }
@@ -328,12 +450,16 @@ impl<K: Resource> Object<K> {
     /// `metadata.labels`.
     pub fn labels(&self) -> Labels<'_> {
         match &self.inner.body {
-            Body::Live(object) => Labels::of_map(object.meta().labels.as_ref()),
+            Body::Live(live) => Labels::of_map(live.object.meta().labels.as_ref()),
             Body::Packed(packed) => packed.labels(),
+            Body::Lazy(lazy) => lazy.labels(),
             Body::Broken(broken) => Labels::of_map(Some(&broken.labels)),
         }
     }
 }
+
+/// The counts that an `Arc` has beside what it points to.
+const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 /// Name and revision, if there is a name.
 pub(crate) fn identity<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
@@ -354,88 +480,6 @@ impl<K> fmt::Debug for Object<K> {
         };
         write!(f, "{}@{}{broken}", self.inner.name, self.inner.revision)
     }
-}
-
-/// A deletion, as queues carry it and handlers hear it.
-#[doc(alias = "DeletedFinalStateUnknown")]
-#[doc(alias = "DeletedObject")]
-#[derive(Debug)]
-pub enum Deleted<K> {
-    /// The server told of the deletion: this is the last state, at the revision of the deletion.
-    Known(Object<K>),
-    /// The deletion was missed (the watch was down) and found out by a relist.
-    #[doc(alias = "DeletedFinalStateUnknown")]
-    FinalStateUnknown {
-        /// Which object is gone.
-        name: ObjectName,
-        /// The last state anybody here knew; it may be stale. A handler always gets one.
-        last_known: Option<Object<K>>,
-    },
-}
-
-impl<K> Clone for Deleted<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Known(object) => Self::Known(object.clone()),
-            Self::FinalStateUnknown { name, last_known } => Self::FinalStateUnknown {
-                name: name.clone(),
-                last_known: last_known.clone(),
-            },
-        }
-    }
-}
-
-impl<K> Deleted<K> {
-    /// Which object is gone; never fails.
-    #[doc(alias = "DeletionHandlingMetaNamespaceKeyFunc")]
-    #[doc(alias = "DeletionHandlingObjectToName")]
-    #[doc(alias = "GetObjectName")]
-    #[doc(alias = "GetKey")]
-    pub fn object_name(&self) -> &ObjectName {
-        match self {
-            Self::Known(object) => object.object_name(),
-            Self::FinalStateUnknown { name, .. } => name,
-        }
-    }
-
-    /// The last state: the final one, or the last one known.
-    #[doc(alias = "OptionalObj")]
-    pub fn object(&self) -> Option<&Object<K>> {
-        match self {
-            Self::Known(object) => Some(object),
-            Self::FinalStateUnknown { last_known, .. } => last_known.as_ref(),
-        }
-    }
-
-    /// Whether the deletion was missed, so that [`Deleted::object`] may be stale.
-    #[doc(alias = "FinalStateUnknown")]
-    pub fn is_final_state_unknown(&self) -> bool {
-        matches!(self, Self::FinalStateUnknown { .. })
-    }
-}
-
-/// What a store already has, lent to a queue for the time of one `replace` or `resync`.
-#[doc(alias = "KeyListerGetter")]
-#[doc(alias = "KnownObjects")]
-#[doc(alias = "KeyLister")]
-#[doc(alias = "KeyGetter")]
-pub trait Known<K> {
-    /// The newest state kept under a name, with the source that brought it.
-    #[doc(alias = "GetByKey")]
-    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
-
-    /// Visits everything kept, in the order of names.
-    #[doc(alias = "ListKeys")]
-    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
-}
-
-/// Nothing is known.
-impl<K> Known<K> for () {
-    fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
-        None
-    }
-
-    fn for_each(&self, _: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {}
 }
 
 /// An object without `metadata.name`; given back to whoever offered it.

@@ -150,6 +150,16 @@ impl Packing {
         self.learning.lock().generation
     }
 
+    /// What dictionaries take, and what the next one is made of, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let learning = self.learning.lock();
+        let (current, previous) = (self.current.load(), learning.previous.upgrade());
+        let dictionaries =
+            current.as_ref().map_or(0, |it| it.size()) + previous.map_or(0, |it| it.size());
+        let samples = learning.samples.as_ref();
+        dictionaries + samples.map_or(0, |samples| samples.bytes().len())
+    }
+
     fn compressed(&self, json: &[u8]) -> Packed {
         let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
         let current = self.current.load();
@@ -161,11 +171,7 @@ impl Packing {
                 dictionary: Some(with),
                 length,
             },
-            None => Packed {
-                bytes: json.into(),
-                dictionary: None,
-                length,
-            },
+            None => Packed::as_it_is(json),
         }
     }
 }
@@ -187,6 +193,20 @@ impl Learning {
 }
 
 impl Packed {
+    /// Not compressed.
+    pub(crate) fn as_it_is(json: &[u8]) -> Self {
+        Self {
+            bytes: json.into(),
+            dictionary: None,
+            length: u32::try_from(json.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The JSON, if it is not compressed.
+    pub(crate) fn raw(&self) -> Option<&[u8]> {
+        self.dictionary.is_none().then_some(&*self.bytes)
+    }
+
     /// # Errors
     /// Its bytes have changed in memory.
     pub(crate) fn unpack(&self) -> Result<Cow<'_, [u8]>, Damaged> {
@@ -199,7 +219,6 @@ impl Packed {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }

@@ -5,6 +5,7 @@
 //! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing but
 //! what the informer needs to have synced.
 
+mod ahead;
 mod buffer;
 mod handler_status;
 mod listener;
@@ -146,65 +147,88 @@ where
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Tells every listener that has to hear of it.
-    pub(crate) fn distribute(&self, change: Change<K>) {
+    /// Tells every listener what it has to hear of a batch that has just been applied. Each is woken as
+    /// soon as its own buffer has all of it.
+    pub(crate) fn distribute(&self, changes: &[Change<K>]) {
+        let now = Instant::now();
+        let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
+        for changes in changes.chunk_by(together) {
+            match changes {
+                [
+                    Change::Replaced {
+                        old,
+                        new,
+                        changed,
+                        in_initial_list,
+                    },
+                ] => {
+                    let news = changed.listed.iter().any(|(_, changed)| *changed)
+                        || !changed.gone.is_empty();
+                    for listener in &self.listeners {
+                        let unchanged = self.hears_unchanged(listener);
+                        if news || unchanged {
+                            let replaced = Notification::Replaced {
+                                old: old.clone(),
+                                new: new.clone(),
+                                changed: Arc::clone(changed),
+                                in_initial_list: *in_initial_list,
+                                unchanged,
+                            };
+                            listener.buffer.push_all([replaced], now);
+                        }
+                    }
+                }
+                [Change::Resync(snapshot)] => {
+                    for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
+                        let resync = Notification::Resync(snapshot.clone());
+                        listener.buffer.push_all([resync], now);
+                    }
+                }
+                singles => {
+                    for listener in &self.listeners {
+                        let events = singles.iter().filter_map(|one| self.event(listener, one));
+                        listener.buffer.push_all(events.map(Notification::One), now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a listener hears of a change of one object, if it has to hear of it.
+    fn event(&self, listener: &Listener<K>, change: &Change<K>) -> Option<Event<K>> {
         match change {
             Change::Added {
                 object,
                 in_initial_list,
-            } => self.all(|| Event::Added {
+            } => Some(Event::Added {
                 object: object.clone(),
-                in_initial_list,
+                in_initial_list: *in_initial_list,
             }),
             Change::Updated { old, new, cause } => {
-                let event = || Event::Updated {
+                // What a list or a resync brings back as it was is told to those who asked for it.
+                let hears = match cause {
+                    Cause::Resync => self.due.contains(&listener.id),
+                    Cause::Relist if old.is_unchanged(new) => self.hears_unchanged(listener),
+                    Cause::Relist | Cause::Watch => true,
+                };
+                hears.then(|| Event::Updated {
                     old: old.clone(),
                     new: new.clone(),
-                    cause,
-                };
-                // What a list or a resync brings back as it was is told to those who asked for it.
-                match cause {
-                    Cause::Resync => self.to(event, |listener| self.due.contains(&listener.id)),
-                    Cause::Relist if old.is_unchanged(&new) => {
-                        self.to(event, |listener| self.hears_unchanged(listener));
-                    }
-                    Cause::Relist | Cause::Watch => self.all(event),
-                }
+                    cause: *cause,
+                })
             }
-            Change::Deleted(deleted) => self.all(|| Event::Deleted(deleted.clone())),
-            Change::Replaced {
-                old,
-                new,
-                changed,
-                in_initial_list,
-            } => {
-                let news =
-                    changed.listed.iter().any(|(_, changed)| *changed) || !changed.gone.is_empty();
-                for listener in &self.listeners {
-                    let unchanged = self.hears_unchanged(listener);
-                    if news || unchanged {
-                        listener.buffer.push(Notification::Replaced {
-                            old: old.clone(),
-                            new: new.clone(),
-                            changed: Arc::clone(&changed),
-                            in_initial_list,
-                            unchanged,
-                        });
-                    }
-                }
-            }
-            Change::Resync(snapshot) => {
-                for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
-                    listener.buffer.push(Notification::Resync(snapshot.clone()));
-                }
-            }
-            Change::Listed(_) => {}
+            Change::Deleted(deleted) => Some(Event::Deleted(deleted.clone())),
+            Change::Replaced { .. } | Change::Resync(_) | Change::Listed(_) => None,
         }
     }
 
     /// Every source's first list has been told.
     pub(crate) fn synced(&self) {
-        self.all(|| Event::Synced);
+        let now = Instant::now();
+        for listener in &self.listeners {
+            let synced = Notification::One(Event::Synced);
+            listener.buffer.push_all([synced], now);
+        }
     }
 
     /// How many single changes may be distributed now: 0 while a `Block` buffer is full.
@@ -282,21 +306,17 @@ where
             .sum()
     }
 
-    fn all(&self, event: impl Fn() -> Event<K>) {
-        for listener in &self.listeners {
-            listener.buffer.push(Notification::One(event()));
-        }
-    }
-
-    fn to(&self, event: impl Fn() -> Event<K>, wanted: impl Fn(&Listener<K>) -> bool) {
-        for listener in self.listeners.iter().filter(|listener| wanted(listener)) {
-            listener.buffer.push(Notification::One(event()));
-        }
-    }
-
     fn hears_unchanged(&self, listener: &Listener<K>) -> bool {
         listener.tells == Tells::Everything || self.due.contains(&listener.id)
     }
+}
+
+/// Whether it is of one object.
+fn is_single<K>(change: &Change<K>) -> bool {
+    matches!(
+        change,
+        Change::Added { .. } | Change::Updated { .. } | Change::Deleted(_)
+    )
 }
 
 #[cfg(test)]

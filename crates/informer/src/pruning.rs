@@ -1,24 +1,66 @@
-//! [`FieldPath`], and the cutting of fields out of an object's JSON before anything is made of it.
+//! What is kept of an object: [`FieldPath`], [`Pruned`], and the cutting of fields out of an object's JSON
+//! before anything is made of it.
 //!
-//! What is cut is never decoded, copied or kept. Only what no controller writes back by mistake can be cut:
-//! managed fields, and annotations. JSON that can't be read is left as it is, for whoever
-//! reads it next to say what is wrong.
+//! What is cut is never decoded, copied or kept. Under a type of its own only that is cut without which
+//! an object can be written back: managed fields, and annotations. Under [`Pruned`] anything is, but for
+//! what says which object it is and what selectors look at. JSON that can't be read is left as it is, for
+//! whoever reads it next to say what is wrong.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube_informer::{InformerOptions, pruning::Pruned};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let scheduling = InformerOptions::<Pruned<Pod>>::new()
+//!     .keep([
+//!         "metadata.ownerReferences".parse()?,
+//!         "spec.nodeName".parse()?,
+//!         "spec.containers[*].resources".parse()?,
+//!     ])
+//!     .lazy();
+//! let all_but = InformerOptions::<Pruned<Pod>>::new()
+//!     .prune(["spec.volumes".parse()?, "status.conditions".parse()?])?;
+//! let whole = InformerOptions::<Pod>::new();
+//! assert!(whole.prune(["spec.volumes".parse()?]).is_err()); // somebody could write it back
+//! # Ok(()) }
+//! ```
+//!
+//! # What a type has to bear
+//!
+//! What is cut is missing when the object is decoded. The types of `k8s-openapi` take a default in its
+//! place, also for fields that Kubernetes requires. Another type says so itself (`Option`,
+//! `#[serde(default)]`); where it does not, the object is a broken one, whose
+//! [`DecodeError`](crate::object::DecodeError) names object and field.
+//!
+//! # Keeping and pruning
+//!
+//! With a keep-list everything goes that it does not name. Always kept are `apiVersion`, `kind`, and of
+//! `metadata` the `name`, `namespace`, `uid`, `resourceVersion` and `labels`; anything else of it is named
+//! like other fields, such as `metadata.deletionTimestamp`. A path that is named is kept with all that is
+//! below it, and what is pruned besides goes out of that: `keep spec`, `prune spec.volumes` is all of
+//! `spec` but the volumes. The maps and arrays around what is kept stay, be they empty.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range, str::FromStr};
+mod cut;
+mod pruned;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+pub(crate) use self::pruned::Stored;
+pub use self::pruned::{Prunable, Pruned, Storable};
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr};
+
+use self::pruned::Cuttable;
 
 /// Where a field of an object is: names with dots between them, and keys of maps in brackets, such as
 /// `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`.
+///
+/// Below an array a name is of each of its elements that is a map: `spec.containers.env` is the `env` of
+/// every container. The `[*]` of Kubernetes' JSONPath may stand between (`spec.containers[*].env`), and
+/// changes nothing. Single elements can't be named, nor what is in an array that is in an array.
 ///
 /// ```
 /// use kube_informer::pruning::FieldPath;
 /// let path: FieldPath = "metadata.annotations['example.com/note']".parse()?;
 /// assert_eq!(path.to_string(), "metadata.annotations['example.com/note']");
+/// assert_eq!("spec.containers[*].env".parse::<FieldPath>()?, "spec.containers.env".parse()?);
 /// assert!("metadata..name".parse::<FieldPath>().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -34,10 +76,15 @@ pub struct ParseFieldPathError(String);
 
 /// The field is one that can't be cut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} can't be pruned: an object without it could be written back; only metadata.managedFields and metadata.annotations, or some of them, can"
-)]
-pub struct NotPrunable(FieldPath);
+#[error("{field} can't be pruned: {reason}")]
+pub struct NotPrunable {
+    field: FieldPath,
+    reason: &'static str,
+}
+
+const IS_IDENTITY: &str = "it says which object it is, or is what selectors look at";
+
+const IS_WRITTEN_BACK: &str = "an object without it could be written back; of a type that is not `Pruned<K>` only metadata.managedFields and metadata.annotations, or some of them, can";
 
 impl FromStr for FieldPath {
     type Err = ParseFieldPathError;
@@ -67,8 +114,12 @@ fn segments(text: &str) -> Option<Vec<String>> {
             segments.push(name.to_owned());
             rest = behind;
         }
+        let is_of_each = rest.starts_with("[*]");
+        while let Some(behind) = rest.strip_prefix("[*]") {
+            rest = behind;
+        }
         match rest.as_bytes().first() {
-            None => return Some(segments),
+            None => return (!is_of_each).then_some(segments),
             Some(b'.') => rest = &rest[1..],
             Some(_) if rest.starts_with("['") => {}
             Some(_) => return None,
@@ -90,147 +141,224 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is cut out of every object of an informer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pruning(Node);
+/// What is kept whatever a keep-list names.
+const IDENTITY: [&[&str]; 7] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "uid"],
+    &["metadata", "resourceVersion"],
+    &["metadata", "labels"],
+];
 
-/// The fields below one that have something to cut; those without fields of their own go whole.
+/// What is cut out of every object of an informer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pruning {
+    pruned: Vec<FieldPath>,
+    kept: Option<Vec<FieldPath>>,
+    /// What the two come to.
+    root: Members,
+}
+
+/// What becomes of the members of a map, or of each map in an array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Node(BTreeMap<String, Node>);
+pub(crate) struct Members {
+    /// Those that fare otherwise than the others.
+    named: BTreeMap<String, Fate>,
+    cuts_others: bool,
+}
+
+/// What becomes of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It stays, with all that is below it.
+    Kept,
+    /// It goes, from its key to its value's end.
+    Cut,
+    /// It stays, with these of its members, if it is a map, or with these of those of its elements that
+    /// are maps; else it stays as it is.
+    Partly(Members),
+}
+
+/// Two are the same if they do the same, however it was said.
+impl PartialEq for Pruning {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for Pruning {}
 
 impl Pruning {
+    /// Cuts these, and no longer those of an earlier call.
+    ///
     /// # Errors
-    /// One of the fields is none that an object can be without.
-    pub(crate) fn new(paths: impl IntoIterator<Item = FieldPath>) -> Result<Self, NotPrunable> {
-        let mut pruning = Self::default();
-        for path in paths {
-            match path.0.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-                ["metadata", "managedFields" | "annotations"] | ["metadata", "annotations", _] => {}
-                _ => return Err(NotPrunable(path)),
-            }
-            pruning.0.add(&path.0);
-        }
-        Ok(pruning)
-    }
-
-    /// The same object without them. Whatever else it is or has, is as it was.
-    pub(crate) fn cut<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.0.0.is_empty() {
-            return Cow::Borrowed(json);
-        }
-        let Ok(text) = std::str::from_utf8(json) else {
-            return Cow::Borrowed(json);
-        };
-        let mut cuts = Vec::new();
-        self.0.find(text, text, &mut cuts);
-        if cuts.is_empty() {
-            return Cow::Borrowed(json);
-        }
-        let mut rest = Vec::with_capacity(json.len());
-        let mut at = 0;
-        for cut in cuts {
-            rest.extend_from_slice(&json[at..cut.start]);
-            at = cut.end + spaces(&json[cut.end..]);
-            if json.get(at) == Some(&b',') {
-                at += 1;
-            } else {
-                // It was the last one, so the comma before it goes with it, if there still is one.
-                let kept = rest.trim_ascii_end();
-                let kept = kept.strip_suffix(b",").unwrap_or(kept).len();
-                rest.truncate(kept);
-            }
-        }
-        rest.extend_from_slice(&json[at..]);
-        Cow::Owned(rest)
-    }
-}
-
-fn spaces(json: &[u8]) -> usize {
-    json.len() - json.trim_ascii_start().len()
-}
-
-impl Node {
-    fn add(&mut self, path: &[String]) {
-        let Some((first, rest)) = path.split_first() else {
-            // All of it goes, whatever was named of it.
-            self.0.clear();
-            return;
-        };
-        let is_new = !self.0.contains_key(first);
-        let child = self.0.entry(first.clone()).or_default();
-        if is_new || rest.is_empty() || !child.0.is_empty() {
-            child.add(rest);
-        }
-    }
-
-    /// Notes where in `whole` the members to cut of the map `part` stand, each from its key to its value's
-    /// end, in order.
-    fn find<'a>(&self, whole: &'a str, part: &'a str, cuts: &mut Vec<Range<usize>>) {
-        let search = Search {
-            node: self,
-            left: self.0.len(),
-            whole,
-            cuts,
-        };
-        let mut deserializer = serde_json::Deserializer::from_str(part);
-        // It ends early when all are found. What can't be read has nothing behind it that is cut.
-        let _ = search.deserialize(&mut deserializer);
-    }
-}
-
-/// A look at the members of one map.
-struct Search<'s, 'a> {
-    node: &'s Node,
-    /// So many members have not been found.
-    left: usize,
-    whole: &'a str,
-    cuts: &'s mut Vec<Range<usize>>,
-}
-
-/// A key as it stands there, if it is written without escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'a> DeserializeSeed<'a> for Search<'_, 'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'a> Visitor<'a> for Search<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Key(key)) = map.next_key()? {
-            let value: &'a RawValue = map.next_value()?;
-            let Some(node) = self.node.0.get(&*key) else {
-                continue;
-            };
-            if !node.0.is_empty() {
-                node.find(self.whole, value.get(), self.cuts);
-            } else if let Cow::Borrowed(key) = key {
-                let start = offset(self.whole, key) - 1; // its quotation mark
-                let end = offset(self.whole, value.get()) + value.get().len();
-                self.cuts.push(start..end);
-            }
-            self.left -= 1;
-            if self.left == 0 {
-                return Err(A::Error::custom("all are found"));
-            }
-        }
+    /// One of them is none that objects of this type can be without. Then nothing has changed.
+    pub(crate) fn prune<K: Prunable>(
+        &mut self,
+        paths: impl IntoIterator<Item = FieldPath>,
+    ) -> Result<(), NotPrunable> {
+        let checked = |path: FieldPath| path.unless_needed(K::FIELDS.0);
+        self.pruned = paths.into_iter().map(checked).collect::<Result<_, _>>()?;
+        self.compile();
         Ok(())
     }
+
+    /// Cuts all but these, and no longer keeps those of an earlier call.
+    pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
+        self.kept = Some(paths.into_iter().collect());
+        self.compile();
+    }
+
+    fn compile(&mut self) {
+        let mut root = Members::default();
+        if let Some(kept) = &self.kept {
+            root.cuts_others = true;
+            for path in IDENTITY {
+                root.keep(path);
+            }
+            for path in kept {
+                root.keep(&path.0);
+            }
+        }
+        for path in &self.pruned {
+            root.cut(&path.0);
+        }
+        self.root = root;
+    }
+
+    /// The same object without what is cut. Whatever else it is or has, is as it was.
+    pub(crate) fn cut<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.is_empty() {
+            return Cow::Borrowed(json);
+        }
+        cut::cut(&self.root, json)
+    }
+
+    /// The same, of an object of whose metadata these are found already, by name, as parts of these very
+    /// bytes; `None` if more is to be cut than that.
+    pub(crate) fn cut_found<'a>(
+        &self,
+        found: [(&str, Option<&str>); 2],
+        json: &'a [u8],
+    ) -> Option<Cow<'a, [u8]>> {
+        cut::cut_found(&self.root, found, json)
+    }
+
+    /// Whether nothing is cut.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root == Members::default()
+    }
 }
 
-/// Where a part begins in the whole that it was borrowed from.
-fn offset(whole: &str, part: &str) -> usize {
-    part.as_ptr().addr() - whole.as_ptr().addr()
+/// The same text for those that are the same, another for others, and none where nothing is cut: `-` before
+/// what goes, `=` before that of which only what follows it stays, `+` before what stays of that.
+impl fmt::Display for Pruning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = Vec::new();
+        self.root.describe(&mut FieldPath(Vec::new()), &mut said);
+        f.write_str(&said.join(" "))
+    }
+}
+
+impl FieldPath {
+    /// # Errors
+    /// Objects can't be without it.
+    fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
+        let names: Vec<_> = self.0.iter().map(String::as_str).collect();
+        let says_which =
+            |identity: &&[&str]| identity.starts_with(&names) || names.starts_with(identity);
+        let reason = match names[..] {
+            ["metadata", "managedFields" | "annotations"] | ["metadata", "annotations", _] => {
+                return Ok(self);
+            }
+            _ if IDENTITY.iter().any(says_which) => IS_IDENTITY,
+            _ if cuttable == Cuttable::AllButIdentity => return Ok(self),
+            _ => IS_WRITTEN_BACK,
+        };
+        Err(NotPrunable {
+            field: self,
+            reason,
+        })
+    }
+}
+
+impl Members {
+    /// Those that fare otherwise than [`Members::others`].
+    pub(crate) fn named(&self) -> &BTreeMap<String, Fate> {
+        &self.named
+    }
+
+    /// What becomes of one that is not named.
+    pub(crate) fn others(&self) -> &Fate {
+        if self.cuts_others {
+            &Fate::Cut
+        } else {
+            &Fate::Kept
+        }
+    }
+
+    pub(crate) fn cuts_others(&self) -> bool {
+        self.cuts_others
+    }
+
+    /// Keeps what is at this path, where all that is not kept is cut.
+    fn keep(&mut self, path: &[impl AsRef<str>]) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        let nothing = Self {
+            named: BTreeMap::new(),
+            cuts_others: true,
+        };
+        let fate = self.named.entry(first.as_ref().to_owned());
+        let fate = fate.or_insert(Fate::Partly(nothing));
+        if rest.is_empty() {
+            *fate = Fate::Kept;
+        } else if let Fate::Partly(members) = fate {
+            members.keep(rest);
+        }
+    }
+
+    /// Cuts what is at this path, if it is not.
+    fn cut(&mut self, path: &[String]) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        if self.cuts_others && !self.named.contains_key(first) {
+            return;
+        }
+        if rest.is_empty() {
+            self.named.remove(first);
+            if !self.cuts_others {
+                self.named.insert(first.clone(), Fate::Cut);
+            }
+            return;
+        }
+        let fate = self.named.entry(first.clone()).or_insert(Fate::Kept);
+        if *fate == Fate::Kept {
+            *fate = Fate::Partly(Self::default());
+        }
+        if let Fate::Partly(members) = fate {
+            members.cut(rest);
+        }
+    }
+
+    fn describe(&self, path: &mut FieldPath, said: &mut Vec<String>) {
+        if self.cuts_others {
+            said.push(format!("={path}"));
+        }
+        for (name, fate) in &self.named {
+            path.0.push(name.clone());
+            match fate {
+                Fate::Kept => said.push(format!("+{path}")),
+                Fate::Cut => said.push(format!("-{path}")),
+                Fate::Partly(members) => members.describe(path, said),
+            }
+            path.0.pop();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ use crate::{
     indexer::{DuplicateIndex, IndexBuild, IndexRef, IndexToken, Indexer, Indexers, NotRemovable},
     object::{Deleted, Object, ObjectName, ResourceVersion},
     processor::{Buffer, ListenerId},
+    reflector::Delta,
     status::{StatusReader, WaitForSync},
     transport::ListerWatcher,
     warm_start::Keeper,
@@ -120,6 +121,8 @@ struct Shared<K> {
     /// In which handlers are called.
     span: tracing::Span,
     keeper: Option<Arc<Keeper<K>>>,
+    /// The channel to the queue, which is not kept open by being looked at.
+    channel: mpsc::WeakSender<Delta<K>>,
 }
 
 impl<K> Clone for SharedInformer<K> {

@@ -36,8 +36,8 @@
 //! - Whatever does not fit is a **cold start** with its [reason](crate::status::ColdReason), in
 //!   [`Status::warm_start`](crate::status::Status::warm_start) and in the log: another server (told by
 //!   the uid of the namespace `kube-system`), one that was put back behind the saved revision, another
-//!   kind, metadata alone or not, other namespaces or selectors, another version of the program, another
-//!   format, or damage.
+//!   kind, metadata alone or not, other namespaces or selectors, other pruned fields, another version of
+//!   the program, another format, or damage.
 //! - **Whose** it is must be known. A server that does not say who it is, because the program may not
 //!   `get` that namespace or because it fails, is asked once more before each save, for 5 s at most. As
 //!   long as it does not say, nothing is saved, and
@@ -51,8 +51,8 @@
 //! same process (0.96 to 1.08 of it for 100,000 pods, a save 0.3 to 0.5, by
 //! `cargo bench -p kube-informer --bench warm_start`).
 //!
-//! What was saved is what the transform left, written by the type's `Serialize` and read by its
-//! `Deserialize`: a field that these leave out is gone. So is what is new in the type, until the object
+//! What was saved is what pruning and the transform left, written by the type's `Serialize` (of a
+//! [`Pruned`](crate::pruning::Pruned) one by that of the whole) and read by its `Deserialize`: a field that these leave out is gone. So is what is new in the type, until the object
 //! changes; that is what the version of a [`SavedStore`] is for.
 //!
 //! To begin with objects of one's own instead, without a revision and without telling anybody, there is
@@ -111,14 +111,14 @@ impl SavedStore {
     /// One file, for one informer.
     ///
     /// The version stands for everything that decides what an object looks like in the cache and that
-    /// nobody can compare: the type, the transform and what is pruned. With another version than it was
-    /// saved with, a store is not loaded. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
+    /// nobody can compare: the type and the transform. With another version than it was saved with, a
+    /// store is not loaded; nor is one from which other fields were pruned, which is seen without it. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Place::File(path.into()), version.into())
     }
 
     /// A directory, for any number of informers: each has a file of its own, whose name is made of its
-    /// kind and of what it lists. Files of informers that are no more stay there. Informers of the same
+    /// kind, of what it lists and of what is pruned. Files of informers that are no more stay there. Informers of the same
     /// objects of several servers need a directory for each server.
     ///
     /// For the version see [`SavedStore::in_file`].

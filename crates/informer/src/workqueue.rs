@@ -76,6 +76,8 @@ pub use self::rate_limiting_queue::RateLimitingQueue;
 
 mod builder;
 mod lookup;
+
+mod hashed;
 mod order;
 pub mod rate_limiter;
 

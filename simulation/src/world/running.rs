@@ -97,6 +97,9 @@ pub(super) fn start<K: Stored>(
     if let Some(objects) = setting.packed {
         builder = builder.packed_from(objects);
     }
+    if setting.lazy {
+        builder = builder.lazy();
+    }
     let builder = match setting.queue {
         Queue::InOrder(batch) => planted::queue(builder, InOrder::new().batch_size(batch), bug),
         Queue::DeltaFifo => planted::queue(builder, DeltaFifo::new(), bug),

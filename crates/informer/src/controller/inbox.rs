@@ -1,10 +1,12 @@
 //! [`Inbox`]: where the reflectors of an informer put what they hear.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use crate::{
     indexer::Indexer,
-    object::{Object, ObjectName, SourceId},
+    object::{Known, Object, ObjectName, SourceId},
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
@@ -36,6 +38,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for Inbox<K> {
 
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
         self.cache.snapshot().is_full(source, object, limit)
+    }
+
+    fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
+        Some(Arc::new(self.cache.snapshot()))
     }
 
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {

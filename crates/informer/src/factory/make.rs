@@ -181,7 +181,7 @@ impl SharedInformerFactory {
         if let Some(storing) = options.storing {
             builder = builder.storing(storing);
         }
-        builder = builder.pruning(options.pruning);
+        builder = builder.pruning(options.pruning).lazily(options.is_lazy);
         if let Some(packing) = options.packing {
             builder = builder.packing(packing);
         }

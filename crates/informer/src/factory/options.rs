@@ -3,14 +3,14 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use super::scope::Selection;
 use crate::{
     decode::Transform,
     mutation_detector::MutationDetector,
     object::PackOptions,
-    pruning::{FieldPath, NotPrunable, Pruning},
+    pruning::{FieldPath, NotPrunable, Prunable, Pruned, Pruning, Storable},
     selector::Selector,
     warm_start::{SavedStore, Storing},
 };
@@ -43,6 +43,7 @@ pub struct InformerOptions<K> {
     pub(super) consistency_check: Option<Duration>,
     pub(super) pruning: Pruning,
     pub(super) packing: Option<PackOptions<K>>,
+    pub(super) is_lazy: bool,
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
@@ -70,6 +71,7 @@ impl<K> Clone for InformerOptions<K> {
             consistency_check: self.consistency_check,
             pruning: self.pruning.clone(),
             packing: self.packing,
+            is_lazy: self.is_lazy,
         }
     }
 }
@@ -96,6 +98,7 @@ impl<K> InformerOptions<K> {
             consistency_check: None,
             pruning: Pruning::default(),
             packing: None,
+            is_lazy: false,
         }
     }
 
@@ -159,11 +162,11 @@ impl<K> InformerOptions<K> {
     ///
     /// # Errors
     /// One of them can't be cut.
-    pub fn prune(
-        mut self,
-        fields: impl IntoIterator<Item = FieldPath>,
-    ) -> Result<Self, NotPrunable> {
-        self.pruning = Pruning::new(fields)?;
+    pub fn prune(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Result<Self, NotPrunable>
+    where
+        K: Prunable,
+    {
+        self.pruning.prune::<K>(fields)?;
         Ok(self)
     }
 
@@ -171,9 +174,16 @@ impl<K> InformerOptions<K> {
     /// [`packed`](crate::shared_informer::Builder::packed) of the shared informer.
     pub fn packed(mut self) -> Self
     where
-        K: Serialize,
+        K: Storable,
     {
         self.packing = Some(PackOptions::default());
+        self
+    }
+
+    /// Leaves objects undecoded until somebody reads them; see
+    /// [`lazy`](crate::shared_informer::Builder::lazy) of the shared informer.
+    pub fn lazy(mut self) -> Self {
+        self.is_lazy = true;
         self
     }
 
@@ -182,7 +192,7 @@ impl<K> InformerOptions<K> {
     /// factory.
     pub fn warm_start(mut self, store: SavedStore) -> Self
     where
-        K: Resource + Serialize + DeserializeOwned,
+        K: Resource + Storable + DeserializeOwned,
     {
         self.storing = Some(Storing::new(store));
         self
@@ -206,6 +216,14 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    fn form(&self) -> Form {
+        match (self.packing, self.is_lazy) {
+            (Some(_), _) => Form::Packed,
+            (None, true) => Form::Lazy,
+            (None, false) => Form::Decoded,
+        }
+    }
+
     pub(super) fn comparable(&self) -> Comparable {
         Comparable {
             resync: self.resync,
@@ -219,10 +237,28 @@ impl<K> InformerOptions<K> {
             saved: self.storing.as_ref().map(Storing::to_string),
             consistency_check: self.consistency_check,
             pruning: self.pruning.clone(),
-            is_packed: self.packing.is_some(),
+            form: self.form(),
             constructed: false,
         }
     }
+}
+
+impl<K> InformerOptions<Pruned<K>> {
+    /// Cuts everything out of every object before it is decoded but these fields, what says which object it
+    /// is, and labels; see [`keep`](crate::shared_informer::Builder::keep) of the shared informer.
+    pub fn keep(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
+        self.pruning.keep(fields);
+        self
+    }
+}
+
+/// What a cache keeps of an object that nobody has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Decoded,
+    Lazy,
+    Packed,
 }
 
 /// The options that must be the same for everybody who shares an informer.
@@ -239,7 +275,7 @@ pub(super) struct Comparable {
     saved: Option<String>,
     consistency_check: Option<Duration>,
     pruning: Pruning,
-    is_packed: bool,
+    form: Form,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
     constructed: bool,
 }
@@ -275,8 +311,11 @@ impl Comparable {
             "consistency check"
         } else if self.pruning != has.pruning {
             "pruned fields"
-        } else if self.is_packed != has.is_packed {
-            "packing"
+        } else if self.form != has.form {
+            match (self.form, has.form) {
+                (Form::Packed, _) | (_, Form::Packed) => "packing",
+                _ => "lazy decoding",
+            }
         } else {
             "mutation detector"
         };

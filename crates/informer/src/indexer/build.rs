@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use imbl::ordmap::DiffItem;
-
 use super::{
     Snapshot,
     index::{DuplicateIndex, Index, IndexError, Indexers},
@@ -62,8 +60,8 @@ impl<K> IndexBuild<K> {
     async fn follow_in_slices(&mut self, to: Snapshot<K>) -> usize {
         let base = std::mem::replace(&mut self.base, to.clone());
         let mut seen = 0;
-        for item in base.root().entries.diff(&to.root().entries) {
-            self.place(&item);
+        for (name, entry) in base.root().entries.diff(&to.root().entries) {
+            self.place(name, entry);
             seen += 1;
             if seen % SLICE == 0 {
                 tokio::task::yield_now().await;
@@ -75,8 +73,8 @@ impl<K> IndexBuild<K> {
     /// Comes to where the store is now, and lets go of the indices, with what they could not place.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
-        for item in base.root().entries.diff(&root.entries) {
-            self.place(&item);
+        for (name, entry) in base.root().entries.diff(&root.entries) {
+            self.place(name, entry);
         }
         let errors = self.errors.into_values().flatten().collect();
         (self.indices, errors)
@@ -86,14 +84,7 @@ impl<K> IndexBuild<K> {
         self.indices.iter().map(|index| &*index.name)
     }
 
-    fn place(&mut self, item: &DiffItem<'_, '_, ObjectName, Entry<K>>) {
-        let (name, entry) = match item {
-            DiffItem::Add(name, entry)
-            | DiffItem::Update {
-                new: (name, entry), ..
-            } => (*name, Some(*entry)),
-            DiffItem::Remove(name, _) => (*name, None),
-        };
+    fn place(&mut self, name: &ObjectName, entry: Option<&Entry<K>>) {
         let mut errors = Vec::new();
         for index in &mut self.indices {
             let values = entry.map(|entry| super::store::place(index, entry.object(), &mut errors));

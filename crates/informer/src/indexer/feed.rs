@@ -1,5 +1,7 @@
 //! A store that is fed by a reflector directly, without queue or handlers.
 
+use std::sync::Arc;
+
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -7,7 +9,7 @@ use tokio::time::Instant;
 use super::{Applied, IndexError, IndexerWriter, Snapshot};
 use crate::{
     logs::Ration,
-    object::{ObjectName, SourceId},
+    object::{Known, ObjectName, SourceId},
     queue::Batch,
     reflector::{Delta, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError},
     status::Status,
@@ -50,6 +52,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
         });
         self.notes.note(&self.writer.snapshot(), &index_errors);
         Ok(())
+    }
+
+    fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
+        Some(Arc::new(self.writer.snapshot()))
     }
 
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {

@@ -1,7 +1,6 @@
 //! [`Query`]: what several indices have in common.
 
 use std::{
-    cmp::Ordering,
     fmt,
     ops::Bound::{self, Excluded, Included, Unbounded},
     sync::Arc,
@@ -236,10 +235,43 @@ impl Plan {
         }
     }
 
+    /// What `selects` takes of the next objects behind a name, of the very first without one, and the
+    /// name behind which to go on, if this was not all. No more than [`SLICE`] objects are looked at. As
+    /// [`Plan::after`], but with one search for all of them where that is enough.
+    pub(crate) fn slice<K>(
+        &self,
+        snapshot: &Snapshot<K>,
+        last: Option<&ObjectName>,
+        selects: impl Fn(&Object<K>) -> bool,
+    ) -> (Vec<Object<K>>, Option<ObjectName>) {
+        let root = snapshot.root();
+        let from = last.map_or(Unbounded, Excluded);
+        let shown = |(_, entry)| Some(entry).filter(root.is_shown()).map(Entry::object);
+        match (&self.sets[..], &self.tests[..]) {
+            ([], []) => {
+                let entries = root.entries.range(from, |_| true);
+                selected(entries.filter_map(shown), selects)
+            }
+            ([Set::Namespaces(namespaces)], []) if namespaces.len() == 1 => {
+                let entries = in_namespace(root, &namespaces[0], from);
+                selected(entries.filter_map(shown), selects)
+            }
+            _ => {
+                let mut last = last;
+                let objects = std::iter::from_fn(|| {
+                    let object = self.after(snapshot, last)?;
+                    last = Some(object.object_name());
+                    Some(object)
+                });
+                selected(objects, selects)
+            }
+        }
+    }
+
     /// The first name that all sets have, from there on.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
-            let mut entries = root.entries.range((from.cloned(), Unbounded));
+            let mut entries = root.entries.range(from, |_| true);
             return entries.next().map(|(name, entry)| (name, Some(entry)));
         };
         let mut step = first.next(root, from)?;
@@ -255,6 +287,26 @@ impl Plan {
         }
         Some(step)
     }
+}
+
+/// So many objects are looked at between two searches for where to go on: a search costs about as much
+/// as looking at some dozens of them.
+const SLICE: usize = 64;
+
+fn selected<'a, K: 'a>(
+    objects: impl Iterator<Item = &'a Object<K>>,
+    selects: impl Fn(&Object<K>) -> bool,
+) -> (Vec<Object<K>>, Option<ObjectName>) {
+    let mut found = Vec::new();
+    for (at, object) in objects.enumerate() {
+        if selects(object) {
+            found.push(object.clone());
+        }
+        if at + 1 == SLICE {
+            return (found, Some(object.object_name().clone()));
+        }
+    }
+    (found, None)
 }
 
 /// A name, with its entry if finding the one has found the other.
@@ -305,12 +357,12 @@ pub(super) fn in_namespace<'a, 'n, K>(
 ) -> impl Iterator<Item = (&'a ObjectName, &'a Entry<K>)> + use<'a, 'n, K> {
     let first = ObjectName::new(Some(namespace), "");
     let from = match from {
-        Included(name) | Excluded(name) if name.cmp(&first) == Ordering::Greater => from.cloned(),
-        _ => Included(first),
+        Included(name) | Excluded(name) if *name > first => from,
+        _ => Included(&first),
     };
     let expected = Some(namespace).filter(|namespace| !namespace.is_empty());
-    let entries = root.entries.range((from, Unbounded));
-    entries.take_while(move |(name, _)| name.namespace() == expected)
+    let entries = &root.entries;
+    entries.range(from, move |name| name.namespace() == expected)
 }
 
 fn sorted<V: Into<Arc<str>>>(values: impl IntoIterator<Item = V>) -> Vec<Arc<str>> {

@@ -62,11 +62,8 @@ impl<K> Snapshot<K> {
     #[doc(alias = "List")]
     #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
-        self.root
-            .entries
-            .values()
-            .filter(|entry| entry.is_live())
-            .map(Entry::object)
+        let entries = self.root.entries.values();
+        entries.filter(self.root.is_shown()).map(Entry::object)
     }
 
     /// How many objects there are.
@@ -81,13 +78,13 @@ impl<K> Snapshot<K> {
 
     /// The objects that have no usable state, with the reason.
     pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
-        let names = self.root.broken().iter();
+        let names = self.root.broken_names();
         names.filter_map(|name| Some((name, self.get(name)?.broken()?)))
     }
 
     /// How many of them there are.
     pub fn broken_count(&self) -> usize {
-        self.root.broken().len()
+        self.root.broken_count()
     }
 
     /// Another number whenever other objects are broken, or others for another reason.
@@ -278,11 +275,15 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// How large it is. Goes through each index once.
+    /// How large it is. Goes through the objects and each index once.
     pub(crate) fn size(&self) -> StoreSample {
+        let objects = || self.root.entries.values().map(Entry::object);
+        let packing = objects().find_map(Object::packing_bytes);
         StoreSample {
             items: self.len(),
             wire_bytes: self.root.wire_bytes(),
+            rest_bytes: objects().map(Object::rest_bytes).sum(),
+            dictionary_bytes: packing.unwrap_or_default(),
             revision: self.revision(),
             indices: self.root.indices.iter().map(Index::size).collect(),
         }
@@ -310,25 +311,27 @@ impl<K> Snapshot<K> {
     /// snapshot with pauses of any length.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
-        entries.find(|entry| entry.is_live()).map(Entry::object)
+        let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
+        Some(entry.object())
     }
 
     /// The first object behind a name of which handlers have been told, as they were told it.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
-        self.behind(name).find_map(Entry::told)
+        let mut entries = self.behind(name);
+        entries.find_map(|(name, entry)| self.root.told(name, entry))
     }
 
-    fn behind(&self, name: Option<&ObjectName>) -> impl Iterator<Item = &Entry<K>> {
-        use std::ops::Bound::{Excluded, Unbounded};
-
-        let first = name.map_or(Unbounded, |name| Excluded(name.clone()));
-        let entries = self.root.entries.range((first, Unbounded));
-        entries.map(|(_, entry)| entry)
+    fn behind(
+        &self,
+        name: Option<&ObjectName>,
+    ) -> impl Iterator<Item = (&ObjectName, &Entry<K>)> + use<'_, K> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.root.entries.range(from, |_| true)
     }
 
     /// What handlers have been told of an object.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
-        self.root.entries.get(name)?.told()
+        self.root.told(name, self.root.entries.get(name)?)
     }
 
     /// `None` for the index by namespace, which has no data of its own.
@@ -347,7 +350,7 @@ impl<K> Snapshot<K> {
     ) -> impl Iterator<Item = &'a Object<K>> + use<'a, 'n, K> {
         query::in_namespace(&self.root, namespace, Bound::Unbounded)
             .map(|(_, entry)| entry)
-            .filter(|entry| entry.is_live())
+            .filter(self.root.is_shown())
             .map(Entry::object)
     }
 }

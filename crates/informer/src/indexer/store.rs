@@ -5,12 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 
 use super::{
     Cause, Change, Changed,
     index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable},
     placement::Values,
+    tree::Tree,
 };
 use crate::{
     object::{Deleted, Object, ObjectName, ResourceVersion, SourceId},
@@ -19,13 +20,16 @@ use crate::{
 
 /// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
 pub(super) struct Root<K> {
-    pub(super) entries: OrdMap<ObjectName, Entry<K>>,
+    pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
+    /// What the first source has told up to; most informers have no other, and each write changes it.
+    first_revision: ResourceVersion,
+    /// The same of all others.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
     /// Counts how often one of them went backwards, or on to another timeline.
     setbacks: u64,
-    /// Entries without a usable state.
-    broken: OrdSet<ObjectName>,
+    /// Entries without a usable state, with the last good one, which is what handlers have been told.
+    broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Counts the changes of `broken`.
     broken_version: u64,
     /// What the server sent for the objects, together.
@@ -39,6 +43,7 @@ impl<K> Clone for Root<K> {
         Self {
             entries: self.entries.clone(),
             indices: Arc::clone(&self.indices),
+            first_revision: self.first_revision.clone(),
             revisions: Arc::clone(&self.revisions),
             setbacks: self.setbacks,
             broken: self.broken.clone(),
@@ -50,65 +55,57 @@ impl<K> Clone for Root<K> {
 }
 
 /// One object of the store.
-pub(super) struct Entry<K>(Arc<EntryInner<K>>);
-
-struct EntryInner<K> {
+pub(super) struct Entry<K> {
     object: Object<K>,
     source: SourceId,
-    /// Of a broken object: the last good state, which is what handlers have been told.
-    last_good: Option<Object<K>>,
 }
 
 /// Whether it is the very same state, by address: what tells two moments of a store apart.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.object.is_same(&other.object) && self.source == other.source
     }
 }
 
 impl<K> Clone for Entry<K> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self {
+            object: self.object.clone(),
+            source: self.source,
+        }
     }
 }
 
 impl<K> Entry<K> {
     pub(super) fn object(&self) -> &Object<K> {
-        &self.0.object
+        &self.object
     }
 
     pub(super) fn source(&self) -> SourceId {
-        self.0.source
-    }
-
-    /// The state that handlers have been told, if they have been told any.
-    pub(super) fn told(&self) -> Option<&Object<K>> {
-        match self.0.object.broken() {
-            None => Some(&self.0.object),
-            Some(_) => self.0.last_good.as_ref(),
-        }
+        self.source
     }
 
     pub(super) fn is_live(&self) -> bool {
-        self.0.object.broken().is_none()
+        self.object.broken().is_none()
     }
 
     /// Whether `object`, from `source`, brings nothing new.
     fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
-        let known = &self.0.object;
+        let known = &self.object;
         known.is_same(object)
-            || (self.is_live() && self.0.source == source && known.is_unchanged(object))
+            || (self.is_live() && self.source == source && known.is_unchanged(object))
     }
 }
 
 impl<K> Root<K> {
     pub(super) fn empty() -> Self {
         Self {
-            entries: OrdMap::new(),
+            entries: Tree::default(),
             indices: Arc::new(Vec::new()),
+            first_revision: ResourceVersion::UNSET,
             revisions: Arc::default(),
             setbacks: 0,
-            broken: OrdSet::new(),
+            broken: OrdMap::new(),
             broken_version: 0,
             wire_bytes: 0,
             counts: Arc::default(),
@@ -119,8 +116,32 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    pub(super) fn broken(&self) -> &OrdSet<ObjectName> {
-        &self.broken
+    /// How many entries have no usable state.
+    pub(super) fn broken_count(&self) -> usize {
+        self.broken.len()
+    }
+
+    /// Their names, in order.
+    pub(super) fn broken_names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.broken.keys()
+    }
+
+    /// Leaves out what has no usable state. Looks at no object where all have one.
+    pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
+        let are_all_live = self.broken.is_empty();
+        move |entry| are_all_live || entry.is_live()
+    }
+
+    /// The state of an entry that handlers have been told, if they have been told any.
+    pub(super) fn told<'a>(
+        &'a self,
+        name: &ObjectName,
+        entry: &'a Entry<K>,
+    ) -> Option<&'a Object<K>> {
+        match entry.object.broken() {
+            None => Some(&entry.object),
+            Some(_) => self.broken.get(name)?.as_ref(),
+        }
     }
 
     pub(super) fn broken_version(&self) -> u64 {
@@ -137,6 +158,9 @@ impl<K> Root<K> {
     }
 
     pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
+        if source == SourceId::default() {
+            return self.first_revision.clone();
+        }
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
@@ -149,8 +173,12 @@ impl<K> Root<K> {
         if revision.is_unset() {
             return;
         }
-        let reached = Arc::make_mut(&mut self.revisions).entry(source);
-        let reached = reached.or_default();
+        let reached = if source == SourceId::default() {
+            &mut self.first_revision
+        } else {
+            let revisions = Arc::make_mut(&mut self.revisions);
+            revisions.entry(source).or_default()
+        };
         let went_back = revision.timeline().went_back_since(reached.timeline());
         self.setbacks += u64::from(went_back || revision < *reached);
         *reached = revision;
@@ -158,12 +186,12 @@ impl<K> Root<K> {
 
     pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
         let entry = self.entries.get(name)?;
-        Some((entry.0.source, entry.object().clone()))
+        Some((entry.source, entry.object().clone()))
     }
 
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
-        for (name, entry) in &self.entries {
-            visit(entry.0.source, name, entry.object());
+        for (name, entry) in self.entries.iter() {
+            visit(entry.source, name, entry.object());
         }
     }
 
@@ -175,27 +203,28 @@ impl<K> Root<K> {
         cause: Cause,
         errors: &mut Vec<IndexError>,
     ) -> Option<Change<K>> {
-        let old = self.entries.get(object.object_name()).cloned();
         // What a list or a resync brings back as it was is not written, and not kept twice.
-        let kept = old.as_ref().filter(|old| match cause {
-            Cause::Watch => false,
-            Cause::Relist | Cause::Resync => old.is_same(source, &object),
-        });
-        let object = if let Some(kept) = kept {
-            kept.object().clone()
-        } else {
-            self.write(source, object.clone(), old.as_ref(), errors);
-            object
+        let kept = match cause {
+            Cause::Watch => None,
+            Cause::Relist | Cause::Resync => self.entries.get(object.object_name()),
+        };
+        let kept = kept.filter(|kept| kept.is_same(source, &object));
+        let (is_kept, object, told) = match kept {
+            Some(kept) => {
+                let told = self.told(object.object_name(), kept);
+                (true, kept.object.clone(), told.cloned())
+            }
+            None => (false, object.clone(), self.write(source, object, errors)),
         };
         if object.broken().is_some() {
             return None;
         }
         let cause = match cause {
             // Not from this store, so it brings something new.
-            Cause::Resync if kept.is_none() => Cause::Relist,
+            Cause::Resync if !is_kept => Cause::Relist,
             cause => cause,
         };
-        Some(match old.as_ref().and_then(|entry| entry.told().cloned()) {
+        Some(match told {
             Some(old) => Change::Updated {
                 old,
                 new: object,
@@ -211,11 +240,10 @@ impl<K> Root<K> {
     /// Takes one object out; what handlers have to hear: a deletion iff they heard of the object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
-        if self.entries.get(name)?.0.source != source {
+        if self.entries.get(name)?.source != source {
             return None; // another source has brought an object of this name since
         }
-        let old = self.take(name)?;
-        let told = old.told()?.clone();
+        let told = self.take(name)?;
         Some(Change::Deleted(match deleted {
             Deleted::Known(object) => Deleted::Known(object),
             Deleted::FinalStateUnknown { name, last_known } => Deleted::FinalStateUnknown {
@@ -251,11 +279,10 @@ impl<K> Root<K> {
         };
         for object in objects {
             let name = object.object_name().clone();
-            let old = self.entries.get(&name).cloned();
-            let kept = old.as_ref().filter(|_| keeps);
+            let kept = keeps.then(|| self.entries.get(&name)).flatten();
             let same = kept.is_some_and(|old| old.is_same(source, &object));
             if !same {
-                self.write(source, object, old.as_ref(), errors);
+                self.write(source, object, errors);
             }
             // A name that a list has twice is told once, with what it had last.
             let at = *listed.entry(name.clone()).or_insert(changed.listed.len());
@@ -264,8 +291,8 @@ impl<K> Root<K> {
                 None => changed.listed.push((name, !same)),
             }
         }
-        for (name, entry) in &self.entries {
-            if entry.0.source == source && !listed.contains_key(name) {
+        for (name, entry) in self.entries.iter() {
+            if entry.source == source && !listed.contains_key(name) {
                 changed.gone.push(name.clone());
             }
         }
@@ -318,57 +345,53 @@ impl<K> Root<K> {
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
+    /// Puts a state in the place of what was there; what handlers have been told of the object.
     fn write(
         &mut self,
         source: SourceId,
         object: Object<K>,
-        old: Option<&Entry<K>>,
         errors: &mut Vec<IndexError>,
-    ) {
+    ) -> Option<Object<K>> {
         let name = object.object_name().clone();
         self.reindex(&name, Some(&object), errors);
-        let last_good = match object.broken() {
-            Some(_) => old.and_then(|old| old.told().cloned()),
-            None => None,
-        };
-        if object.broken().is_some() {
-            self.broken.insert(name.clone());
-            self.broken_version += 1;
-        } else if old.is_some_and(|old| !old.is_live()) {
-            self.broken.remove(&name);
-            self.broken_version += 1;
-        }
+        let is_live = object.broken().is_none();
         self.wire_bytes += object.wire_bytes();
-        self.wire_bytes -= old.map_or(0, |old| old.object().wire_bytes());
-        let brought_by = old.map(Entry::source);
+        let old = self.entries.insert(name.clone(), Entry { object, source });
+        let brought_by = old.as_ref().map(Entry::source);
         if brought_by != Some(source) {
             *self.count_mut(source) += 1;
-            if let Some(before) = brought_by {
-                *self.count_mut(before) -= 1;
-            }
         }
-        let inner = EntryInner {
-            object,
-            source,
-            last_good,
-        };
-        self.entries.insert(name, Entry(Arc::new(inner)));
+        let told = old.and_then(|old| self.forget(&name, old, brought_by != Some(source)));
+        if !is_live {
+            self.broken.insert(name, told.clone());
+            self.broken_version += 1;
+        }
+        told
     }
 
     fn count_mut(&mut self, source: SourceId) -> &mut usize {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    fn take(&mut self, name: &ObjectName) -> Option<Entry<K>> {
+    /// Takes an object out; what handlers have been told of it.
+    fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
-        self.wire_bytes -= old.object().wire_bytes();
-        *self.count_mut(old.source()) -= 1;
-        if !old.is_live() {
-            self.broken.remove(name);
-            self.broken_version += 1;
-        }
         self.reindex(name, None, &mut Vec::new());
-        Some(old)
+        self.forget(name, old, true)
+    }
+
+    /// Counts an entry off that is not there any more, also among those of its source if that has not
+    /// brought the one that is there now; what handlers have been told of it.
+    fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
+        self.wire_bytes -= old.object.wire_bytes();
+        if by_source {
+            *self.count_mut(old.source) -= 1;
+        }
+        if old.is_live() {
+            return Some(old.object);
+        }
+        self.broken_version += 1;
+        self.broken.remove(name).flatten()
     }
 
     /// Moves one name in all indices to where its state belongs, or out of them. An index that stays

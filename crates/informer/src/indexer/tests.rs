@@ -508,6 +508,11 @@ fn the_revision_is_that_of_the_last_change_list_or_bookmark_of_each_source() {
 // === reading ===
 
 #[test]
+fn an_entry_takes_no_more_than_a_handle_and_its_source() {
+    assert_eq!(size_of::<store::Entry<K>>(), 16);
+}
+
+#[test]
 fn a_snapshot_does_not_change_while_the_store_does() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(

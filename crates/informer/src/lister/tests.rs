@@ -186,3 +186,47 @@ fn objects_are_listed_by_the_fields_that_indices_answer_and_by_labels() {
     let error = in_one.list_by_fields(&everything, &phase).err();
     assert_eq!(error, Some(unknown));
 }
+
+#[test]
+fn a_list_of_several_slices_has_each_object_once_and_in_order() {
+    let (indexer, mut writer) =
+        indexer::new(Indexers::new().with_label("parity", "parity")).unwrap();
+    let lister = Lister::new(indexer, "ConfigMap");
+    let name =
+        |namespace: &str, number| ObjectName::namespaced(namespace, &format!("map-{number:03}"));
+    for (number, namespace) in (0..200).flat_map(|number| [(number, "a"), (number, "b")]) {
+        let parity = if number % 2 == 0 { "even" } else { "odd" };
+        let labels = [
+            ("parity", parity),
+            ("half", if number < 100 { "first" } else { "second" }),
+        ];
+        writer.add(map(&name(namespace, number), &labels)).unwrap();
+    }
+    let expected = |namespaces: &[&str], is_in: fn(&u32) -> bool| {
+        let of = |namespace: &&str| {
+            let names: Vec<_> = (0..200)
+                .filter(is_in)
+                .map(|number| name(namespace, number))
+                .collect();
+            names
+        };
+        format!("{:?}", namespaces.iter().flat_map(of).collect::<Vec<_>>())
+    };
+    let everything = Selector::default();
+    assert_eq!(
+        names(lister.list(&everything)),
+        expected(&["a", "b"], |_| true)
+    );
+    let a = lister.namespace("a");
+    assert_eq!(names(a.list(&everything)), expected(&["a"], |_| true));
+    // The first slices hold nothing of it.
+    let second = selector("half=second");
+    assert_eq!(
+        names(a.list(&second)),
+        expected(&["a"], |number| *number >= 100)
+    );
+    let odd = "parity=odd".parse().unwrap();
+    let found = lister.list_by_fields(&second, &odd).unwrap();
+    let expected = expected(&["a", "b"], |number| number % 2 == 1 && *number >= 100);
+    assert_eq!(names(found), expected);
+}

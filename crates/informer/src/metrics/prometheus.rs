@@ -34,6 +34,7 @@ use super::{
 /// | `informer_batch_changes` | histogram | |
 /// | `informer_store_resource_version` | gauge | |
 /// | `informer_store_items`, `informer_store_bytes` | gauge | |
+/// | `informer_store_memory_bytes` (see [`Memory`](super::Memory)) | gauge | |
 /// | `informer_index_values`, `informer_index_entries` | gauge | `index` |
 /// | `informer_synced`, `informer_broken_objects` | gauge | |
 /// | `informer_index_errors_total` | counter | |

@@ -31,6 +31,12 @@ pub(crate) struct HeadMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
+    /// As they stand there, to be cut out.
+    #[serde(borrow)]
+    pub(crate) annotations: Option<&'a RawValue>,
+    /// As they stand there, to be cut out.
+    #[serde(borrow)]
+    pub(crate) managed_fields: Option<&'a RawValue>,
 }
 
 /// Keys and values as they stood there.
@@ -86,12 +92,33 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
     }
 }
 
-impl Head<'_> {
+impl<'a> Head<'a> {
+    /// Reads the metadata alone, whose value begins there. What stands behind them is not looked at, not even
+    /// for whether it is JSON.
+    pub(crate) fn begins_at(json: &'a [u8], at: usize) -> Option<Self> {
+        let mut deserializer = serde_json::Deserializer::from_slice(json.get(at..)?);
+        let metadata = HeadMetadata::deserialize(&mut deserializer).ok()?;
+        Some(Self { metadata })
+    }
+
     pub(crate) fn name(&self) -> Option<ObjectName> {
         let HeadMetadata {
             name, namespace, ..
         } = &self.metadata;
         (!name.is_empty()).then(|| ObjectName::new(namespace.as_deref(), name))
+    }
+
+    /// What is cut out most of the time, by name, as it stands there.
+    pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a str>); 2] {
+        let HeadMetadata {
+            annotations,
+            managed_fields,
+            ..
+        } = &self.metadata;
+        [
+            ("annotations", annotations.map(RawValue::get)),
+            ("managedFields", managed_fields.map(RawValue::get)),
+        ]
     }
 
     pub(crate) fn revision(&self) -> ResourceVersion {

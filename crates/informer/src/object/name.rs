@@ -87,6 +87,10 @@ impl ObjectName {
 
 impl Ord for ObjectName {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.name_at == other.name_at {
+            // The slash is at the same place, so the whole text is in the order of its parts.
+            return self.text.as_bytes().cmp(other.text.as_bytes());
+        }
         (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
     }
 }

@@ -10,14 +10,15 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use parking_lot::Mutex;
-use serde::Serialize;
-
 use super::{
     DecodeError, ObjectName,
     labels::{LabelSet, LabelSets, Labels},
 };
-use crate::packing::{Packed, Packing, SAMPLES};
+use crate::{
+    packing::{Packed, Packing, SAMPLES},
+    pruning::{Storable, Stored},
+};
+use parking_lot::Mutex;
 
 /// Of so many objects it is known where they are, if anybody has them. What is known of one that nobody
 /// has any more holds as many bytes as the type has without what it points to: of a pod some 4 KB.
@@ -31,13 +32,13 @@ const HOT: usize = 16;
 const OBJECTS_MIN: usize = 8;
 
 /// How the bytes of an object become one.
-type Decode<K> = fn(&[u8]) -> Result<K, Unfit>;
+pub(super) type Decode<K> = fn(&[u8]) -> Result<K, Unfit>;
 
 /// And the other way; `None` if the type can't be written as JSON.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
 /// What is told of an object that did not decode.
-type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
+pub(super) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// Why bytes did not become an object.
 pub(crate) struct Unfit {
@@ -60,17 +61,17 @@ impl<K> Clone for PackOptions<K> {
 
 impl<K> Copy for PackOptions<K> {}
 
-impl<K: Serialize> PackOptions<K> {
+impl<K: Storable> PackOptions<K> {
     /// With dictionaries of so many objects.
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
-            encode: |object| serde_json::to_vec(object).ok(),
+            encode: |object| serde_json::to_vec(&Stored(object)).ok(),
         }
     }
 }
 
-impl<K: Serialize> Default for PackOptions<K> {
+impl<K: Storable> Default for PackOptions<K> {
     fn default() -> Self {
         Self::new(SAMPLES)
     }
@@ -108,6 +109,8 @@ pub(super) struct PackedBody<K> {
     json: Mutex<Packed>,
     /// Whether it has been told that it does not decode.
     told: AtomicBool,
+    /// Whether it is as it came, and to be packed later.
+    pending: AtomicBool,
 }
 
 impl<K> Clone for PackedBody<K> {
@@ -119,6 +122,7 @@ impl<K> Clone for PackedBody<K> {
             labels: Arc::clone(&self.labels),
             json: Mutex::new(self.json.lock().clone()),
             told: AtomicBool::new(self.told.load(Ordering::Relaxed)),
+            pending: AtomicBool::new(self.pending.load(Ordering::Relaxed)),
         }
     }
 }
@@ -161,13 +165,36 @@ impl<K> Opener<K> {
         labels: impl Iterator<Item = (&'l str, &'l str)>,
         json: &[u8],
     ) -> PackedBody<K> {
+        self.kept(uid, labels, self.packing.pack(json))
+    }
+
+    /// The same, to be packed later: packing takes as long as a handler waits for a lone event.
+    pub(super) fn pending_body<'l>(
+        self: &Arc<Self>,
+        uid: &str,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+        json: &[u8],
+    ) -> PackedBody<K> {
+        PackedBody {
+            pending: AtomicBool::new(true),
+            ..self.kept(uid, labels, Packed::as_it_is(json))
+        }
+    }
+
+    fn kept<'l>(
+        self: &Arc<Self>,
+        uid: &str,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+        json: Packed,
+    ) -> PackedBody<K> {
         PackedBody {
             opener: Arc::clone(self),
             number: self.bodies.fetch_add(1, Ordering::Relaxed),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
-            json: Mutex::new(self.packing.pack(json)),
+            json: Mutex::new(json),
             told: AtomicBool::new(false),
+            pending: AtomicBool::new(false),
         }
     }
 
@@ -176,13 +203,16 @@ impl<K> Opener<K> {
         &self.places[at]
     }
 
-    fn keep(&self, number: u64, object: &Arc<K>) {
+    fn note(&self, number: u64, object: &Arc<K>) {
         let before = {
             let mut place = self.place(number).lock();
             place.number = number;
             std::mem::replace(&mut place.object, Arc::downgrade(object))
         };
         drop(before);
+    }
+
+    fn keep_hot(&self, object: &Arc<K>) {
         let mut hot = self.hot.lock();
         let at = hot.next;
         hot.next = (at + 1) % HOT;
@@ -206,9 +236,33 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    #[cfg(test)]
+    /// What its JSON takes.
     pub(super) fn size(&self) -> usize {
         self.json.lock().size()
+    }
+
+    /// Whether it was opened and not so many others since.
+    pub(super) fn is_open(&self) -> bool {
+        self.opener.place(self.number).lock().number == self.number
+    }
+
+    /// What all that are packed alike share.
+    pub(super) fn packing(&self) -> &Packing {
+        &self.opener.packing
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Packs it, if that was put off.
+    pub(super) fn pack_now(&self) {
+        if self.pending.swap(false, Ordering::Relaxed) {
+            let mut json = self.json.lock();
+            if let Some(packed) = json.raw().map(|raw| self.opener.packing.pack(raw)) {
+                *json = packed;
+            }
+        }
     }
 
     pub(super) fn repack(&self) {
@@ -217,12 +271,26 @@ impl<K> PackedBody<K> {
 
     /// The object, decoded if nobody is known to have it.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
+        let (object, is_new) = self.find_or_decode(name)?;
+        if is_new {
+            self.opener.keep_hot(&object);
+        }
+        Ok(object)
+    }
+
+    /// The same, for somebody who keeps it until it is asked for.
+    pub(super) fn open_ahead(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
+        Ok(self.find_or_decode(name)?.0)
+    }
+
+    /// With whether it was decoded.
+    fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
         let had = {
             let place = self.opener.place(self.number).lock();
             (place.number == self.number).then(|| place.object.upgrade())
         };
         if let Some(object) = had.flatten() {
-            return Ok(object);
+            return Ok((object, false));
         }
         let decoded = match self.json.lock().unpack() {
             Ok(json) => (self.opener.decode)(&json),
@@ -234,8 +302,8 @@ impl<K> PackedBody<K> {
         match decoded {
             Ok(object) => {
                 let object = Arc::new(object);
-                self.opener.keep(self.number, &object);
-                Ok(object)
+                self.opener.note(self.number, &object);
+                Ok((object, true))
             }
             Err(Unfit { field, reason }) => {
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);

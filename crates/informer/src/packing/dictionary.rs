@@ -39,6 +39,10 @@ impl Dictionary {
         dictionary.compressing().map(|_| dictionary)
     }
 
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// `None` if it would not be smaller, or can't be done.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();

@@ -105,6 +105,25 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
+    /// How many tasks wait until something is handled. While there are none, nobody is told so.
+    watchers: usize,
+}
+
+/// Counts a task that waits until something is handled, for as long as it lives. It is counted before
+/// it looks, so whoever changes something while none is counted has nobody to wake.
+struct Watching<'a, K>(&'a Buffer<K>);
+
+impl<'a, K> Watching<'a, K> {
+    fn new(buffer: &'a Buffer<K>) -> Self {
+        buffer.state.lock().watchers += 1;
+        Self(buffer)
+    }
+}
+
+impl<K> Drop for Watching<'_, K> {
+    fn drop(&mut self) {
+        self.0.state.lock().watchers -= 1;
+    }
 }
 
 struct Telling {
@@ -158,6 +177,7 @@ impl<K> Buffer<K> {
                 discarded: 0,
                 panics: 0,
                 warned: false,
+                watchers: 0,
             }),
             policy,
             name,
@@ -169,19 +189,35 @@ impl<K> Buffer<K> {
     }
 
     pub(crate) fn push(&self, notification: Notification<K>) {
+        self.push_all([notification], Instant::now());
+    }
+
+    /// Takes what has changed at one moment, in order. The listener is woken once, when all of it is
+    /// there.
+    pub(super) fn push_all(
+        &self,
+        notifications: impl IntoIterator<Item = Notification<K>>,
+        since: Instant,
+    ) {
         let mut state = self.state.lock();
         if state.closing.is_some() || state.ended {
             return;
         }
-        let coalesced = state.waiting.push(notification, Instant::now());
-        state.coalesced += coalesced;
+        let before = (state.waiting.pushed(), state.coalesced);
+        for notification in notifications {
+            state.coalesced += state.waiting.push(notification, since);
+        }
+        if state.waiting.pushed() == before.0 {
+            return;
+        }
+        // What somebody waits to be handled may have come to nothing.
+        let handled = state.coalesced > before.1 && state.watchers > 0;
         let depth = state.waiting.len();
         let warn = self.policy != ListenerBuffer::Coalesce
             && depth > WARN_DEPTH
             && !std::mem::replace(&mut state.warned, true);
         drop(state);
-        if coalesced > 0 {
-            // What somebody waits to be handled may have come to nothing.
+        if handled {
             self.idle.notify_waiters();
         }
         self.ready.notify_one();
@@ -223,7 +259,7 @@ impl<K> Buffer<K> {
     pub(crate) async fn next(&self) -> Option<Expansion<K>> {
         loop {
             let ready = self.ready.notified();
-            {
+            let watched = {
                 let mut state = self.state.lock();
                 state.finish();
                 if state.closing == Some(Closing::Discard) {
@@ -242,8 +278,11 @@ impl<K> Buffer<K> {
                         is_marker: matches!(notification, Notification::One(Event::Synced)),
                     });
                     state.warned &= state.waiting.len() > WARN_DEPTH / 2;
+                    let watched = state.watchers > 0;
                     drop(state);
-                    self.idle.notify_waiters();
+                    if watched {
+                        self.idle.notify_waiters();
+                    }
                     if matches!(self.policy, ListenerBuffer::Block(_)) {
                         self.room.notify_one();
                     }
@@ -254,8 +293,11 @@ impl<K> Buffer<K> {
                 }
                 // What a burst took is given back once all of it has been told.
                 state.waiting.shrink_to(WARN_DEPTH);
+                state.watchers > 0
+            };
+            if watched {
+                self.idle.notify_waiters();
             }
-            self.idle.notify_waiters();
             ready.await;
         }
     }
@@ -362,6 +404,7 @@ impl<K> Buffer<K> {
 
     /// Waits until all that has been pushed so far has been handled, or the listener has ended.
     pub(crate) async fn until_idle(&self) {
+        let _watching = Watching::new(self);
         let pushed = self.state.lock().waiting.pushed();
         loop {
             let idle = self.idle.notified();
@@ -378,6 +421,7 @@ impl<K> Buffer<K> {
 
     /// Waits until the listener has ended.
     pub(crate) async fn until_ended(&self) {
+        let _watching = Watching::new(self);
         loop {
             let idle = self.idle.notified();
             if self.state.lock().ended {

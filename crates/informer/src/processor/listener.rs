@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use tokio::{sync::watch, time::Instant};
 
-use super::Buffer;
+use super::{Buffer, ahead::Ahead};
 use crate::{
     event_handler::{Event, EventHandler},
     limits::{MESSAGE_BYTES, one_line},
@@ -34,15 +34,21 @@ pub(crate) async fn listen<K, H>(
     let mut handler = handler;
     let buffer = &*ended.0;
     let mut slow = Ration::default();
+    let mut ahead = Ahead::here();
     buffer.listens_here();
     while let Some(mut expansion) = buffer.next().await {
-        while let Some(event) = expansion.next() {
+        ahead.begin(&expansion);
+        while let Some(event) = ahead.next(&mut expansion) {
             if !buffer.may_tell() {
-                buffer.discard(1 + expansion.rest());
+                buffer.discard(1 + ahead.rest() + expansion.rest());
                 break;
             }
             let is_synced = matches!(event, Event::Synced);
+            let noted = ahead.noted(&event);
             tell(&mut handler, event, buffer, &name, &mut slow).await;
+            if let Some(object) = &noted {
+                ahead.told(object);
+            }
             if is_synced {
                 // First, so that whoever is woken by the other finds it in the status too.
                 buffer.finish();

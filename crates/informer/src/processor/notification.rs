@@ -88,6 +88,14 @@ impl<K> Expansion<K> {
         }
     }
 
+    /// Whether it may be of many events.
+    pub(super) fn is_bulk(&self) -> bool {
+        matches!(
+            self.notification,
+            Some(Notification::Join(_) | Notification::Replaced { .. } | Notification::Resync(_))
+        )
+    }
+
     /// How many events have not been told, without unfolding them.
     pub(crate) fn rest(&self) -> u64 {
         let rest = self.notification.as_ref();

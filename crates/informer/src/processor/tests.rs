@@ -133,9 +133,7 @@ impl World {
             completes: None,
             reached: Vec::new(),
         };
-        for change in self.writer.apply(batch).changes {
-            self.processor.distribute(change);
-        }
+        self.processor.distribute(&self.writer.apply(batch).changes);
     }
 
     fn list(&mut self, objects: &[(&str, u64)], in_initial_list: bool) {
@@ -146,12 +144,38 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
+    /// Applies changes of single objects at one go.
+    fn update(&mut self, objects: &[(&str, u64)]) {
+        let updated = |(name, at): &(&str, u64)| {
+            let kind = DeltaKind::Updated(object(name, *at));
+            Delta::new(SourceId::default(), kind)
+        };
+        let batch = Batch {
+            deltas: objects.iter().map(updated).collect(),
+            in_initial_list: false,
+            completes: None,
+            reached: Vec::new(),
+        };
+        self.processor.distribute(&self.writer.apply(batch).changes);
+    }
+
     fn delete(&mut self, name: &str, revision: u64) {
         self.apply(
             DeltaKind::Deleted(Deleted::Known(object(name, revision))),
             false,
         );
     }
+}
+
+#[tokio::test]
+async fn every_listener_hears_all_of_a_batch_in_its_order() {
+    let mut world = World::new();
+    let (_, first) = world.join(ListenerBuffer::Grow, false);
+    let (_, second) = world.join(ListenerBuffer::Coalesce, false);
+    world.update(&[("b", 1), ("a", 2), ("c", 3)]);
+    world.update(&[("c", 4)]);
+    assert_eq!(told(&first), "+b@1, +a@2, +c@3, ~c@3→4");
+    assert_eq!(told(&second), "+b@1, +a@2, +c@4");
 }
 
 #[tokio::test]

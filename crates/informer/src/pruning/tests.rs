@@ -5,12 +5,29 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// What is cut of a type of its own.
 fn pruning(paths: &[&str]) -> Pruning {
-    Pruning::new(paths.iter().map(|path| path.parse().unwrap())).unwrap()
+    pruning_of::<Value>(paths).unwrap()
+}
+
+fn pruning_of<K: Prunable>(paths: &[&str]) -> Result<Pruning, NotPrunable> {
+    let mut pruning = Pruning::default();
+    pruning.prune::<K>(paths.iter().map(|path| path.parse().unwrap()))?;
+    Ok(pruning)
+}
+
+fn keeping(kept: &[&str], pruned: &[&str]) -> Pruning {
+    let mut pruning = pruning_of::<Pruned<Value>>(pruned).unwrap();
+    pruning.keep(kept.iter().map(|path| path.parse().unwrap()));
+    pruning
 }
 
 fn cut(paths: &[&str], json: &str) -> String {
-    String::from_utf8(pruning(paths).cut(json.as_bytes()).into_owned()).unwrap()
+    cut_by(&pruning(paths), json)
+}
+
+fn cut_by(pruning: &Pruning, json: &str) -> String {
+    String::from_utf8(pruning.cut(json.as_bytes()).into_owned()).unwrap()
 }
 
 #[test]
@@ -33,8 +50,15 @@ fn paths_are_names_with_dots_and_keys_in_brackets() {
         );
     }
     assert_eq!(last.parse::<FieldPath>().unwrap().to_string(), last);
+    for (text, same) in [
+        ("spec.containers[*].env", "spec.containers.env"),
+        ("a[*][*]['b.c'][*].d", "a['b.c'].d"),
+    ] {
+        assert_eq!(text.parse::<FieldPath>(), same.parse(), "{text}");
+    }
     for text in [
-        "", ".", "a.", ".a", "a..b", "a b", "a[", "a['b'", "a['b']c", "a[0]", "a.['", "ä",
+        "", ".", "a.", ".a", "a..b", "a b", "a[", "a['b'", "a['b']c", "a[0]", "a.['", "ä", "a[*]",
+        "[*]", "[*].a", "a.[*]", "a[*]b", "a[*",
     ] {
         let error = text.parse::<FieldPath>().unwrap_err();
         assert!(
@@ -46,25 +70,160 @@ fn paths_are_names_with_dots_and_keys_in_brackets() {
 }
 
 #[test]
-fn only_what_an_object_can_be_without_is_cut() {
+fn of_a_type_of_its_own_only_what_an_object_can_be_without_is_cut() {
     for path in [
-        "metadata",
-        "metadata.name",
-        "metadata.labels",
         "spec",
         "spec.volumes",
         "status.conditions",
+        "metadata.finalizers",
         "metadata.annotations.a.b",
         "data",
     ] {
-        let error = Pruning::new([path.parse().unwrap()]).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with(&format!("{path} can't be pruned")),
-            "{error}"
-        );
+        let error = pruning_of::<Value>(&[path]).unwrap_err().to_string();
+        let expected =
+            format!("{path} can't be pruned: an object without it could be written back");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(pruning_of::<Pruned<Value>>(&[path]).is_ok(), "{path}");
     }
+}
+
+#[test]
+fn what_says_which_object_it_is_and_what_selectors_look_at_is_never_cut() {
+    for path in [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "metadata.resourceVersion",
+        "metadata.labels",
+        "metadata.labels.app",
+    ] {
+        let expected = format!("{path} can't be pruned: it says which object it is");
+        for refused in [
+            pruning_of::<Value>(&[path]),
+            pruning_of::<Pruned<Value>>(&[path]),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_for_before_stays_when_something_is_refused() {
+    let mut pruning = pruning(&["metadata.managedFields"]);
+    let before = pruning.clone();
+    assert!(pruning.prune::<Value>(["spec".parse().unwrap()]).is_err());
+    assert_eq!(pruning, before);
+}
+
+const WHOLE: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"1","labels":{"x":"y"},"annotations":{"n":"o"}},"spec":{"nodeName":"node","containers":[{"name":"c1","env":[{"name":"e"}]},{"name":"c2"},7]},"status":{"podIP":"10.0.0.1"}}"#;
+
+#[test]
+fn a_name_below_an_array_is_of_each_of_its_maps() {
+    let pruning = pruning_of::<Pruned<Value>>(&["spec.containers[*].env", "status"]).unwrap();
+    let rest = WHOLE.replace(r#","env":[{"name":"e"}]"#, "");
+    let rest = rest.replace(r#","status":{"podIP":"10.0.0.1"}"#, "");
+    assert_eq!(cut_by(&pruning, WHOLE), rest);
+}
+
+#[test]
+fn of_a_keep_list_stay_what_it_names_and_identity_and_what_is_around_them() {
+    let identity = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"1","labels":{"x":"y"}"#;
+    let rows: [(&[&str], &[&str], &str); 6] = [
+        (&[], &[], "}}"),
+        (&["spec.nodeName"], &[], r#"},"spec":{"nodeName":"node"}}"#),
+        (
+            &["spec.containers.name", "status.nothing"],
+            &[],
+            r#"},"spec":{"containers":[{"name":"c1"},{"name":"c2"},7]},"status":{}}"#,
+        ),
+        (
+            &["spec", "spec.nodeName"],
+            &["spec.containers"],
+            r#"},"spec":{"nodeName":"node"}}"#,
+        ),
+        (
+            &["spec.nodeName"],
+            &["spec.nodeName", "status"],
+            r#"},"spec":{}}"#,
+        ),
+        (
+            &["metadata"],
+            &["metadata.managedFields"],
+            r#","annotations":{"n":"o"}}}"#,
+        ),
+    ];
+    for (kept, pruned, rest) in rows {
+        let expected = format!("{identity}{rest}");
+        assert_eq!(cut_by(&keeping(kept, pruned), WHOLE), expected, "{kept:?}");
+    }
+}
+
+#[test]
+fn those_that_do_the_same_have_the_same_text_and_others_another() {
+    let same = [
+        keeping(&["a.b", "a"], &["a.c.d", "x.y"]),
+        keeping(&["a"], &["a.c.d"]),
+    ];
+    assert_eq!(same[0], same[1]);
+    assert_eq!(same[0].to_string(), same[1].to_string());
+    let others = [
+        Pruning::default(),
+        keeping(&[], &[]),
+        keeping(&["a"], &[]),
+        keeping(&["a.c"], &["a.c.d"]),
+        keeping(&["a"], &["a.c"]),
+        keeping(&["a.d"], &["a.d"]),
+        pruning(&["metadata.managedFields"]),
+        pruning_of::<Pruned<Value>>(&["a.c.d"]).unwrap(),
+    ];
+    let texts: Vec<_> = others
+        .iter()
+        .chain([&same[0]])
+        .map(ToString::to_string)
+        .collect();
+    let distinct: std::collections::BTreeSet<_> = texts.iter().collect();
+    assert_eq!(distinct.len(), texts.len(), "{texts:?}");
+    assert_eq!(texts[0], "");
+    assert_eq!(texts[6], "-metadata.managedFields");
+}
+
+#[test]
+fn what_can_not_be_read_is_not_made_readable() {
+    let keeping = keeping(&[], &[]);
+    for json in [
+        r#"{"metadata":{"name":"a"},"spec":{},}"#,
+        r#"{"spec":{} "metadata":{"name":"a"}}"#,
+        r#"{"spec":{},"metadata":{"name":"a"}"#,
+        r#"{"spec":{},"metadata":{"name":"a",}}"#,
+        r#"{"spec":{},"#,
+        "[]",
+        "null",
+    ] {
+        assert_eq!(cut_by(&keeping, json), json);
+    }
+}
+
+#[test]
+fn arrays_in_arrays_are_not_looked_into_however_deep() {
+    let deep = 1_000_000;
+    let json = format!(r#"{{"spec":{}{}}}"#, "[".repeat(deep), "]".repeat(deep));
+    let pruning = pruning_of::<Pruned<Value>>(&["spec.a.b"]).unwrap();
+    assert!(cut_by(&pruning, &json) == json);
+    let json = r#"{"spec":[[{"a":1}],{"a":1}]}"#;
+    let pruning = pruning_of::<Pruned<Value>>(&["spec.a"]).unwrap();
+    assert_eq!(cut_by(&pruning, json), r#"{"spec":[[{"a":1}],{}]}"#);
+}
+
+#[test]
+fn a_pruned_object_is_written_by_the_library_alone() {
+    let json = json!({"metadata": {"name": "a"}});
+    let pruned: Pruned<Value> = serde_json::from_value(json.clone()).unwrap();
+    assert_eq!(serde_json::to_value(Stored(&pruned)).unwrap(), json);
+    assert_eq!(serde_json::to_value(Stored(&json)).unwrap(), json);
 }
 
 #[test]
@@ -133,48 +292,98 @@ fn what_is_no_text_is_left_as_it_is() {
     assert_eq!(&*pruning(&["metadata.managedFields"]).cut(bytes), bytes);
 }
 
-fn members() -> impl Strategy<Value = Vec<(String, Value)>> {
-    let key = prop::sample::select(vec![
-        "a",
-        "b",
-        "managedFields",
-        "annotations",
-        "ü\"",
-        "n.o/p",
-    ]);
-    let value = prop_oneof![
+const NAMES: [&str; 10] = [
+    "metadata",
+    "name",
+    "labels",
+    "annotations",
+    "spec",
+    "containers",
+    "a",
+    "b",
+    "ü\"",
+    "n.o/p",
+];
+
+fn names() -> impl Strategy<Value = String> {
+    prop::sample::select(NAMES.to_vec()).prop_map(str::to_owned)
+}
+
+fn paths() -> impl Strategy<Value = Vec<FieldPath>> {
+    let path = prop::collection::vec(names(), 1..4).prop_map(FieldPath);
+    prop::collection::vec(path, 0..5)
+}
+
+fn map(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    prop::collection::btree_map(names(), value, 0..7)
+        .prop_map(|members| Value::Object(members.into_iter().collect()))
+}
+
+fn object() -> impl Strategy<Value = Value> {
+    let plain = prop_oneof![
         Just(json!(null)),
+        Just(json!(-1.5)),
         Just(json!("],}\\\"")),
-        Just(json!([1, {"managedFields": 2}])),
-        Just(json!({"a": "x", "b": "y", "n.o/p": "z"})),
+        Just(json!([])),
     ];
-    let member = (key, value).prop_map(|(key, value)| (key.to_owned(), value));
-    prop::collection::vec(member, 0..6)
+    let value = plain.prop_recursive(4, 60, 6, |inner| {
+        let array = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array);
+        prop_oneof![2 => map(inner), 1 => array]
+    });
+    map(value)
+}
+
+/// The same by a tree: a member goes if it is pruned, or if a keep-list neither names it nor anything
+/// above or below it.
+fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
+    let Value::Object(members) = value else {
+        return;
+    };
+    members.retain(|name, value| {
+        at.push(name.clone());
+        let is_kept = kept.is_empty()
+            || kept
+                .iter()
+                .any(|kept| kept.starts_with(at) || at.starts_with(kept));
+        let stays = is_kept && !pruned.contains(at);
+        if stays {
+            match value {
+                Value::Array(elements) => elements
+                    .iter_mut()
+                    .for_each(|element| cut_tree(element, at, pruned, kept)),
+                value => cut_tree(value, at, pruned, kept),
+            }
+        }
+        at.pop();
+        stays
+    });
 }
 
 proptest! {
     #[test]
-    fn the_rest_is_what_a_tree_without_them_is(
-        members in members(),
-        others in members(),
+    fn the_rest_is_what_a_tree_is_out_of_which_the_same_is_cut(
+        mut tree in object(),
+        pruned in paths(),
+        kept in prop::option::of(paths()),
         pretty: bool,
-        which in prop::sample::subsequence(
-            vec!["metadata.managedFields", "metadata.annotations", "metadata.annotations['b']", "metadata.annotations['n.o/p']"], 0..4,
-        ),
     ) {
-        let map = |members: Vec<(String, Value)>| Value::Object(members.into_iter().collect());
-        let mut tree = map(others);
-        tree["metadata"] = map(members);
         let json = if pretty { serde_json::to_string_pretty(&tree) } else { serde_json::to_string(&tree) };
-        let cut = cut(&which, &json.unwrap());
-        let metadata = tree["metadata"].as_object_mut().unwrap();
-        for path in which {
-            match path.strip_prefix("metadata.").unwrap() {
-                "annotations['b']" => drop(metadata.get_mut("annotations").and_then(|it| it.as_object_mut()?.remove("b"))),
-                "annotations['n.o/p']" => drop(metadata.get_mut("annotations").and_then(|it| it.as_object_mut()?.remove("n.o/p"))),
-                whole => drop(metadata.remove(whole)),
-            }
+        let mut pruning = Pruning::default();
+        let pruned: Vec<_> = pruned
+            .into_iter()
+            .filter(|path| Pruning::default().prune::<Pruned<Value>>([path.clone()]).is_ok())
+            .collect();
+        pruning.prune::<Pruned<Value>>(pruned.iter().cloned()).unwrap();
+        if let Some(kept) = &kept {
+            pruning.keep(kept.iter().cloned());
         }
+        let cut = cut_by(&pruning, &json.unwrap());
+
+        let names = |path: FieldPath| path.0;
+        let pruned: Vec<_> = pruned.into_iter().map(names).collect();
+        let identity = IDENTITY.iter().map(|path| path.iter().map(ToString::to_string).collect());
+        let kept: Option<Vec<_>> = kept.map(|kept| kept.into_iter().map(names).chain(identity).collect());
+        cut_tree(&mut tree, &mut Vec::new(), &pruned, &kept.unwrap_or_default());
         prop_assert_eq!(serde_json::from_str::<Value>(&cut).unwrap(), tree);
     }
 }

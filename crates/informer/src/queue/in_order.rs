@@ -79,6 +79,12 @@ impl<K> InOrder<K> {
     /// How many changes at the head may be applied together: of single objects, and of different ones.
     /// (They are of one mind about belonging to a first list: that is one change by itself.)
     fn batchable(&self, room: usize) -> usize {
+        // A change that comes alone, as most do, is compared with nothing.
+        if let [only] = self.items.as_slices().0
+            && self.items.len() == 1
+        {
+            return usize::from(only.object_name().is_some());
+        }
         #[expect(
             clippy::disallowed_types,
             reason = "pure look-up, its order is never seen"

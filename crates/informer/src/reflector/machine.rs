@@ -176,6 +176,9 @@ pub(crate) struct Machine {
     timeline: Timeline,
     /// `last` is of no use to the server any more, so the next list asks for the newest state.
     last_unavailable: bool,
+    /// The server said that it has not come so far as the last revision: it has gone back, or is one of
+    /// several that lags behind.
+    is_behind: bool,
     /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
     pages_at_zero: bool,
     /// Where a watch expired last, or told what is of no use. What is listed at that revision may lead
@@ -207,6 +210,7 @@ impl Machine {
             last: ResourceVersion::UNSET,
             timeline: Timeline::FIRST,
             last_unavailable: false,
+            is_behind: false,
             pages_at_zero: false,
             stuck_at: None,
             pager: None,
@@ -290,6 +294,7 @@ impl Machine {
     fn accepted(&mut self, revision: ResourceVersion, now: Instant) {
         self.last = revision.on(self.timeline);
         self.last_unavailable = false;
+        self.is_behind = false;
         self.has_watched = false;
         self.probe.listed();
         self.backoff.succeeded(now);

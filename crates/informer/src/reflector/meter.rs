@@ -90,9 +90,14 @@ impl ReflectorMeter {
         });
     }
 
-    /// Bytes have come, whose events are handed on next.
-    pub(super) fn received(&mut self) {
-        self.received = self.meter.now();
+    /// When the bytes came that have just come, if that is measured.
+    pub(super) fn now(&self) -> Option<Instant> {
+        self.meter.now()
+    }
+
+    /// Events are handed on next whose bytes came at that time.
+    pub(super) fn received(&mut self, at: Option<Instant>) {
+        self.received = at;
     }
 
     pub(super) fn event(&self, kind: &FrameKind) {

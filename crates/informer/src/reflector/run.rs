@@ -1,5 +1,6 @@
 //! The shell: sends the requests that the machine decides on, and hands on what comes back.
 
+mod decoding;
 mod initial_events;
 mod repacking;
 mod watch;
@@ -10,7 +11,10 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::repacking::Repacking;
+use self::{
+    decoding::{Piece, Pieces},
+    repacking::{Pending, Repacking},
+};
 use super::{
     Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
     list_steps::ListSteps,
@@ -20,12 +24,12 @@ use super::{
 };
 use crate::{
     clock,
-    decode::{Decoded, OtherKind},
+    decode::{Decoded, KnownStates, OtherKind},
     limits::LIST_STALL,
     logs::{LINES, Ration},
-    object::{Object, ObjectName, ResourceVersion},
+    object::{Object, ObjectName, ResourceVersion, Timeline},
     status::Activity,
-    transport::{self, Class, Frame, ListBudget, ListEnd, ListOptions, ListSplitter},
+    transport::{self, Class, ListBudget, ListEnd, ListOptions, ListSplitter},
 };
 
 /// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
@@ -56,6 +60,10 @@ pub(super) struct Running<K, S> {
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
+    /// What has come of the body under way and is not staged or handed on yet.
+    pieces: Pieces<K>,
+    /// Of the list under way, whether something in it was known and not decoded; and on which timeline.
+    unchanged: Option<Timeline>,
     /// The list under way; void until it is complete.
     staged: Vec<Object<K>>,
     /// The same of a streaming list, of which objects can change and go while it is under way.
@@ -73,6 +81,7 @@ pub(super) struct Running<K, S> {
     /// Failures since something worked, for people.
     failures: u32,
     repacking: Repacking,
+    pending: Pending<K>,
 }
 
 impl<K, S> Running<K, S>
@@ -97,6 +106,8 @@ where
             open: None,
             machine,
             meter: ReflectorMeter::new(reflector.report.meter.clone(), reflector.relists),
+            pieces: Pieces::new(reflector.decoder.clone()),
+            unchanged: None,
             reflector,
             staged: Vec::new(),
             initial: BTreeMap::new(),
@@ -107,6 +118,7 @@ where
             events: 0,
             failures: 0,
             repacking: Repacking::default(),
+            pending: Pending::new(),
         }
     }
 
@@ -118,11 +130,12 @@ where
             let next = match action {
                 Action::List { options, first } => Ok(self.list(&options, first).await),
                 Action::Replace(revision) => self.replace(revision).await,
+                // Boxed, as whoever runs a reflector holds all that it may be waiting for.
                 Action::Stream(options) => {
                     self.begin_initial_events();
-                    self.watch(&options).await
+                    Box::pin(self.watch(&options)).await
                 }
-                Action::Watch(options) => self.watch(&options).await,
+                Action::Watch(options) => Box::pin(self.watch(&options)).await,
                 Action::Probe(options) => Ok(self.probe(&options).await),
                 Action::Sleep(pause) => Ok(self.sleep(pause).await),
             };
@@ -138,12 +151,15 @@ where
             self.staged = Vec::new();
             self.budget = ListBudget::begin(self.reflector.config.limits);
             self.skipped = 0;
+            self.unchanged = None;
             self.steps.get_or_insert_with(ListSteps::begin);
             self.meter.list_begins();
         }
         self.listing();
         let (asked, mut answered) = (Instant::now(), None);
+        self.pieces.begin(self.known());
         let read = self.read_page(options, &mut answered).await;
+        self.pieces.clear();
         if let Some(steps) = &mut self.steps {
             steps.page(asked, answered);
         }
@@ -168,16 +184,36 @@ where
         while let Some(chunk) = self.budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
             self.budget.more_objects(items.len())?;
-            for Frame { bytes, .. } in items.drain(..) {
-                let decoded = self.reflector.decoder.item(&bytes);
-                let object = self.usable(decoded);
-                self.staged.extend(object);
+            self.pieces.push(items.drain(..), None);
+            while !self.pieces.takes_more() {
+                self.stage_next().await;
             }
             self.tend_packing();
             self.listing();
             tokio::task::coop::consume_budget().await;
         }
+        while !self.pieces.is_empty() {
+            self.stage_next().await;
+        }
         splitter.finish()
+    }
+
+    async fn stage_next(&mut self) {
+        let piece = self.pieces.next().await;
+        let object = piece.and_then(|piece| self.usable(piece.decoded?));
+        self.staged.extend(object);
+    }
+
+    /// What the store has from this source, if a list may go by that.
+    fn known(&self) -> Option<KnownStates<K>> {
+        if !self.machine.believes_revisions() {
+            return None;
+        }
+        Some(KnownStates {
+            states: self.reflector.store.known()?,
+            source: self.reflector.source,
+            timeline: self.machine.timeline(),
+        })
     }
 
     fn list_failed(&mut self, error: transport::Error, objects: usize) -> Action {
@@ -212,6 +248,11 @@ where
         self.machine.listed(&revision);
         if self.reflector.trust.restore() {
             self.machine.doubt();
+        }
+        let timeline = self.unchanged.take();
+        if timeline.is_some_and(|timeline| timeline != self.machine.timeline()) {
+            let what = "the server has gone back, so what is known of its objects does not count";
+            return Err(transport::Error::new(Class::WentBack, what).into());
         }
         let revision = revision.on(self.machine.timeline());
         let kind = DeltaKind::ReplacedAll {
@@ -260,6 +301,11 @@ where
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
         let kind = kind.on(self.machine.timeline());
+        match &kind {
+            DeltaKind::Added(object) | DeltaKind::Updated(object) => self.pending.push(object),
+            DeltaKind::Bookmark { .. } => self.pending.pack(),
+            _ => {}
+        }
         let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
         let allowed = self.machine.full_store_allowed();
@@ -309,6 +355,10 @@ where
                 if let Some(error) = object.broken() {
                     self.report(&Error::Decode(error.clone()));
                 }
+                Some(object)
+            }
+            Decoded::Known(object) => {
+                self.unchanged = Some(self.machine.timeline());
                 Some(object)
             }
             Decoded::Unreadable(error) => {

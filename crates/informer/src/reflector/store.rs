@@ -1,11 +1,11 @@
 //! Where a reflector puts what it hears.
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use tokio::sync::mpsc;
 
 use super::Delta;
-use crate::object::{Object, ObjectName, SourceId};
+use crate::object::{Known, Object, ObjectName, SourceId};
 
 /// What stands behind a reflector: an informer's queue, an indexer, or something of your own.
 ///
@@ -50,6 +50,12 @@ pub trait ReflectorStore<K>: Send + 'static {
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
         let _ = (source, object, limit);
         false
+    }
+
+    /// What it holds now, of all its sources. What a list brings again in the very state that is known here,
+    /// by revision and uid, is not decoded, and given back as it was. By default nothing is known.
+    fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
+        None
     }
 
     /// The first object that it holds behind this name, in the order of names, or the very first. What

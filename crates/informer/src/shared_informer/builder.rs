@@ -5,9 +5,10 @@ mod keeping;
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use kube_core::Resource;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
+use self::keeping::Keeping;
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
     controller::{Bounds, Command, Controller, Inbox, Parts, WarmUp},
@@ -16,9 +17,9 @@ use crate::{
     logs,
     metrics::Metrics,
     mutation_detector::MutationDetector,
-    object::{Object, PackOptions, ResourceVersion, SourceId},
+    object::{Object, ResourceVersion, SourceId},
     processor::Processor,
-    pruning::Pruning,
+    pruning::Storable,
     queue::{InOrder, Queue},
     reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig, Trust},
     status::StatusWriter,
@@ -40,8 +41,7 @@ pub struct Builder<K: Resource> {
     mutation_detector: Option<MutationDetector<K>>,
     storing: Option<Storing<K>>,
     consistency_check: Duration,
-    pruning: Pruning,
-    packing: Option<PackOptions<K>>,
+    keeping: Keeping<K>,
 }
 
 impl<K: Resource> fmt::Debug for Builder<K> {
@@ -73,8 +73,7 @@ where
             mutation_detector: None,
             storing: None,
             consistency_check: Duration::ZERO,
-            pruning: Pruning::default(),
-            packing: None,
+            keeping: Keeping::default(),
         }
     }
 
@@ -267,7 +266,7 @@ where
     #[doc(alias = "initialState")]
     pub fn warm_start(self, store: SavedStore) -> Self
     where
-        K: Serialize + DeserializeOwned,
+        K: Storable + DeserializeOwned,
     {
         self.storing(Storing::new(store))
     }
@@ -329,7 +328,7 @@ where
         let (commands, to_obey) = command_channel();
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
-        let status = status_of(&self.sources);
+        let (status, channel) = (status_of(&self.sources), deltas.downgrade());
         let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let roster = Arc::new(Roster::new());
         let mut report = self.reflectors.reporter(&self.dyntype, status.clone());
@@ -340,15 +339,14 @@ where
                 status: status.reader(),
                 roster: Arc::clone(&roster),
                 queued,
-                channel: deltas.downgrade(),
+                channel: channel.clone(),
             })
         });
-        let decoder = self.reflectors.decoder(&self.dyntype).pruning(self.pruning);
-        let decoder = decoder.packing(self.packing.map(|it| keeping::opener(it, &report)));
+        let keeper = |it| Keeper::new(it, &self.dyntype, &self.sources, &self.keeping.pruning);
+        let keeper = self.storing.map(keeper).map(Arc::new);
+        let decoder = self.reflectors.decoder(&self.dyntype);
+        let decoder = self.keeping.of(decoder, &report);
         writer.warm(decoder.kept(self.known));
-        let keeper = self
-            .storing
-            .map(|it| Arc::new(Keeper::new(it, &self.dyntype, &self.sources)));
         let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
         let warm_up = keeper.clone().map(warmed);
         let mut rng = self.reflectors.rng();
@@ -392,6 +390,7 @@ where
             roster,
             span: report.span.clone(),
             keeper,
+            channel,
         });
         let controller = Controller::new(parts, sources.map(reflector).collect(), warm_up);
         let controller = controller.checked(self.consistency_check, &shared.commands, rng);

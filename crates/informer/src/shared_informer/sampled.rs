@@ -7,11 +7,11 @@ use std::sync::{
 
 use tokio::sync::mpsc;
 
-use super::roster::Roster;
+use super::{SharedInformer, roster::Roster};
 
 use crate::{
     indexer::Indexer,
-    metrics::{HandlerSample, InformerSample, Sampled},
+    metrics::{HandlerSample, InformerSample, Memory, Sampled},
     processor::HandlerStatus,
     reflector::Delta,
     status::StatusReader,
@@ -31,8 +31,7 @@ pub(super) struct Figures<K> {
 
 impl<K: Send + Sync + 'static> Sampled for Figures<K> {
     fn sample(&self) -> InformerSample {
-        let channel = self.channel.upgrade();
-        let arriving = channel.map_or(0, |channel| channel.max_capacity() - channel.capacity());
+        let arriving = arriving(&self.channel);
         InformerSample {
             status: self.status.get(),
             queued: self.queued.load(Ordering::Relaxed) + arriving,
@@ -40,6 +39,33 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
             handlers: self.roster.status().into_iter().map(handler).collect(),
         }
     }
+}
+
+impl<K> SharedInformer<K> {
+    /// What the cache takes: objects at rest, what packs them, indices, and what waits before and behind
+    /// it. [`Memory`] says what is exact of it.
+    ///
+    /// Goes through the objects and each index once, so it takes some milliseconds per 100,000 of them, and
+    /// holds up neither the informer nor readers meanwhile. Can be asked for at any time, also after the
+    /// informer has ended.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn example(pods: kube_informer::SharedInformer<Pod>) {
+    /// println!("{}", pods.memory());
+    /// # }
+    /// ```
+    pub fn memory(&self) -> Memory {
+        let waiting = self.handlers().iter().map(|handler| handler.depth).sum();
+        let store = self.shared.indexer.snapshot().size();
+        Memory::new(&store, arriving(&self.shared.channel), waiting)
+    }
+}
+
+/// Changes between the reflectors and the queue.
+fn arriving<K>(channel: &mpsc::WeakSender<Delta<K>>) -> usize {
+    let channel = channel.upgrade();
+    channel.map_or(0, |channel| channel.max_capacity() - channel.capacity())
 }
 
 fn handler(status: HandlerStatus) -> HandlerSample {

@@ -78,6 +78,9 @@ pub enum ColdReason {
         /// The version that it was saved as.
         saved: String,
     },
+    /// It was saved with other fields pruned, or kept.
+    #[error("other fields were pruned from what is saved")]
+    OtherPruning,
     /// The server has not reached the revision up to which the store was saved: it was restored from a
     /// backup.
     #[error("the server has not reached revision {0}, up to which the store was saved")]

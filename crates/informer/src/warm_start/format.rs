@@ -23,6 +23,7 @@ use crate::{
     object::{
         DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId, UidMark,
     },
+    pruning::{Storable, Stored},
     status::ColdReason,
     transport::parts,
 };
@@ -63,6 +64,9 @@ pub(super) struct Header {
     pub(super) saved: u64,
     pub(super) version: String,
     pub(super) kind: String,
+    /// What was cut out of its objects, as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) pruned: String,
     pub(super) server: String,
     pub(super) sources: Vec<SavedSource>,
 }
@@ -80,6 +84,7 @@ struct Format {
 }
 
 #[derive(Serialize)]
+#[serde(bound = "K: Storable")]
 struct RecordRef<'a, K> {
     source: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +92,7 @@ struct RecordRef<'a, K> {
     name: &'a str,
     revision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<&'a K>,
+    object: Option<Stored<'a, K>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<Broken>,
 }
@@ -188,12 +193,13 @@ impl<W: Write> Writer<W> {
         object: &Object<K>,
     ) -> Result<(), WriteError>
     where
-        K: kube_core::Resource + Serialize,
+        K: kube_core::Resource + Storable,
     {
         if self.objects == self.limits.objects {
             return Err(WriteError::TooLarge);
         }
-        let broken = object.broken().map(|error| Broken {
+        let whole = object.glance();
+        let broken = whole.as_ref().err().map(|error| Broken {
             uid: object.uid().to_owned(),
             labels: object
                 .labels()
@@ -203,13 +209,12 @@ impl<W: Write> Writer<W> {
             field: error.field().to_owned(),
             reason: error.reason().to_owned(),
         });
-        let whole = object.get().ok();
         self.line(&RecordRef {
             source: source.number(),
             namespace: object.namespace(),
             name: object.name(),
             revision: object.revision().to_string(),
-            object: whole.as_deref(),
+            object: whole.as_deref().ok().map(Stored),
             broken,
         })?;
         self.objects += 1;

@@ -39,6 +39,7 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
         saved: 1,
         version: "1".to_owned(),
         kind: "v1 ConfigMap".to_owned(),
+        pruned: String::new(),
         server: "s".to_owned(),
         sources: sources.iter().map(source).collect(),
     };

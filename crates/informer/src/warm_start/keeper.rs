@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::future;
 use kube_core::Resource;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 
 use super::{
@@ -26,6 +26,7 @@ use super::{
 use crate::{
     indexer::Snapshot,
     object::{Object, ObjectName, ResourceVersion, SourceId},
+    pruning::{Pruning, Storable},
     status::ColdReason,
     transport::{self, Class, ListerWatcher},
 };
@@ -120,7 +121,7 @@ pub(crate) struct Storing<K> {
     load: Load<K>,
 }
 
-impl<K: Resource + Serialize + DeserializeOwned> Storing<K> {
+impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     pub(crate) fn new(config: SavedStore) -> Self {
         Self {
             config,
@@ -150,6 +151,8 @@ impl<K> Clone for Storing<K> {
 pub(crate) struct Keeper<K> {
     storing: Storing<K>,
     kind: String,
+    /// What is cut out of its objects, as text.
+    pruned: String,
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
@@ -165,7 +168,9 @@ impl<K: Resource> Keeper<K> {
         storing: Storing<K>,
         dyntype: &K::DynamicType,
         sources: &[Arc<dyn ListerWatcher>],
+        pruning: &Pruning,
     ) -> Self {
+        let pruned = pruning.to_string();
         let metadata = if K::metadata_api() {
             "metadata of "
         } else {
@@ -179,14 +184,18 @@ impl<K: Resource> Keeper<K> {
         let path = match &storing.config.place {
             Place::File(path) => path.clone(),
             Place::Directory(folder) => {
-                let name = file_name(&K::plural(dyntype), &kind, collections.as_deref());
-                folder.join(name)
+                let kept = [&*kind, &*pruned]
+                    .into_iter()
+                    .filter(|text| !text.is_empty());
+                let listed = collections.iter().flatten().map(String::as_str);
+                folder.join(file_name(&K::plural(dyntype), listed.chain(kept)))
             }
         };
         let server = storing.config.server.clone();
         Self {
             storing,
             kind,
+            pruned,
             is_secret,
             path,
             sources: sources.to_vec(),
@@ -197,15 +206,11 @@ impl<K: Resource> Keeper<K> {
     }
 }
 
-/// `pods-0123456789abcdef.jsonl`: the same for the same kind and collections, another one for others.
-fn file_name(plural: &str, kind: &str, collections: Option<&[String]>) -> String {
+/// `pods-0123456789abcdef.jsonl`: the same for the same collections, kind and pruning, another one for
+/// others.
+fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
-    for text in collections
-        .unwrap_or_default()
-        .iter()
-        .map(String::as_str)
-        .chain([kind])
-    {
+    for text in what {
         checksum.add(text.as_bytes());
         checksum.add(&[0]);
     }
@@ -284,6 +289,7 @@ impl<K> Keeper<K> {
             saved: saved.unwrap_or_default().as_secs(),
             version: config.version.clone(),
             kind: self.kind.clone(),
+            pruned: self.pruned.clone(),
             server: server.to_owned(),
             sources: sources.collect(),
         })
@@ -313,6 +319,9 @@ impl<K> Keeper<K> {
         if header.version != self.storing.config.version {
             let saved = said(&header.version);
             return Err(ColdReason::OtherVersion { saved });
+        }
+        if header.pruned != self.pruned {
+            return Err(ColdReason::OtherPruning);
         }
         let has_revision = |SavedSource { revision, .. }: &SavedSource| {
             ResourceVersion::is_fit(revision) && !matches!(&**revision, "" | "0")
@@ -364,7 +373,7 @@ fn is_wanted(waiting: &Weak<()>) -> bool {
     waiting.strong_count() > 0
 }
 
-fn save<K: Resource + Serialize>(
+fn save<K: Resource + Storable>(
     keeper: &Keeper<K>,
     snapshot: &Snapshot<K>,
     waiting: &Weak<()>,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::order::{Fifo, Order};
+use super::order::Order;
 use super::rate_limiter::RateLimiter;
 use super::rate_limiting_queue::RateLimitingQueue;
 use crate::metrics::{Metrics, WorkQueueSampler};
@@ -14,7 +14,8 @@ use crate::metrics::{Metrics, WorkQueueSampler};
 #[doc(alias = "TypedQueueConfig")]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
-    order: Box<dyn Order<T>>,
+    /// First in, first out, without one.
+    order: Option<Box<dyn Order<T>>>,
     metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
 }
 
@@ -22,7 +23,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
     pub(super) fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
         Self {
             limiter: Box::new(limiter),
-            order: Box::new(Fifo::new()),
+            order: None,
             metrics: None,
         }
     }
@@ -30,7 +31,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
     /// Hands items out in another order than first in, first out.
     #[must_use = "the order is part of the returned builder only"]
     pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
-        self.order = Box::new(order);
+        self.order = Some(Box::new(order));
         self
     }
 

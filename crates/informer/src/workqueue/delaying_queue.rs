@@ -30,7 +30,7 @@ struct Due {
 }
 
 impl<T: Clone + Eq + Hash> DelayingQueue<T> {
-    pub(super) fn new(order: Box<dyn Order<T>>) -> Self {
+    pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
             queue: Queue::new(order),
             due: Lookup::default(),

@@ -10,6 +10,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::hashed::Hashed;
 use super::rate_limiting_queue::Shared;
 
 /// An item in a worker's hands; nobody else is given it until it has had its verdict.
@@ -32,8 +33,9 @@ use super::rate_limiting_queue::Shared;
 /// ```
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
-    key: T,
-    verdict: Verdict,
+    key: Hashed<T>,
+    /// Whether there was a verdict.
+    ended: bool,
     shared: Arc<Shared<T>>,
 }
 
@@ -50,10 +52,10 @@ pub(super) enum Verdict {
 }
 
 impl<T: Clone + Eq + Hash> Item<T> {
-    pub(super) fn new(key: T, shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(key: Hashed<T>, shared: Arc<Shared<T>>) -> Self {
         Self {
             key,
-            verdict: Verdict::Dropped,
+            ended: false,
             shared,
         }
     }
@@ -102,20 +104,23 @@ impl<T: Clone + Eq + Hash> Item<T> {
         self.end(Verdict::GiveUp);
     }
 
-    /// Dropping is what ends an item, so a verdict only has to be written down.
     fn end(mut self, verdict: Verdict) {
-        self.verdict = verdict;
+        // First, so that it is the only one, even if a limiter panics over it.
+        self.ended = true;
+        self.shared.end(&self.key, verdict);
     }
 }
 
 impl<T: Clone + Eq + Hash> Drop for Item<T> {
     fn drop(&mut self) {
-        self.shared.end(&self.key, self.verdict);
+        if !self.ended {
+            self.shared.end(&self.key, Verdict::Dropped);
+        }
     }
 }
 
 impl<T: Clone + Eq + Hash + fmt::Debug> fmt::Debug for Item<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Item").field(&self.key).finish()
+        f.debug_tuple("Item").field(self.key()).finish()
     }
 }

@@ -2,7 +2,7 @@
 //! gives memory back after it has been large.
 
 use std::collections::hash_map::Entry;
-use std::hash::{Hash, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Below this capacity nothing is given back: a thousand keys are a few dozen KiB, and a queue that
 /// breathes around a small size must not reallocate for it.
@@ -15,13 +15,13 @@ const SHRINK_BELOW_ONE_IN: usize = 4;
     clippy::disallowed_types,
     reason = "pure look-up: the wrapper offers no iteration, so no order can show"
 )]
-type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
+type Map<K, V, S> = std::collections::HashMap<K, V, S>;
 
-pub(super) struct Lookup<K, V> {
-    map: Map<K, V>,
+pub(super) struct Lookup<K, V, S = RandomState> {
+    map: Map<K, V, S>,
 }
 
-impl<K, V> Default for Lookup<K, V> {
+impl<K, V, S: Default> Default for Lookup<K, V, S> {
     fn default() -> Self {
         Self {
             map: Map::default(),
@@ -29,7 +29,7 @@ impl<K, V> Default for Lookup<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> Lookup<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     pub(super) fn get(&self, key: &K) -> Option<&V> {
         self.map.get(key)
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_large_lookup_gives_its_memory_back_when_emptied() {
-        let mut lookup = Lookup::default();
+        let mut lookup = Lookup::<_, _>::default();
         for key in 0..100_000 {
             lookup.insert(key, ());
         }

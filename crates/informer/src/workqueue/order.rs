@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::hash::{Hash, RandomState};
 
+use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
 /// The order in which queued items are handed out; the hook for priorities and fairness.
@@ -75,6 +77,16 @@ impl<T> fmt::Debug for Fifo<T> {
     }
 }
 
+impl<T> Fifo<T> {
+    fn take_first(&mut self) -> Option<T> {
+        let item = self.items.pop_front();
+        if let Some(room) = room_after_removal(self.items.len(), self.items.capacity()) {
+            self.items.shrink_to(room);
+        }
+        item
+    }
+}
+
 impl<T: Send> Order<T> for Fifo<T> {
     fn push(&mut self, item: T) {
         self.items.push_back(item);
@@ -85,11 +97,57 @@ impl<T: Send> Order<T> for Fifo<T> {
     }
 
     fn pop(&mut self) -> Option<T> {
-        let item = self.items.pop_front();
-        if let Some(room) = room_after_removal(self.items.len(), self.items.capacity()) {
-            self.items.shrink_to(room);
+        self.take_first()
+    }
+}
+
+/// What arranges the items of one queue.
+pub(super) enum Arrangement<T> {
+    /// First in, first out; items keep the hash that they came with.
+    Fifo(Fifo<Hashed<T>>),
+    /// An order that knows nothing of hashes.
+    Given(Box<dyn Order<T>>),
+}
+
+impl<T: Clone + Hash> Arrangement<T> {
+    /// First in, first out, unless an order is given.
+    pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
+        order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
+    }
+
+    pub(super) fn touch(&mut self, item: &T) {
+        match self {
+            Self::Fifo(_) => {}
+            Self::Given(order) => order.touch(item),
         }
-        item
+    }
+
+    pub(super) fn push(&mut self, item: &Hashed<T>) {
+        match self {
+            Self::Fifo(fifo) => fifo.items.push_back(item.clone()),
+            Self::Given(order) => order.push(T::clone(item)),
+        }
+    }
+
+    pub(super) fn pop(&mut self, hash_state: &RandomState) -> Option<Hashed<T>> {
+        match self {
+            Self::Fifo(fifo) => fifo.take_first(),
+            Self::Given(order) => order.pop().map(|item| Hashed::new(item, hash_state)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Fifo(fifo) => fifo.items.len(),
+            Self::Given(order) => order.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Fifo(fifo) => fifo.items.is_empty(),
+            Self::Given(order) => order.is_empty(),
+        }
     }
 }
 

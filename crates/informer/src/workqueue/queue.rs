@@ -16,17 +16,19 @@
 //! | yes | yes | [`Stage::Dirtied`], and not in the order until it is done |
 
 use std::collections::hash_map::Entry;
-use std::hash::Hash;
+use std::hash::{Hash, RandomState};
+use std::mem;
 
-use super::lookup::Lookup;
-use super::order::Order;
+use super::hashed::{Hashed, HashedLookup};
+use super::order::{Arrangement, Order};
 use super::timing::Timing;
 use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 
 pub(super) struct Queue<T> {
-    stages: Lookup<T, Stage>,
+    hash_state: RandomState,
+    stages: HashedLookup<T, Stage>,
     /// Exactly the items whose stage is [`Stage::Queued`].
-    order: Box<dyn Order<T>>,
+    order: Arrangement<T>,
     /// How many stages are [`Stage::Processing`] or [`Stage::Dirtied`].
     processing: usize,
     /// How many stages are [`Stage::Dirtied`].
@@ -34,6 +36,8 @@ pub(super) struct Queue<T> {
     phase: Phase,
     /// What has happened since [`Queue::take_news`] was last asked.
     news: News,
+    /// What a collector of figures has not heard yet.
+    observed: Option<WorkQueueObserved>,
     /// How many items were accepted.
     adds: u64,
     /// Only if somebody wants to know.
@@ -41,14 +45,12 @@ pub(super) struct Queue<T> {
 }
 
 /// What waiting tasks may have to be told of.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(super) struct News {
     /// How many items were put into the order.
     pub(super) pushed: usize,
     /// A shut-down has begun or come further, so that a waiting may have ended.
     pub(super) ending: bool,
-    /// What a collector of figures hears.
-    pub(super) observed: Option<WorkQueueObserved>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +85,17 @@ pub(super) enum Next<T> {
 }
 
 impl<T: Clone + Eq + Hash> Queue<T> {
-    pub(super) fn new(order: Box<dyn Order<T>>) -> Self {
+    /// First in, first out, without an `order`.
+    pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
-            stages: Lookup::default(),
-            order,
+            hash_state: RandomState::new(),
+            stages: HashedLookup::default(),
+            order: Arrangement::new(order),
             processing: 0,
             dirtied: 0,
             phase: Phase::Running,
             news: News::default(),
+            observed: None,
             adds: 0,
             timing: None,
         }
@@ -105,13 +110,13 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         if self.is_shutting_down() {
             return;
         }
-        match self.stages.entry(item) {
+        match self.stages.entry(Hashed::new(item, &self.hash_state)) {
             Entry::Vacant(unknown) => {
                 self.adds += 1;
                 if let Some(timing) = &mut self.timing {
                     timing.added(unknown.key());
                 }
-                self.order.push(unknown.key().clone());
+                self.order.push(unknown.key());
                 unknown.insert(Stage::Queued);
                 self.news.pushed += 1;
             }
@@ -130,14 +135,15 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Next<T> {
-        while let Some(item) = self.order.pop() {
+    pub(super) fn next(&mut self) -> Next<Hashed<T>> {
+        while let Some(item) = self.order.pop(&self.hash_state) {
             // An order that somebody else wrote may hand out what it was never given.
             if let Some(stage @ Stage::Queued) = self.stages.get_mut(&item) {
                 *stage = Stage::Processing;
                 self.processing += 1;
-                let timing = self.timing.as_mut();
-                self.news.observed = timing.and_then(|timing| timing.handed_out(&item));
+                if let Some(timing) = &mut self.timing {
+                    self.observed = timing.handed_out(&item);
+                }
                 return Next::Item(item);
             }
         }
@@ -150,16 +156,17 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     }
 
     /// Ends the work on an item that [`Queue::next`] handed out; only an `Item` calls this, once.
-    pub(super) fn done(&mut self, item: &T) {
+    pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.news.ending |= self.is_shutting_down();
-        let timing = self.timing.as_mut();
-        self.news.observed = timing.and_then(|timing| timing.done(item));
+        if let Some(timing) = &mut self.timing {
+            self.observed = timing.done(item);
+        }
         match self.stages.remove(item) {
             Some((_, Stage::Processing)) => self.processing -= 1,
             Some((item, Stage::Dirtied)) => {
                 self.processing -= 1;
                 self.dirtied -= 1;
-                self.order.push(item.clone());
+                self.order.push(&item);
                 self.stages.insert(item, Stage::Queued);
                 self.news.pushed += 1;
             }
@@ -215,7 +222,11 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     }
 
     pub(super) fn take_news(&mut self) -> News {
-        std::mem::take(&mut self.news)
+        mem::take(&mut self.news)
+    }
+
+    pub(super) fn take_observed(&mut self) -> Option<WorkQueueObserved> {
+        self.observed.take()
     }
 }
 

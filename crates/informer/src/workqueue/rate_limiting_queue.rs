@@ -6,6 +6,8 @@
 //!
 //! Why no wake-up is lost: a waiting task registers first and looks for an item afterwards, so an
 //! item added in between finds it registered.
+//! It is counted before it looks, under the lock, so whoever adds an item while none is counted has
+//! nobody to wake.
 //! One new item wakes one waiting task, and tokio's `Notify` passes the wake-up on if that task is
 //! dropped before it runs.
 //! Every waiting task sleeps no longer than until the earliest delayed item is due: an earlier one
@@ -23,13 +25,12 @@ use tokio::time::Instant;
 
 use super::builder::Builder;
 use super::delaying_queue::DelayingQueue;
+use super::hashed::Hashed;
 use super::item::{Item, Verdict};
 use super::order::Order;
 use super::queue::{Next, Phase};
 use super::rate_limiter::RateLimiter;
-use crate::metrics::{
-    self, SampledWorkQueue, WorkQueueMetrics, WorkQueueObserved, WorkQueueSample,
-};
+use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
 /// A queue of keys with delays and a rate limiter; a clone is another handle on the same queue.
 ///
@@ -64,6 +65,8 @@ pub(super) struct Shared<T: Clone + Eq + Hash> {
 
 struct State<T> {
     delaying: DelayingQueue<T>,
+    /// How many tasks wait for an item, or are about to.
+    waiting: usize,
     limiter: Box<dyn RateLimiter<T>>,
     dropped: u64,
     given_up: u64,
@@ -85,6 +88,22 @@ enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
     /// Nothing is queued; something is due after this time, if anything is.
     Wait(Option<Duration>),
+}
+
+/// Counts a task that waits for an item, for as long as it lives.
+struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
+
+impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
+    fn new(shared: &'a Shared<T>) -> Self {
+        shared.state.lock().waiting += 1;
+        Self(shared)
+    }
+}
+
+impl<T: Clone + Eq + Hash> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        self.0.state.lock().waiting -= 1;
+    }
 }
 
 // === impl RateLimitingQueue ===
@@ -218,6 +237,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         if let Asked::Answered(answer) = self.ask() {
             return answer;
         }
+        let _waiting = Waiting::new(&self.shared);
         loop {
             let mut told = pin!(self.shared.ready.notified());
             told.as_mut().enable();
@@ -276,22 +296,21 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     fn ask(&self) -> Asked<T> {
         let shared = &*self.shared;
-        let next = shared.operate(|state| match state.delaying.queue().next() {
-            Next::Item(key) => Ok(Some(key)),
-            Next::End => Ok(None),
-            Next::Nothing => Err(state.delaying.earliest()),
-        });
-        match next {
-            Ok(key) => Asked::Answered(key.map(|key| Item::new(key, Arc::clone(&self.shared)))),
-            Err(at) => Asked::Wait(at.map(|at| at.saturating_sub(shared.now()))),
-        }
+        shared.operate(|state| match state.delaying.queue().next() {
+            Next::Item(key) => Asked::Answered(Some(Item::new(key, Arc::clone(&self.shared)))),
+            Next::End => Asked::Answered(None),
+            Next::Nothing => {
+                let due = state.delaying.earliest();
+                Asked::Wait(due.map(|due| due.saturating_sub(shared.now())))
+            }
+        })
     }
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     /// An empty queue; `metrics` is offered something to sample.
     pub(super) fn begin(
-        order: Box<dyn Order<T>>,
+        order: Option<Box<dyn Order<T>>>,
         limiter: Box<dyn RateLimiter<T>>,
         metrics: impl FnOnce(Weak<dyn SampledWorkQueue>) -> Option<Box<dyn WorkQueueMetrics>>,
     ) -> Self {
@@ -304,6 +323,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             Shared {
                 state: Mutex::new(State {
                     delaying,
+                    waiting: 0,
                     limiter,
                     dropped: 0,
                     given_up: 0,
@@ -348,7 +368,7 @@ impl<T: Clone + Eq + Hash> Shared<T> {
         self.operate(|state| state.limiter.requeues(item))
     }
 
-    pub(super) fn end(&self, item: &T, verdict: Verdict) {
+    pub(super) fn end(&self, item: &Hashed<T>, verdict: Verdict) {
         self.operate(|state| state.end(item, verdict, || self.now()));
     }
 
@@ -357,18 +377,21 @@ impl<T: Clone + Eq + Hash> Shared<T> {
     /// What has come due is queued first, so no operation sees an item as delayed after its time.
     /// The clock, which costs more than all the rest, is read only if something is delayed.
     fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
-        let (answer, wake, observed) = {
-            let mut state = self.state.lock();
-            let earliest = state.delaying.earliest();
-            if earliest.is_some() {
-                state.delaying.promote(self.now());
+        let mut state = self.state.lock();
+        let earliest = state.delaying.earliest();
+        if earliest.is_some() {
+            state.delaying.promote(self.now());
+        }
+        let answer = operation(&mut state);
+        let wake = state.wake(earliest);
+        if let Some(metrics) = &self.metrics {
+            let observed = state.delaying.queue().take_observed();
+            drop(state);
+            if let Some(observed) = observed {
+                metrics::guarded(|| metrics.observe(observed));
             }
-            let answer = operation(&mut state);
-            let (wake, observed) = state.wake(earliest);
-            (answer, wake, observed)
-        };
-        if let (Some(metrics), Some(observed)) = (&self.metrics, observed) {
-            metrics::guarded(|| metrics.observe(observed));
+        } else {
+            drop(state);
         }
         match wake {
             Wake::Nobody => {}
@@ -421,26 +444,26 @@ impl<T: Clone + Eq + Hash> State<T> {
         self.add_after(item, delay, || now);
     }
 
-    fn end(&mut self, item: &T, verdict: Verdict, now: impl FnOnce() -> Duration) {
+    fn end(&mut self, item: &Hashed<T>, verdict: Verdict, now: impl FnOnce() -> Duration) {
         self.delaying.queue().done(item);
         match verdict {
             Verdict::Done => {}
             Verdict::Forget => self.limiter.forget(item),
-            Verdict::Retry => self.add_rate_limited(item.clone(), now()),
-            Verdict::RetryAfter(delay) => self.add_after(item.clone(), delay, now),
+            Verdict::Retry => self.add_rate_limited(T::clone(item), now()),
+            Verdict::RetryAfter(delay) => self.add_after(T::clone(item), delay, now),
             Verdict::GiveUp => {
                 self.limiter.forget(item);
                 self.given_up += 1;
             }
             Verdict::Dropped => {
                 self.dropped += 1;
-                self.add_rate_limited(item.clone(), now());
+                self.add_rate_limited(T::clone(item), now());
             }
         }
     }
 
     /// `earliest` is when a delayed item was due before the operation.
-    fn wake(&mut self, earliest: Option<Duration>) -> (Wake, Option<WorkQueueObserved>) {
+    fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,
             (Some(_), None) => true,
@@ -448,19 +471,20 @@ impl<T: Clone + Eq + Hash> State<T> {
         };
         let queue = self.delaying.queue();
         let news = queue.take_news();
-        let wake = if news.ending {
+        if news.ending {
             if queue.is_idle() || queue.phase() == Phase::ShutDown {
                 Wake::Drains
             } else {
                 Wake::Everybody
             }
+        } else if self.waiting == 0 {
+            Wake::Nobody
         } else if sooner || news.pushed > 1 {
             Wake::Everybody
         } else if news.pushed == 1 {
             Wake::One
         } else {
             Wake::Nobody
-        };
-        (wake, news.observed)
+        }
     }
 }

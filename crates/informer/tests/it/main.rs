@@ -5,6 +5,7 @@
     reason = "a test that can't go on says so by panicking"
 )]
 
+mod beside;
 mod broken;
 mod buffers;
 mod callbacks;
@@ -20,6 +21,7 @@ mod http2;
 mod indices;
 #[cfg(feature = "kube-runtime")]
 mod kube_rs;
+mod lazy;
 mod lifecycle;
 mod lives;
 mod logs;
@@ -27,6 +29,7 @@ mod metrics;
 mod mutations;
 mod packed;
 mod plain;
+mod pruned;
 mod put_back;
 mod queues;
 mod read_your_writes;

@@ -21,7 +21,7 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 const SAMPLES: usize = 16;
 
 /// Name, uid, revision, labels and body of everything.
-fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
+pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
         let labels: Vec<_> = object.labels().iter().collect();
@@ -39,7 +39,7 @@ fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     snapshot.iter().map(whole).collect()
 }
 
-fn by_image() -> Indexers<Pod> {
+pub(crate) fn by_image() -> Indexers<Pod> {
     Indexers::new().with("image", |pod: &Pod| {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let images: Vec<String> = containers.filter_map(|it| it.image.clone()).collect();
@@ -68,7 +68,7 @@ async fn change(server: &Server, round: u32) {
 }
 
 /// Does the same to a server beneath each of two informers, and compares after each step.
-async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
+pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
         trace.listen(&informer.pods);
@@ -113,14 +113,14 @@ thread_local! {
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 
-fn decoded() -> usize {
+pub(crate) fn decoded() -> usize {
     DECODED.replace(0)
 }
 
 /// A pod that counts when one is decoded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
-struct Counted(Pod);
+pub(crate) struct Counted(Pod);
 
 impl<'de> Deserialize<'de> for Counted {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -159,7 +159,7 @@ impl Resource for Counted {
 }
 
 /// Looks into every object that it hears of.
-struct Looks;
+pub(crate) struct Looks;
 
 impl EventHandler<Counted> for Looks {
     async fn handle(&mut self, event: Event<Counted>) {

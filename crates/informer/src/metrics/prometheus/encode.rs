@@ -64,6 +64,7 @@ struct Gauges {
     queued: usize,
     items: usize,
     bytes: u64,
+    memory: u64,
     revision: u64,
     unsynced: usize,
     broken: usize,
@@ -137,6 +138,7 @@ impl Gauges {
             if let Some(store) = &sample.store {
                 gauges.items += store.items;
                 gauges.bytes += store.wire_bytes;
+                gauges.memory += store.rest_bytes + store.dictionary_bytes;
                 gauges.revision = last_digits(&store.revision);
                 for index in &store.indices {
                     let (values, entries) =
@@ -243,6 +245,11 @@ impl Page<'_> {
             "informer_store_bytes",
             "What the server sent for the objects in the store",
             all.iter().map(|at| (at.labels(), int(at.gauges.bytes))),
+        )?;
+        self.gauges(
+            "informer_store_memory_bytes",
+            "What the objects in the store take at rest, about, and what packs them",
+            all.iter().map(|at| (at.labels(), int(at.gauges.memory))),
         )?;
         self.gauges(
             "informer_synced",

@@ -26,6 +26,20 @@ fn what_comes_into_a_buffer_wakes_the_listener_that_waits() {
 }
 
 #[test]
+fn what_comes_together_wakes_the_listener_and_nothing_does_not() {
+    let (buffer, _) = buffer(ListenerBuffer::Grow);
+    let mut next = spawn(buffer.next());
+    assert!(next.poll().is_pending());
+    buffer.push_all([], Instant::now());
+    assert!(!next.is_woken());
+    buffer.push_all([added("a", 1), added("b", 2)], Instant::now());
+    assert!(next.is_woken());
+    drop(next);
+    assert_eq!(buffer.depth(), 2);
+    assert_eq!(told(&buffer), "+a@1, +b@2");
+}
+
+#[test]
 fn a_close_of_either_kind_wakes_the_listener_that_waits() {
     for closing in [Closing::Discard, Closing::Drain(Instant::now())] {
         let (buffer, _) = buffer(ListenerBuffer::Grow);

@@ -83,7 +83,7 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
         for change in world.writer.apply(batch).changes {
             match change {
                 Change::Listed(_) => world.processor.synced(),
-                change => world.processor.distribute(change),
+                change => world.processor.distribute(&[change]),
             }
         }
         if only_one {

@@ -54,11 +54,17 @@ impl Machine {
         self.timeline = self.timeline.after_setback(self.last.timeline());
     }
 
+    /// Whether a state that the server tells next is the one that is known, if its revision is.
+    pub(crate) fn believes_revisions(&self) -> bool {
+        !self.is_behind
+    }
+
     /// What a failure says of the server's history. That it has not come as far as the last revision
     /// is also what one of several servers says that lags behind: whether it is that, the next list shows.
     pub(super) fn note(&mut self, class: Class) {
         if class == Class::WentBack {
             self.go_back();
         }
+        self.is_behind |= class == Class::TooLargeResourceVersion;
     }
 }

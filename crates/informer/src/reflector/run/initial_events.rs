@@ -1,17 +1,16 @@
 //! A streaming list: what its events add up to, until the end bookmark makes one change of it.
 
-use bytes::Bytes;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::{
     super::{Error, ReflectorStore, Reporter, list_steps::ListSteps, machine::Action},
-    Running, Stop,
+    Piece, Running, Stop,
     watch::Opened,
 };
 use crate::{
-    decode,
+    decode::{self, Decoded},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
     transport::{self, Class, Frame, FrameKind, ListBudget},
@@ -25,6 +24,7 @@ where
 {
     pub(super) fn begin_initial_events(&mut self) {
         self.initial.clear();
+        self.unchanged = None;
         self.budget = ListBudget::begin(self.reflector.config.limits);
         self.skipped = 0;
         self.steps = Some(ListSteps::begin());
@@ -34,10 +34,11 @@ where
     /// Takes one event of a streaming list. Nothing of it reaches the store before the end.
     pub(super) async fn initial_event(
         &mut self,
-        frame: &Frame,
+        piece: Piece<K>,
         opened: &Opened,
     ) -> Result<(), Stop> {
-        let Frame { kind, bytes } = frame;
+        let Piece { frame, decoded, .. } = piece;
+        let Frame { kind, bytes } = &frame;
         self.budget.more_bytes(bytes.len())?;
         let mut is_new = false;
         let revision = match kind {
@@ -52,7 +53,7 @@ where
                 revision
             }
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                match self.staged_object(kind, bytes)? {
+                match self.staged_object(&frame, decoded)? {
                     Some(object) => {
                         let revision = object.revision().clone();
                         is_new = self.stage(kind, object);
@@ -77,10 +78,12 @@ where
 
     fn staged_object(
         &mut self,
-        kind: &FrameKind,
-        bytes: &Bytes,
+        Frame { kind, bytes }: &Frame,
+        decoded: Option<Decoded<K>>,
     ) -> Result<Option<Object<K>>, Stop> {
-        let decoded = self.reflector.decoder.object(bytes);
+        let Some(decoded) = decoded else {
+            return Ok(None);
+        };
         // One that only begins to be there is left out, as of a list.
         let is_doubtful = *kind != FrameKind::Added && decoded.is_of_nobody(bytes);
         let object = self.usable(decoded);
@@ -109,6 +112,7 @@ where
         }
         let objects = std::mem::take(&mut self.initial).into_values().collect();
         self.hand_on_all(objects, revision.clone()).await?;
+        self.pieces.forget_known();
         self.machine.streamed(revision, Instant::now());
         self.activity(Activity::Watching);
         Ok(())

@@ -2,9 +2,13 @@
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
 
 use super::{super::ReflectorStore, Running};
-use crate::object::ObjectName;
+use crate::{
+    beside,
+    object::{Object, ObjectName},
+};
 
 /// So many objects of the store are looked at for each chunk that comes, and between two looks at whether
 /// one has come: of pods, half a millisecond's work.
@@ -32,6 +36,71 @@ pub(super) struct Repacking {
 impl Repacking {
     pub(super) fn is_under_way(&self) -> bool {
         !matches!(self.walk, Walk::Done)
+    }
+}
+
+/// Objects of lone events are packed when so many have come, or with the next bookmark: in the meantime they
+/// take ten times as much.
+const PENDING_MAX: usize = 64;
+
+/// The same when so many bytes of them have come.
+const PENDING_BYTES: u64 = 1 << 20;
+
+/// So many computations pack them at a time at most.
+const PACKING_MAX: usize = 4;
+
+/// Objects that are in the store as they came, and are packed when this goes, however it goes: they outlive
+/// the reflector, and the next one does not know what it left undone.
+struct Unpacked<K>(Vec<Object<K>>);
+
+impl<K> Drop for Unpacked<K> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Object::pack_now);
+    }
+}
+
+/// What is to be packed before long.
+pub(super) struct Pending<K> {
+    unpacked: Unpacked<K>,
+    bytes: u64,
+    packing: JoinSet<()>,
+    is_beside: bool,
+}
+
+impl<K: Send + Sync + 'static> Pending<K> {
+    /// For the runtime that this is called in.
+    pub(super) fn new() -> Self {
+        Self {
+            unpacked: Unpacked(Vec::new()),
+            bytes: 0,
+            packing: JoinSet::new(),
+            is_beside: beside::width_here() > 0,
+        }
+    }
+
+    /// Has it packed, if that was put off.
+    pub(super) fn push(&mut self, object: &Object<K>) {
+        if !object.is_pending() {
+            return;
+        }
+        self.unpacked.0.push(object.clone());
+        self.bytes += object.wire_bytes();
+        if self.unpacked.0.len() >= PENDING_MAX || self.bytes >= PENDING_BYTES {
+            self.pack();
+        }
+    }
+
+    /// Has all packed for which that was put off.
+    pub(super) fn pack(&mut self) {
+        if self.unpacked.0.is_empty() {
+            return;
+        }
+        let unpacked = std::mem::replace(&mut self.unpacked, Unpacked(Vec::new()));
+        self.bytes = 0;
+        while self.packing.try_join_next().is_some() {}
+        if self.is_beside && self.packing.len() < PACKING_MAX {
+            self.packing.spawn(async move { drop(unpacked) });
+        }
     }
 }
 
@@ -83,3 +152,6 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,10 +13,11 @@ use super::{
         DeltaKind, Error, ReflectorStore, Reporter,
         machine::{Action, Machine, VERY_SHORT, WatchEnd},
     },
-    Gone, Running, Stop,
+    Gone, Piece, Running, Stop,
 };
 use crate::{
-    clock, decode,
+    clock,
+    decode::{self, Decoded},
     limits::{LIST_STALL, WATCH_GRACE},
     metrics::RelistReason,
     object::{Deleted, ObjectName, ResourceVersion},
@@ -45,6 +46,22 @@ impl Ended {
             Self::Error(error) | Self::Broken(error) | Self::Overdue(error) => Some(error.class()),
         }
     }
+}
+
+/// What comes next of a watch.
+enum Next<K> {
+    Chunk(Bytes),
+    BodyEnd(BodyEnd),
+    Piece(Piece<K>),
+    /// Something was done meanwhile.
+    Nothing,
+    Ended(Ended),
+}
+
+/// How the body of a watch ended.
+enum BodyEnd {
+    Closed,
+    Failed(Ended),
 }
 
 /// The times of one watch.
@@ -205,78 +222,112 @@ where
 
     /// Hands on the events of an open watch until it ends.
     async fn follow(&mut self, opened: &mut Opened) -> Result<Ended, Gone> {
+        let is_list = self.machine.is_streaming();
+        let known = if is_list { self.known() } else { None };
+        self.pieces.begin(known);
+        let ended = self.follow_pieces(opened).await;
+        // What has come behind the end comes again.
+        self.pieces.clear();
+        match ended {
+            Ok(ended) => Ok(ended),
+            Err(Stop::Gone) => Err(Gone),
+            Err(Stop::Failed(error)) => Ok(Ended::Error(error)),
+        }
+    }
+
+    async fn follow_pieces(&mut self, opened: &mut Opened) -> Result<Ended, Stop> {
         let mut splitter = WatchSplitter::new(self.reflector.config.limits.object_bytes);
-        let mut frames = Vec::new();
-        while let Some(body) = &mut self.open {
-            let mut patience = opened.patience(&self.machine);
-            let is_unconfirmed = self.reflector.from.is_some() && !self.machine.is_streaming();
-            if is_unconfirmed {
-                // Before anything else, also a probe that is due: whatever comes first confirms.
-                patience = opened.answered + VERY_SHORT;
+        // What was sent before its end is handed on before that.
+        let mut end = None;
+        loop {
+            if self.pieces.is_empty()
+                && let Some(end) = end
+            {
+                return Ok(match end {
+                    BodyEnd::Closed => self.closed(splitter.finish(), opened.asked),
+                    BodyEnd::Failed(ended) => ended,
+                });
             }
-            let is_streaming = self.machine.is_streaming();
-            let next = tokio::select! {
-                biased;
-                reason = self.reflector.trust.lost(), if !is_streaming => {
-                    return Ok(Ended::Doubted(reason));
+            let mut was_border = false;
+            match self.next(opened, end.is_none()).await? {
+                Next::Ended(ended) => return Ok(ended),
+                Next::Nothing => {}
+                Next::Chunk(chunk) => end = self.feed(&mut splitter, chunk).map(BodyEnd::Failed),
+                Next::BodyEnd(reached) => end = Some(reached),
+                Next::Piece(piece) => {
+                    self.take(piece, opened).await?;
+                    if self.open.is_none() {
+                        return Ok(Ended::LetGo);
+                    }
+                    was_border = self.pieces.is_at_border();
+                    if was_border {
+                        opened.heard = Instant::now();
+                        self.tend_packing();
+                    }
                 }
-                next = timeout_at(patience, body.next()) => next,
-                // Only while there is nothing to hear.
-                () = tokio::task::yield_now(), if self.repacking.is_under_way() => {
-                    self.repack_some();
-                    continue;
-                }
-            };
-            let chunk = match next {
-                Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(error))) if error.retry() == Retry::Resume => {
-                    return Ok(Ended::Broken(error));
-                }
-                Ok(Some(Err(error))) => return Ok(Ended::Error(error)),
-                Ok(None) => return Ok(self.closed(splitter.finish(), opened.asked)),
-                Err(_) if is_unconfirmed => match self.confirm().await {
-                    Ok(()) => continue,
-                    Err(Stop::Gone) => return Err(Gone),
-                    Err(Stop::Failed(error)) => return Ok(Ended::Error(error)),
-                },
-                Err(_) => return Ok(opened.outlasted(&self.machine)),
-            };
-            self.meter.received();
-            let fed = splitter.feed(chunk, &mut frames);
-            let is_heard = !frames.is_empty();
-            for frame in frames.drain(..) {
-                match self.take(&frame, opened).await {
-                    Ok(()) => {}
-                    Err(Stop::Gone) => return Err(Gone),
-                    Err(Stop::Failed(error)) => return Ok(Ended::Error(error)),
-                }
-                if self.open.is_none() {
-                    // What has come behind it comes again.
+            }
+            if was_border || self.pieces.is_empty() {
+                if Opened::gives_way(&self.machine) {
                     return Ok(Ended::LetGo);
                 }
-                // Bytes and store may both be ready for ever; a stop must come through all the same.
-                tokio::task::coop::consume_budget().await;
+                if self.machine.is_streaming() {
+                    self.streaming();
+                }
+                if opened.is_overdue(&self.machine) {
+                    return Ok(opened.outlasted(&self.machine));
+                }
             }
-            if is_heard {
-                opened.heard = Instant::now();
-                self.tend_packing();
-            }
-            if let Err(error) = fed {
-                return Ok(Ended::Error(error));
-            }
-            if Opened::gives_way(&self.machine) {
-                return Ok(Ended::LetGo);
-            }
-            if self.machine.is_streaming() {
-                self.streaming();
-            }
-            if opened.is_overdue(&self.machine) {
-                return Ok(opened.outlasted(&self.machine));
-            }
-            // Bytes that are no events may be ready for ever too.
+            // Bytes, events and store may be ready for ever; a stop must come through all the same.
             tokio::task::coop::consume_budget().await;
         }
-        Ok(Ended::LetGo)
+    }
+
+    /// Waits for whatever comes next; `reads` says whether the body goes on.
+    async fn next(&mut self, opened: &Opened, reads: bool) -> Result<Next<K>, Stop> {
+        let Some(body) = &mut self.open else {
+            return Ok(Next::Ended(Ended::LetGo));
+        };
+        let mut patience = opened.patience(&self.machine);
+        let is_streaming = self.machine.is_streaming();
+        let is_unconfirmed = self.reflector.from.is_some() && !is_streaming;
+        if is_unconfirmed {
+            // Before anything else, also a probe that is due: whatever comes first confirms.
+            patience = opened.answered + VERY_SHORT;
+        }
+        let reads = reads && self.pieces.takes_more();
+        let next = tokio::select! {
+            biased;
+            reason = self.reflector.trust.lost(), if !is_streaming => {
+                return Ok(Next::Ended(Ended::Doubted(reason)));
+            }
+            next = timeout_at(patience, body.next()), if reads => next,
+            Some(piece) = self.pieces.next() => return Ok(Next::Piece(piece)),
+            // Only while there is nothing to hear.
+            () = tokio::task::yield_now(), if self.repacking.is_under_way() => {
+                self.repack_some();
+                return Ok(Next::Nothing);
+            }
+        };
+        let failed = |ended| Ok(Next::BodyEnd(BodyEnd::Failed(ended)));
+        match next {
+            Ok(Some(Ok(chunk))) => Ok(Next::Chunk(chunk)),
+            Ok(Some(Err(error))) if error.retry() == Retry::Resume => failed(Ended::Broken(error)),
+            Ok(Some(Err(error))) => failed(Ended::Error(error)),
+            Ok(None) => Ok(Next::BodyEnd(BodyEnd::Closed)),
+            // Something has come, and is about to be heard.
+            Err(_) if !self.pieces.is_empty() => Ok(Next::Nothing),
+            Err(_) if is_unconfirmed => self.confirm().await.map(|()| Next::Nothing),
+            Err(_) => Ok(Next::Ended(opened.outlasted(&self.machine))),
+        }
+    }
+
+    /// Takes some more of the body; what is wrong with it.
+    fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
+        let received = self.meter.now();
+        let mut frames = Vec::new();
+        let fed = splitter.feed(chunk, &mut frames);
+        self.pieces.push(frames, received);
+        fed.err().map(Ended::Error)
     }
 
     /// Tells the store that the server goes on from what the store has from before. An expired revision
@@ -286,11 +337,12 @@ where
         self.hand_on(DeltaKind::Bookmark { revision }).await
     }
 
-    async fn take(&mut self, frame: &Frame, opened: &Opened) -> Result<(), Stop> {
+    async fn take(&mut self, piece: Piece<K>, opened: &Opened) -> Result<(), Stop> {
+        self.meter.received(piece.received);
         if self.machine.is_streaming() {
-            self.initial_event(frame, opened).await?;
+            self.initial_event(piece, opened).await?;
         } else {
-            self.event(frame).await?;
+            self.event(piece).await?;
             self.failures = 0;
         }
         self.events += 1;
@@ -310,14 +362,15 @@ where
     }
 
     /// Hands on one event, and takes its revision once it has been accepted.
-    async fn event(&mut self, frame: &Frame) -> Result<(), Stop> {
-        let Frame { kind, bytes } = frame;
+    async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
+        let Piece { frame, decoded, .. } = piece;
+        let Frame { kind, bytes } = &frame;
         self.meter.event(kind);
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
             FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                self.object_event(kind, bytes).await?
+                self.object_event(&frame, decoded).await?
             }
             FrameKind::Unknown(unknown) => {
                 // Something has happened, and nobody knows what: everything is asked for.
@@ -337,10 +390,12 @@ where
 
     async fn object_event(
         &mut self,
-        kind: &FrameKind,
-        bytes: &Bytes,
+        Frame { kind, bytes }: &Frame,
+        decoded: Option<Decoded<K>>,
     ) -> Result<Option<ResourceVersion>, Stop> {
-        let decoded = self.reflector.decoder.object(bytes);
+        let Some(decoded) = decoded else {
+            return Ok(None);
+        };
         let is_of_nobody = decoded.is_of_nobody(bytes);
         let Some(object) = self.usable(decoded) else {
             if is_of_nobody {

@@ -4,16 +4,43 @@ use std::sync::Arc;
 
 use kube_core::Resource;
 use parking_lot::Mutex;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use super::Builder;
 use crate::{
-    decode,
+    decode::{self, Decoder},
     logs::Ration,
-    object::{DecodeError, Opener, PackOptions},
-    pruning::{FieldPath, NotPrunable, Pruning},
+    object::{DecodeError, Lazy, Opener, PackOptions},
+    pruning::{FieldPath, NotPrunable, Prunable, Pruned, Pruning, Storable},
     reflector::{Error, Reporter},
 };
+
+/// What is kept of each object, and in which form.
+pub(super) struct Keeping<K> {
+    pub(super) pruning: Pruning,
+    packing: Option<PackOptions<K>>,
+    is_lazy: bool,
+}
+
+impl<K> Default for Keeping<K> {
+    fn default() -> Self {
+        Self {
+            pruning: Pruning::default(),
+            packing: None,
+            is_lazy: false,
+        }
+    }
+}
+
+impl<K: DeserializeOwned> Keeping<K> {
+    /// The decoder, which does that.
+    pub(super) fn of(self, decoder: Decoder<K>, report: &Reporter) -> Decoder<K> {
+        decoder
+            .pruning(self.pruning)
+            .packing(self.packing.map(|options| opener(options, report)))
+            .lazily(self.is_lazy.then(|| lazy(report)))
+    }
+}
 
 impl<K> Builder<K>
 where
@@ -22,19 +49,23 @@ where
     /// Cuts these fields out of every object before it is decoded, so that they cost next to nothing; a
     /// [`transform`](Self::transform) that drops them costs what making them did. The last call counts.
     ///
+    /// Of objects of a [`Pruned`] type any field can be cut, but for those that say which object it is, and
+    /// labels; [`pruning`](crate::pruning) says what that asks of the type.
+    ///
     /// # Errors
-    /// Another field than `metadata.managedFields` or `metadata.annotations`, or one of the annotations: an
-    /// object that lacks anything else would destroy it when it is written back.
-    pub fn prune(
-        mut self,
-        fields: impl IntoIterator<Item = FieldPath>,
-    ) -> Result<Self, NotPrunable> {
-        self.pruning = Pruning::new(fields)?;
+    /// One of those; and of any other type another field than `metadata.managedFields` or
+    /// `metadata.annotations`, or one of the annotations: an object that lacks anything else would destroy
+    /// it when it is written back.
+    pub fn prune(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Result<Self, NotPrunable>
+    where
+        K: Prunable,
+    {
+        self.keeping.pruning.prune::<K>(fields)?;
         Ok(self)
     }
 
     pub(crate) fn pruning(mut self, pruning: Pruning) -> Self {
-        self.pruning = pruning;
+        self.keeping.pruning = pruning;
         self
     }
 
@@ -58,7 +89,7 @@ where
     /// it (the last thousand states took half as much again as the first).
     pub fn packed(self) -> Self
     where
-        K: Serialize,
+        K: Storable,
     {
         self.packing(PackOptions::default())
     }
@@ -68,25 +99,73 @@ where
     /// of content. Until there are so many, all are kept as they came.
     pub fn packed_from(self, objects: usize) -> Self
     where
-        K: Serialize,
+        K: Storable,
     {
         self.packing(PackOptions::new(objects))
     }
 
+    /// Leaves objects as the bytes that the server sent until somebody reads them: an object is decoded the
+    /// first time that [`Object::get`](crate::Object::get) is called, once for all who ask, and kept
+    /// decoded from then on. So what nobody looks into costs no more than its bytes, and what is looked
+    /// into costs as much as without; [`packed`](Self::packed) takes less memory, and more time for those
+    /// who read the same object again and again.
+    ///
+    /// What needs no body is as with [`packed`](Self::packed), and so is what does not fit the type: it is
+    /// noticed by the first who asks for it, told once, and broken for all who ask later, until its next
+    /// state. A [`transform`](Self::transform), or an index by a function of the whole object, reads each
+    /// state that comes, so with one every object is decoded at once. Of a packed cache objects are not
+    /// decoded before they are read anyway, and this changes nothing there.
+    pub fn lazy(self) -> Self {
+        self.lazily(true)
+    }
+
+    pub(crate) fn lazily(mut self, is_lazy: bool) -> Self {
+        self.keeping.is_lazy = is_lazy;
+        self
+    }
+
     pub(crate) fn packing(mut self, options: PackOptions<K>) -> Self {
-        self.packing = Some(options);
+        self.keeping.packing = Some(options);
+        self
+    }
+}
+
+impl<K> Builder<Pruned<K>>
+where
+    Pruned<K>: Resource + Send + Sync + 'static,
+{
+    /// Cuts everything out of every object before it is decoded but these fields, what says which object it
+    /// is, and labels; [`pruning`](crate::pruning) says how that goes with [`prune`](Self::prune), and what
+    /// it asks of the type. The last call counts.
+    ///
+    /// Only a [`Pruned`] type has this, for nobody is to write such an object back:
+    ///
+    /// ```compile_fail,E0599
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_informer::shared_informer::Builder;
+    /// fn names(pods: Builder<Pod>) -> Builder<Pod> {
+    ///     pods.keep([])
+    /// }
+    /// ```
+    pub fn keep(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
+        self.keeping.pruning.keep(fields);
         self
     }
 }
 
 /// What packs objects, and reports those that turn out not to fit the type.
-pub(super) fn opener<K: DeserializeOwned>(
-    options: PackOptions<K>,
-    report: &Reporter,
-) -> Arc<Opener<K>> {
+fn opener<K: DeserializeOwned>(options: PackOptions<K>, report: &Reporter) -> Arc<Opener<K>> {
+    let on_broken = Box::new(reporting(report));
+    Arc::new(Opener::new(options, decode::open::<K>, on_broken))
+}
+
+/// What decodes objects when they are read, and reports those that turn out not to fit the type.
+fn lazy<K: DeserializeOwned>(report: &Reporter) -> Arc<Lazy<K>> {
+    let on_broken = Box::new(reporting(report));
+    Arc::new(Lazy::new(decode::open::<K>, on_broken))
+}
+
+fn reporting(report: &Reporter) -> impl Fn(&DecodeError) + Send + Sync + 'static {
     let (report, ration) = (report.clone(), Mutex::new(Ration::default()));
-    let on_broken = move |error: &DecodeError| {
-        report.skipped(&Error::Decode(error.clone()), &mut ration.lock());
-    };
-    Arc::new(Opener::new(options, decode::open::<K>, Box::new(on_broken)))
+    move |error| report.skipped(&Error::Decode(error.clone()), &mut ration.lock())
 }

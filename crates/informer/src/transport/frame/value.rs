@@ -1,6 +1,7 @@
 //! Finds where one JSON value ends, over any number of chunks.
 
 use memchr::memchr2;
+use wide::u8x16;
 
 /// Follows one JSON value from its first byte to its last.
 ///
@@ -18,6 +19,63 @@ pub(super) struct ValueScanner {
     pub(super) closed_inside: u32,
 }
 
+/// How far a scan has come.
+enum Step {
+    /// The value ends before this byte.
+    Ends(usize),
+    GoesOn(usize),
+}
+
+/// So many bytes are looked at together: one bit each.
+const BLOCK: usize = 64;
+
+/// So many of them at a time.
+const LANES: usize = 16;
+
+/// Where in a block what stands, the first byte in the lowest bit.
+#[derive(Default)]
+struct Marks {
+    quotes: u64,
+    escapes: u64,
+    opening: u64,
+    closing: u64,
+}
+
+impl Marks {
+    fn of(block: &[u8; BLOCK]) -> Self {
+        // It is the one bit in which braces differ from brackets.
+        let alike = u8x16::splat(b'{' ^ b'[');
+        let mut marks = Self::default();
+        for (lanes, at) in block
+            .as_chunks::<LANES>()
+            .0
+            .iter()
+            .zip((0..).step_by(LANES))
+        {
+            let bytes = u8x16::new(*lanes);
+            let brackets = bytes | alike;
+            let where_is = |bytes: u8x16, byte| {
+                let is_it = bytes.cmp_eq(u8x16::splat(byte)).move_mask();
+                u64::from(is_it.cast_unsigned() & 0xffff) << at
+            };
+            marks.quotes |= where_is(bytes, b'"');
+            marks.escapes |= where_is(bytes, b'\\');
+            marks.opening |= where_is(brackets, b'{');
+            marks.closing |= where_is(brackets, b'}');
+        }
+        marks
+    }
+}
+
+/// The bits at and behind which an odd number of these has come: from each opening quote to before its closing
+/// one.
+fn odd(mut bits: u64) -> u64 {
+    for distance in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << distance;
+    }
+    bits
+}
+
 /// How many objects and arrays a value consists of.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
@@ -30,11 +88,52 @@ impl ValueScanner {
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
+            let block = bytes.get(at..).and_then(<[u8]>::first_chunk);
+            if block.is_some_and(|block| self.passes(block)) {
+                at += BLOCK;
+                continue;
+            }
+            match self.scan_block(bytes, at) {
+                Step::Ends(end) => return Some(end),
+                Step::GoesOn(next) => at = next,
+            }
+        }
+        None
+    }
+
+    /// Goes on behind a block as a whole, unless something in it has to be looked at byte by byte: an escape,
+    /// or brackets that could lead out to where values end.
+    fn passes(&mut self, block: &[u8; BLOCK]) -> bool {
+        let Marks {
+            quotes,
+            escapes,
+            opening,
+            closing,
+        } = Marks::of(block);
+        let in_string = if self.in_string { u64::MAX } else { 0 };
+        let in_strings = odd(quotes) ^ in_string;
+        let [opened, closed] = [opening, closing].map(|marks| (marks & !in_strings).count_ones());
+        if escapes != 0 || self.escaped || self.scalar || self.depth <= closed + 1 {
+            return false;
+        }
+        self.depth = self.depth + opened - closed;
+        self.opened += opened as usize;
+        self.in_string = in_strings >> (BLOCK - 1) == 1;
+        true
+    }
+
+    /// Goes on byte by byte, for as many as a block has.
+    fn scan_block(&mut self, bytes: &[u8], from: usize) -> Step {
+        let mut at = from;
+        while at < bytes.len().min(from + BLOCK) {
             if self.in_string {
-                at = self.skip_string(bytes, at)?;
+                let Some(behind) = self.skip_string(bytes, at) else {
+                    return Step::GoesOn(bytes.len());
+                };
                 if self.depth == 0 {
-                    return Some(at);
+                    return Step::Ends(behind);
                 }
+                at = behind;
                 continue;
             }
             match bytes[at] {
@@ -46,21 +145,21 @@ impl ValueScanner {
                 b'}' | b']' if self.depth > 0 => {
                     self.depth -= 1;
                     match self.depth {
-                        0 => return Some(at + 1),
+                        0 => return Step::Ends(at + 1),
                         1 => self.closed_inside += 1,
                         _ => {}
                     }
                 }
                 // The comma or bracket that ends a bare scalar belongs to what surrounds it.
                 b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t' if self.depth == 0 => {
-                    return Some(at);
+                    return Step::Ends(at);
                 }
                 _ if self.depth == 0 => self.scalar = true,
                 _ => {}
             }
             at += 1;
         }
-        None
+        Step::GoesOn(at)
     }
 
     /// The index behind the closing quote, or `None` when the string goes on in the next chunk.
@@ -86,5 +185,66 @@ impl ValueScanner {
     /// Whether the value has begun and could end with the body, as a bare number can.
     pub(super) fn is_nested(&self) -> bool {
         self.depth > 0 || self.in_string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same, byte by byte alone.
+    fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            match scanner.scan_block(bytes, at) {
+                Step::Ends(end) => return Some(end),
+                Step::GoesOn(next) => at = next,
+            }
+        }
+        None
+    }
+
+    fn texts() -> impl Strategy<Value = Vec<u8>> {
+        let few = "[\\[\\]{}\",:a1 \\\\é]{0,400}";
+        let nested = "[\\[{]{0,5}([a-z1,: \\[\\]{}]{0,40}|\"[a-z\\[{}]{0,90}\"){0,20}[\\]}]{0,12}";
+        prop_oneof![few, nested].prop_map(String::into_bytes)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn by_blocks_and_by_bytes_every_text_ends_at_the_same_place(text in texts(), cut in 0..400_usize) {
+            let (first, second) = text.split_at(cut.min(text.len()));
+            let (mut by_blocks, mut by_bytes) = (ValueScanner::default(), ValueScanner::default());
+            for part in [first, second] {
+                let end = by_blocks.scan(part);
+                prop_assert_eq!(end, plainly(&mut by_bytes, part));
+                prop_assert_eq!(format!("{by_blocks:?}"), format!("{by_bytes:?}"));
+                if end.is_some() {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_passed_over_by_blocks() {
+        let inner = format!(r#"{{"a":["{}",[[1]]]}},"#, "x".repeat(100)).repeat(50);
+        let text = format!("{}{inner}1{}", "[".repeat(6), "]".repeat(6));
+        let mut scanner = ValueScanner::default();
+        assert!(scanner.scan(&text.as_bytes()[..6]).is_none());
+        let blocks = text.as_bytes()[6..].as_chunks().0;
+        let passed = blocks.iter().filter(|block| scanner.passes(block)).count();
+        assert_eq!(passed, blocks.len());
+        for (depth, passes) in [(3, false), (65, false), (66, true)] {
+            let mut scanner = ValueScanner {
+                depth,
+                ..ValueScanner::default()
+            };
+            assert_eq!(scanner.passes(&[b']'; BLOCK]), passes, "{depth}");
+        }
     }
 }

@@ -30,6 +30,7 @@ fn header() -> Header {
         saved: 1,
         version: "1".to_owned(),
         kind: "v1 Pod".to_owned(),
+        pruned: String::new(),
         server: "s".to_owned(),
         sources: vec![source("one"), source("two")],
     }

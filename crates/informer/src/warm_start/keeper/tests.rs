@@ -11,7 +11,7 @@ use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta};
-use serde::{Deserialize, Deserializer, Serializer, ser::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 
 use super::*;
 use crate::{
@@ -124,7 +124,12 @@ impl World {
         let folder = std::env::temp_dir().join(format!("kube-informer-keeper-{process}-{test}"));
         let store = SavedStore::in_file(folder.join("maps.jsonl"), "1").server("one");
         let storing = Storing::new(store.clock(|| UNIX_EPOCH));
-        let keeper = Arc::new(Keeper::new(storing, &(), &[Arc::new(Unasked)]));
+        let keeper = Arc::new(Keeper::new(
+            storing,
+            &(),
+            &[Arc::new(Unasked)],
+            &Pruning::default(),
+        ));
         Self { keeper, folder }
     }
 
@@ -206,7 +211,12 @@ async fn a_file_that_another_process_is_writing_is_said_to_be_busy() {
 #[tokio::test]
 async fn each_source_is_saved_with_its_own_revision() {
     let storing = Storing::new(SavedStore::in_file("nowhere", "1").server("one"));
-    let keeper = Keeper::<Odd>::new(storing, &(), &[Arc::new(Unasked), Arc::new(Unasked)]);
+    let keeper = Keeper::<Odd>::new(
+        storing,
+        &(),
+        &[Arc::new(Unasked), Arc::new(Unasked)],
+        &Pruning::default(),
+    );
     let (indexer, mut writer) = indexer::new(Indexers::by_namespace()).unwrap();
     writer.apply(Batch {
         deltas: Vec::new(),
@@ -249,6 +259,26 @@ async fn a_time_that_no_clock_shows_is_no_age() {
 }
 
 #[tokio::test]
+async fn what_was_saved_with_other_fields_pruned_is_not_loaded_and_has_another_file() {
+    let world = World::new("pruned");
+    for (pruned, fits) in [("", true), ("-metadata.managedFields", false)] {
+        world.write(|header| header.pruned = pruned.to_owned());
+        let reason = world.keeper.load().await.err();
+        assert_eq!(reason, (!fits).then_some(ColdReason::OtherPruning));
+    }
+    let path = |pruning: &Pruning| {
+        let storing = Storing::new(SavedStore::in_directory("d", "1"));
+        let keeper = Keeper::<Odd>::new(storing, &(), &[Arc::new(Unasked)], pruning);
+        keeper.path().to_owned()
+    };
+    let mut pruning = Pruning::default();
+    let whole = path(&pruning);
+    let managed = "metadata.managedFields".parse().unwrap();
+    pruning.prune::<Odd>([managed]).unwrap();
+    assert_ne!(path(&pruning), whole);
+}
+
+#[tokio::test]
 async fn a_source_without_a_revision_is_nothing_to_go_on_from() {
     let world = World::new("no-revision");
     let endless = "9".repeat(REVISION_BYTES + 1);
@@ -262,7 +292,7 @@ async fn a_source_without_a_revision_is_nothing_to_go_on_from() {
 #[test]
 fn a_server_is_named_once_and_is_not_known_while_one_source_cannot_tell() {
     let storing = || Storing::new(SavedStore::in_file("nowhere", "1"));
-    let keeper = || Keeper::<Odd>::new(storing(), &(), &[Arc::new(Unasked)]);
+    let keeper = || Keeper::<Odd>::new(storing(), &(), &[Arc::new(Unasked)], &Pruning::default());
     let answers = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect();
     let several = keeper();
     several.identify(answers(&["one", "two", "one"])).unwrap();
@@ -278,7 +308,10 @@ fn a_server_is_named_once_and_is_not_known_while_one_source_cannot_tell() {
 fn the_name_of_a_file_follows_from_kind_and_collections_and_is_fit_for_one() {
     let name = |kind: &str, collections: &[&str]| {
         let collections: Vec<_> = collections.iter().map(|&it| it.to_owned()).collect();
-        file_name("po/ds", kind, Some(&collections))
+        file_name(
+            "po/ds",
+            collections.iter().map(String::as_str).chain([kind]),
+        )
     };
     let names = [
         name("v1 Pod", &["/a", "/b"]),
@@ -301,7 +334,8 @@ fn secrets_are_refused_whatever_their_type_is_and_what_has_their_name_only_is_no
         let kind = GroupVersionKind::gvk(group, "v1", "Secret");
         let storing = Storing::new(SavedStore::in_file(path, "1").server("one"));
         let dyntype = ApiResource::from_gvk(&kind);
-        Keeper::<DynamicObject>::new(storing, &dyntype, &[Arc::new(Unasked)]).check()
+        Keeper::<DynamicObject>::new(storing, &dyntype, &[Arc::new(Unasked)], &Pruning::default())
+            .check()
     };
     assert_eq!(check(""), Err(ColdReason::SecretsRefused));
     assert_eq!(check("example.com"), Ok(()));

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::workqueue::order::Fifo;
 use crate::workqueue::queue::Next;
 
 #[derive(Clone, Debug)]
@@ -63,7 +62,7 @@ impl Reference {
 proptest! {
     #[test]
     fn it_does_what_a_sorted_list_does(operations in operations()) {
-        let mut queue = DelayingQueue::new(Box::new(Fifo::new()));
+        let mut queue = DelayingQueue::new(None);
         let mut reference = Reference::default();
         let mut now = 0;
         for operation in operations {
@@ -86,7 +85,7 @@ proptest! {
                     let mut taken = Vec::new();
                     while let Next::Item(item) = queue.queue().next() {
                         queue.queue().done(&item);
-                        taken.push(item);
+                        taken.push(*item);
                     }
                     prop_assert_eq!(taken, std::mem::take(&mut reference.queued));
                 }

@@ -38,6 +38,10 @@ async fn a_sample_shows_store_indices_and_handlers() {
         [HandlerSample { name: "ours", depth: 0, lag: 0ns, panics: 0 }]
     "#]]
     .assert_eq(&format!("{:?}\n{:?}\n", store.indices, sample.handlers));
+    let memory = informer.pods.memory();
+    assert_eq!((memory.objects, memory.rest_bytes), (2, store.rest_bytes));
+    assert_eq!((memory.indices, memory.index_entries), (2, 2));
+    assert_eq!((memory.arriving, memory.waiting), (0, 0));
     assert!(sample.status.synced);
     let source = &sample.status.sources[0];
     assert_eq!(source.since_last_event(), Some(Duration::from_secs(7)));
@@ -64,4 +68,37 @@ async fn the_bytes_of_a_store_are_those_of_the_objects_in_it_whatever_became_of_
     let store = recorder.sampler().sample().unwrap().store.unwrap();
     assert_eq!(store.wire_bytes, (longer.len() + pod("c", 3).len()) as u64);
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_memory_of_a_cache_is_that_of_its_objects_packed_or_not() {
+    let text = "a text that takes its own length".repeat(20);
+    let long = labelled("b", &text, 2);
+    let script = |last: String| {
+        Script::new([
+            body(list(5, "", &[pod("a", 1), last])),
+            hangs(String::new()),
+        ])
+    };
+    let recorder = Recorder::default();
+    let run_of = |last: &str| run(builder(&script(last.to_owned()), &recorder));
+    let (short, whole) = (run_of(&pod("b", 2)), run_of(&long));
+    let packed = run(builder(&script(long.clone()), &recorder).packed());
+    sleep(Duration::from_secs(1)).await;
+    let rest = |informer: &Running| informer.pods.memory().rest_bytes;
+    // A label's map is a node of eleven entries.
+    let node = 11 * 2 * size_of::<String>() + 16;
+    let more = node + "app".len() + text.len();
+    assert_eq!(rest(&whole) - rest(&short), more as u64);
+    assert!(rest(&whole) > 2 * size_of::<Pod>() as u64);
+    let json = (long.len() + pod("a", 1).len()) as u64;
+    assert!(rest(&packed) >= json && rest(&packed) < json + 1000);
+    assert!(
+        packed.pods.memory().dictionary_bytes >= json,
+        "it is what is learnt from"
+    );
+    assert_eq!(whole.pods.memory().dictionary_bytes, 0);
+    for informer in [short, whole, packed] {
+        informer.stop().await;
+    }
 }

@@ -1,0 +1,162 @@
+//! Prints what objects take that are decoded by `serde_json` and by the informer, beside the least that
+//! their types need, and how long decoding takes.
+//!
+//! The floor is what a clone takes: `Vec` and `String` clone into allocations of the size that they need,
+//! and a `BTreeMap` into nodes like those it has. The informer's own count is what it believes that an
+//! object takes. Bytes are those asked of the allocator, which adds some for each block.
+
+use std::{
+    alloc::System,
+    hint::black_box,
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube_informer::fuzzing::decode_exactly;
+use replay::{Corpus, CorpusKind, Encoding, Version};
+use serde::{Serialize, de::DeserializeOwned};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What decoded objects take.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// So many of each kind.
+    #[arg(long, default_value_t = 1_000)]
+    objects: usize,
+    /// So many rounds, of which the fastest is shown.
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+}
+
+/// What was asked of the allocator and is still held.
+#[derive(Clone, Copy)]
+struct Held {
+    bytes: usize,
+    blocks: usize,
+}
+
+fn main() -> Result<()> {
+    let flags = Flags::parse();
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "| objects | JSON | serde_json | ours | floor | ours / floor | our count | blocks | serde_json | ours |"
+    )?;
+    writeln!(
+        out,
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    )?;
+    let pods = corpus(CorpusKind::Pods, flags.objects)?;
+    let slim = pods
+        .iter()
+        .map(|json| without_managed_fields(json))
+        .collect::<Result<Vec<_>>>()?;
+    for line in [
+        line::<Pod>("pods", &pods, flags.rounds)?,
+        line::<Pod>("pods, pruned", &slim, flags.rounds)?,
+        line::<ConfigMap>(
+            "config maps",
+            &corpus(CorpusKind::Configmaps, flags.objects)?,
+            flags.rounds,
+        )?,
+        line::<Secret>(
+            "secrets",
+            &corpus(CorpusKind::Secrets, flags.objects)?,
+            flags.rounds,
+        )?,
+    ] {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn corpus(kind: CorpusKind, objects: usize) -> Result<Vec<Vec<u8>>> {
+    let corpus = Corpus::new(kind, objects, 1)?;
+    let version = |at: usize| Version {
+        revision: at as u64 + 1,
+        stamp: 0,
+    };
+    let object = |at| {
+        // The members alone, and the brace behind them.
+        let mut json = b"{".to_vec();
+        json.extend(corpus.object(at, version(at), Encoding::Json));
+        json
+    };
+    Ok((0..objects).map(object).collect())
+}
+
+fn without_managed_fields(json: &[u8]) -> Result<Vec<u8>> {
+    let mut pod: Pod = serde_json::from_slice(json)?;
+    pod.metadata.managed_fields = None;
+    Ok(serde_json::to_vec(&pod)?)
+}
+
+fn line<K>(name: &str, all: &[Vec<u8>], rounds: usize) -> Result<String>
+where
+    K: DeserializeOwned + Serialize + Clone,
+{
+    let theirs = |json: &Vec<u8>| serde_json::from_slice::<K>(json).ok();
+    let ours = |json: &Vec<u8>| Some(decode_exactly::<K>(json)?.0);
+    let counted: Option<usize> = all
+        .iter()
+        .map(|json| Some(decode_exactly::<K>(json)?.1))
+        .sum();
+    let counted = counted.context("all of them can be decoded")? + all.len() * size_of::<K>();
+    let (by_them, _) = held(|| all.iter().filter_map(theirs).collect::<Vec<K>>());
+    let (by_us, decoded) = held(|| all.iter().filter_map(ours).collect::<Vec<K>>());
+    let (floor, _) = held(|| decoded.clone());
+    let times = fastest(all, rounds, &theirs, &ours);
+    let each = |bytes: usize| bytes / all.len();
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let ratio = by_us.bytes as f64 / floor.bytes as f64;
+    Ok(format!(
+        "| {name} | {} | {} | {} | {} | {ratio:.3} | {} | {} | {:.1?} | {:.1?} |",
+        each(all.iter().map(Vec::len).sum()),
+        each(by_them.bytes),
+        each(by_us.bytes),
+        each(floor.bytes),
+        each(counted),
+        each(by_us.blocks),
+        times.0,
+        times.1,
+    ))
+}
+
+fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
+    let region = Region::new(COUNTING);
+    let made = make();
+    let change = region.change();
+    let bytes = change.bytes_allocated - change.bytes_deallocated;
+    let blocks = change.allocations - change.deallocations;
+    (Held { bytes, blocks }, made)
+}
+
+/// Per object, in alternating rounds.
+fn fastest<K>(
+    all: &[Vec<u8>],
+    rounds: usize,
+    theirs: &dyn Fn(&Vec<u8>) -> Option<K>,
+    ours: &dyn Fn(&Vec<u8>) -> Option<K>,
+) -> (Duration, Duration) {
+    let each = |total: Duration| total / u32::try_from(all.len()).unwrap_or(u32::MAX);
+    let round = |decode: &dyn Fn(&Vec<u8>) -> Option<K>| {
+        let mut spent = Duration::ZERO;
+        for json in all {
+            let from = Instant::now();
+            let object = black_box(decode(black_box(json)));
+            spent += from.elapsed();
+            drop(object);
+        }
+        each(spent)
+    };
+    let rounds = (0..rounds.max(1)).map(|_| (round(theirs), round(ours)));
+    rounds.fold((Duration::MAX, Duration::MAX), |least, this| {
+        (least.0.min(this.0), least.1.min(this.1))
+    })
+}

@@ -1,0 +1,331 @@
+//! What a store's ordered map could be, side by side: with names and objects as the store has them, and
+//! a snapshot at every write. `DESIGN.md` has the figures and what was chosen by them.
+//!
+//! ```text
+//! cargo bench -p kube-informer --bench snapshots
+//! cargo bench -p kube-informer --bench snapshots -- 10000 1000000
+//! ```
+//!
+//! Each candidate is measured in a process of its own, for a size of the store each. A write replaces an
+//! object somewhere and keeps the snapshot of before until the next one. A list looks into every object.
+//! Times are the best of several rounds, for whatever else the machine does only adds to them. Bytes are
+//! what the process has grown by, without names and objects; only Linux tells them.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+use std::{collections::BTreeMap, hint::black_box, ops::Bound, process::Command, sync::Arc};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::ObjectMeta;
+use kube_informer::{Object, ObjectName, object::SourceId};
+use tokio::time::{Duration, Instant};
+
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the store uses more of it, and tests it"
+)]
+#[path = "../src/indexer"]
+mod indexer {
+    pub(super) mod tree;
+}
+
+use indexer::tree::Tree;
+
+const NAMESPACES: usize = 10;
+const ROUNDS: usize = 5;
+/// Writes and gets of a round.
+const STEPS: usize = 20_000;
+
+/// What the store keeps of an object.
+type Entry = (Object<ConfigMap>, SourceId);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [name, size] = &arguments[..]
+        && let Some((_, measure)) = CANDIDATES.iter().find(|(known, _)| known == name)
+    {
+        println!("{}", measure(size.parse().expect("a number of objects")));
+        return;
+    }
+    let sizes: Vec<usize> = arguments
+        .iter()
+        .filter_map(|size| size.parse().ok())
+        .collect();
+    let sizes = if sizes.is_empty() {
+        vec![10_000, 100_000]
+    } else {
+        sizes
+    };
+    println!(
+        "| objects | map | write, ns | whole list, ns/object | namespace, ns/object | get, ns | bytes/object |"
+    );
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: |");
+    let program = std::env::current_exe().expect("this program");
+    for size in sizes {
+        for (name, _) in CANDIDATES {
+            let measured = Command::new(&program)
+                .args([*name, &size.to_string()])
+                .output();
+            let measured = measured.expect("this program runs").stdout;
+            println!(
+                "| {size} | {name} | {} |",
+                String::from_utf8_lossy(&measured).trim()
+            );
+        }
+    }
+}
+
+type Measure = fn(usize) -> String;
+
+const CANDIDATES: &[(&str, Measure)] = &[
+    ("tree, 8 wide", measure::<Tree<ObjectName, Entry, 8>>),
+    ("tree, 16 wide", measure::<Tree<ObjectName, Entry, 16>>),
+    ("tree, 32 wide", measure::<Tree<ObjectName, Entry, 32>>),
+    ("tree, 64 wide", measure::<Tree<ObjectName, Entry, 64>>),
+    ("imbl::OrdMap", measure::<imbl::OrdMap<ObjectName, Entry>>),
+    (
+        "imbl::OrdMap of Arcs",
+        measure::<imbl::OrdMap<ObjectName, Arc<Entry>>>,
+    ),
+    (
+        "imbl::HashMap, sorted by who lists",
+        measure::<imbl::HashMap<ObjectName, Entry>>,
+    ),
+    ("256 BTreeMaps, copied on write", measure::<Shards>),
+];
+
+/// An ordered map whose clones are moments.
+trait Map: Clone + Default {
+    fn put(&mut self, name: &ObjectName, entry: &Entry);
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>>;
+    fn each(&self, visit: impl FnMut(&Object<ConfigMap>));
+    fn each_of(&self, namespace: &str, visit: impl FnMut(&Object<ConfigMap>));
+}
+
+impl<const WIDTH: usize> Map for Tree<ObjectName, Entry, WIDTH> {
+    fn put(&mut self, name: &ObjectName, entry: &Entry) {
+        self.insert(name.clone(), entry.clone());
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>> {
+        self.get(name).map(|entry| &entry.0)
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        self.values().for_each(|entry| visit(&entry.0));
+    }
+
+    fn each_of(&self, namespace: &str, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let first = ObjectName::namespaced(namespace, "");
+        let entries = self.range(Bound::Included(&first), |name| {
+            name.namespace() == Some(namespace)
+        });
+        entries.for_each(|(_, entry)| visit(&entry.0));
+    }
+}
+
+impl Map for imbl::OrdMap<ObjectName, Entry> {
+    fn put(&mut self, name: &ObjectName, entry: &Entry) {
+        self.insert(name.clone(), entry.clone());
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>> {
+        self.get(name).map(|entry| &entry.0)
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        self.values().for_each(|entry| visit(&entry.0));
+    }
+
+    fn each_of(&self, namespace: &str, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let entries = self.range(ObjectName::namespaced(namespace, "")..);
+        let own = entries.take_while(|(name, _)| name.namespace() == Some(namespace));
+        own.for_each(|(_, entry)| visit(&entry.0));
+    }
+}
+
+impl Map for imbl::OrdMap<ObjectName, Arc<Entry>> {
+    fn put(&mut self, name: &ObjectName, entry: &Entry) {
+        self.insert(name.clone(), Arc::new(entry.clone()));
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>> {
+        self.get(name).map(|entry| &entry.0)
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        self.values().for_each(|entry| visit(&entry.0));
+    }
+
+    fn each_of(&self, namespace: &str, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let entries = self.range(ObjectName::namespaced(namespace, "")..);
+        let own = entries.take_while(|(name, _)| name.namespace() == Some(namespace));
+        own.for_each(|(_, entry)| visit(&entry.0));
+    }
+}
+
+impl Map for imbl::HashMap<ObjectName, Entry> {
+    fn put(&mut self, name: &ObjectName, entry: &Entry) {
+        self.insert(name.clone(), entry.clone());
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>> {
+        self.get(name).map(|entry| &entry.0)
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let mut all: Vec<_> = self.iter().collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        for (_, entry) in all {
+            visit(&entry.0);
+        }
+    }
+
+    fn each_of(&self, namespace: &str, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let own = self
+            .iter()
+            .filter(|(name, _)| name.namespace() == Some(namespace));
+        let mut own: Vec<_> = own.collect();
+        own.sort_unstable_by_key(|(name, _)| *name);
+        for (_, entry) in own {
+            visit(&entry.0);
+        }
+    }
+}
+
+/// Shards by name, each copied whole when it is written to; who lists merges them.
+#[derive(Clone)]
+struct Shards(Arc<Vec<Arc<BTreeMap<ObjectName, Entry>>>>);
+
+impl Default for Shards {
+    fn default() -> Self {
+        Self(Arc::new(vec![Arc::default(); 256]))
+    }
+}
+
+impl Shards {
+    fn of(name: &ObjectName) -> usize {
+        let bytes = name.as_str().bytes();
+        bytes.fold(0_usize, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(byte.into())
+        }) % 256
+    }
+}
+
+impl Map for Shards {
+    fn put(&mut self, name: &ObjectName, entry: &Entry) {
+        let shard = &mut Arc::make_mut(&mut self.0)[Self::of(name)];
+        Arc::make_mut(shard).insert(name.clone(), entry.clone());
+    }
+
+    fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>> {
+        self.0[Self::of(name)].get(name).map(|entry| &entry.0)
+    }
+
+    fn each(&self, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let mut all: Vec<_> = self.0.iter().flat_map(|shard| shard.iter()).collect();
+        all.sort_by_key(|(name, _)| *name);
+        for (_, entry) in all {
+            visit(&entry.0);
+        }
+    }
+
+    fn each_of(&self, namespace: &str, mut visit: impl FnMut(&Object<ConfigMap>)) {
+        let first = ObjectName::namespaced(namespace, "");
+        let shards = self.0.iter();
+        let own = shards.flat_map(|shard| {
+            let entries = shard.range(&first..);
+            entries.take_while(|(name, _)| name.namespace() == Some(namespace))
+        });
+        let mut own: Vec<_> = own.collect();
+        own.sort_by_key(|(name, _)| *name);
+        for (_, entry) in own {
+            visit(&entry.0);
+        }
+    }
+}
+
+fn objects(size: usize) -> Vec<Object<ConfigMap>> {
+    let mut objects: Vec<_> = (0..size).map(object).collect();
+    // As lists come.
+    objects.sort_by(|a, b| a.object_name().cmp(b.object_name()));
+    objects
+}
+
+fn object(number: usize) -> Object<ConfigMap> {
+    // Neighbours in memory are not neighbours by name.
+    let mixed = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let metadata = ObjectMeta {
+        name: Some(format!("map-{mixed:020}")),
+        namespace: Some(format!("namespace-{}", number % NAMESPACES)),
+        resource_version: Some((number + 1).to_string()),
+        ..ObjectMeta::default()
+    };
+    let object = ConfigMap {
+        metadata,
+        ..ConfigMap::default()
+    };
+    Object::new(object).expect("it has a name")
+}
+
+/// One line of the table.
+fn measure<M: Map>(size: usize) -> String {
+    let objects = objects(size);
+    let before = resident();
+    let mut map = M::default();
+    for object in &objects {
+        map.put(object.object_name(), &(object.clone(), SourceId::default()));
+    }
+    let bytes = resident()
+        .zip(before)
+        .map(|(after, before)| after.saturating_sub(before));
+    // A step that is prime to the sizes, so that neighbours are not written in a row.
+    let somewhere = || (0..STEPS).map(|step| &objects[step * 7_919 % size]);
+    let write = best(STEPS, || {
+        let mut published = map.clone();
+        for object in somewhere() {
+            map.put(object.object_name(), &(object.clone(), SourceId::default()));
+            published = map.clone();
+        }
+        drop(published);
+    });
+    let get = best(STEPS, || {
+        for object in somewhere() {
+            black_box(map.find(object.object_name()));
+        }
+    });
+    let mut length = 0;
+    let mut look = |object: &Object<ConfigMap>| {
+        let name = object
+            .live()
+            .and_then(|object| object.metadata.name.as_ref());
+        length += name.map_or(0, String::len);
+    };
+    let whole = best(size, || map.each(&mut look));
+    let namespace = best(size / NAMESPACES, || map.each_of("namespace-3", &mut look));
+    black_box(length);
+    let bytes = bytes.map_or("?".to_owned(), |bytes| (bytes / size).to_string());
+    format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
+}
+
+/// Nanoseconds for one of so many, in the best round.
+fn best(count: usize, mut action: impl FnMut()) -> f64 {
+    let rounds = (0..ROUNDS).map(|_| {
+        let begun = Instant::now();
+        action();
+        begun.elapsed()
+    });
+    let best: Duration = rounds.min().unwrap_or_default();
+    best.as_secs_f64() * 1e9 / u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
+
+/// Bytes of this process in memory.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,146 @@
+//! A key of a map: whoever reads it learns where its value begins.
+//!
+//! Guarantees: keys are what the parser makes of them. One that is not asked for as a text, such as a
+//! number, does not say where its value is.
+
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{
+    Walk,
+    visit::{plain, plain_values},
+};
+
+/// What stands between the type of a key and the parser.
+pub(super) struct Key<'w, 't, T> {
+    inner: T,
+    walk: &'w Walk<'t>,
+    /// Whether the key is kept, and not just looked at as the name of a field is.
+    is_kept: bool,
+}
+
+impl<'w, 't, T> Key<'w, 't, T> {
+    pub(super) fn seed<'de>(inner: T, walk: &'w Walk<'t>) -> Self
+    where
+        T: DeserializeSeed<'de>,
+    {
+        Self {
+            inner,
+            walk,
+            is_kept: size_of::<T::Value>() >= size_of::<String>(),
+        }
+    }
+
+    /// Another one in its place.
+    fn with<U>(&self, inner: U) -> Key<'w, 't, U> {
+        Key {
+            inner,
+            walk: self.walk,
+            is_kept: self.is_kept,
+        }
+    }
+
+    fn count(&self, text: &str) {
+        if self.is_kept {
+            self.walk.add(text.len());
+        }
+    }
+}
+
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, '_, T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
+        self.walk.next_at.set(None);
+        let deserializer = self.with(deserializer);
+        self.inner.deserialize(deserializer)
+    }
+}
+
+/// Hands a deserializer's method on as it is.
+macro_rules! as_it_is {
+    ($($method:ident($($name:ident: $of:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $($name: $of,)* visitor: V) -> Result<V::Value, D::Error> {
+            self.inner.$method($($name,)* visitor)
+        }
+    )*};
+}
+
+/// Hands a deserializer's method on with an eye on the text that the visitor gets.
+macro_rules! watched {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            let visitor = self.with(visitor);
+            self.inner.$method(visitor)
+        }
+    )*};
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<'_, '_, D> {
+    type Error = D::Error;
+
+    watched! { deserialize_any deserialize_str deserialize_string deserialize_identifier }
+
+    as_it_is! {
+        deserialize_bool()
+        deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
+        deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
+        deserialize_f32() deserialize_f64()
+        deserialize_char() deserialize_unit() deserialize_bytes() deserialize_byte_buf()
+        deserialize_option() deserialize_seq() deserialize_map() deserialize_ignored_any()
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_tuple(len: usize)
+        deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_struct(name: &'static str, fields: &'static [&'static str])
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
+    }
+
+    fn is_human_readable(&self) -> bool {
+        self.inner.is_human_readable()
+    }
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, '_, V> {
+    type Value = V::Value;
+
+    plain_values!();
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
+        self.count(text);
+        self.inner.visit_str(text)
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
+        self.count(&text);
+        self.inner.visit_string(text)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
+        self.count(text);
+        self.walk.behind(text);
+        self.inner.visit_borrowed_str(text)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        self.inner.visit_some(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<V::Value, D::Error> {
+        self.inner.visit_newtype_struct(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
+        self.inner.visit_seq(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
+        self.inner.visit_map(entries)
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, variants: A) -> Result<V::Value, A::Error> {
+        self.inner.visit_enum(variants)
+    }
+}

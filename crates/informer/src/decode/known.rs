@@ -1,0 +1,111 @@
+//! [`KnownStates`]: what a store has already, so that a list that brings it again need not decode it.
+
+use std::sync::Arc;
+
+use crate::object::{Head, Known, Object, SourceId, Timeline, UidMark};
+
+/// What a store had from one source when a list of it began.
+pub(crate) struct KnownStates<K> {
+    pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
+    pub(crate) source: SourceId,
+    /// What was heard on another one says nothing of what the server has now.
+    pub(crate) timeline: Timeline,
+}
+
+impl<K> Clone for KnownStates<K> {
+    fn clone(&self) -> Self {
+        Self {
+            states: Arc::clone(&self.states),
+            source: self.source,
+            timeline: self.timeline,
+        }
+    }
+}
+
+impl<K> KnownStates<K> {
+    /// The state of which this is the head, if it is known and usable: by its revision, of the same object by
+    /// its uid.
+    pub(super) fn unchanged(&self, head: &Head<'_>) -> Option<Object<K>> {
+        let revision = head.revision();
+        if revision.is_unset() {
+            return None;
+        }
+        let (source, object) = self.states.known(&head.name()?)?;
+        let is_the_same = source == self.source
+            && object.broken().is_none()
+            && object.revision().timeline() == self.timeline
+            && *object.revision() == revision
+            && (object.uid_mark()).may_be(UidMark::of(&head.metadata.uid));
+        is_the_same.then_some(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::object::{Object, ObjectName};
+
+    /// Has one object, from source 3.
+    struct One(Object<ConfigMap>);
+
+    impl Known<ConfigMap> for One {
+        fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<ConfigMap>)> {
+            let is_it = self.0.object_name() == name;
+            is_it.then(|| (SourceId::new(3), self.0.clone()))
+        }
+
+        fn for_each(&self, _: &mut dyn FnMut(SourceId, &ObjectName, &Object<ConfigMap>)) {}
+    }
+
+    fn json(name: &str, uid: &str, revision: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{revision}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn a_state_is_known_by_name_uid_revision_source_and_timeline() {
+        let object: ConfigMap = serde_json::from_str(&json("a", "u", "5")).unwrap();
+        let object = Object::new(object).unwrap();
+        let later = Timeline::FIRST.after_doubt(Timeline::FIRST);
+        let finds = |source, timeline, json: &str| {
+            let known = KnownStates {
+                states: Arc::new(One(object.clone())),
+                source: SourceId::new(source),
+                timeline,
+            };
+            let head: Head<'_> = serde_json::from_str(json).unwrap();
+            let found = known.unchanged(&head);
+            found.is_some_and(|found| found.is_same(&object))
+        };
+        assert!(finds(3, Timeline::FIRST, &json("a", "u", "5")));
+        for (what, found) in [
+            (
+                "another name",
+                finds(3, Timeline::FIRST, &json("b", "u", "5")),
+            ),
+            (
+                "another uid",
+                finds(3, Timeline::FIRST, &json("a", "v", "5")),
+            ),
+            (
+                "another revision",
+                finds(3, Timeline::FIRST, &json("a", "u", "6")),
+            ),
+            (
+                "no revision",
+                finds(3, Timeline::FIRST, &json("a", "u", "")),
+            ),
+            ("no name", finds(3, Timeline::FIRST, &json("", "u", "5"))),
+            (
+                "another source",
+                finds(2, Timeline::FIRST, &json("a", "u", "5")),
+            ),
+            ("another timeline", finds(3, later, &json("a", "u", "5"))),
+        ] {
+            assert!(!found, "{what}");
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! [`Tree`]: an ordered map whose clones are moments of it.
+//!
+//! Guarantees: a clone costs one reference count, and no change of one tree shows in another. A change
+//! copies the nodes on the way to its key that another tree has too, and no others. [`Tree::diff`] compares
+//! no entry of a leaf that both trees have.
+//!
+//! It is a B+ tree. The keys of a node stand beside its values or children, in an allocation of their
+//! own: an update, which changes no key, copies the values of one leaf and no reference count of a key,
+//! and who lists values reads nothing else. Vectors are as long as what they hold.
+
+use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
+
+mod diff;
+
+/// An ordered map; no node of it holds more than `WIDTH` entries or children.
+pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
+    root: Arc<Node<K, V>>,
+    len: usize,
+}
+
+/// All leaves are equally far from the root. Only a root has nothing in it.
+enum Node<K, V> {
+    Leaf(Leaf<K, V>),
+    Branch(Branch<K, V>),
+}
+
+/// As many keys as values, in order.
+struct Leaf<K, V> {
+    keys: Arc<Vec<K>>,
+    values: Vec<V>,
+}
+
+/// One key less than children: each is above all that is left of it, and not above what is right of it.
+struct Branch<K, V> {
+    keys: Arc<Vec<K>>,
+    children: Vec<Arc<Node<K, V>>>,
+}
+
+/// The right part of a node that became too large, and the key that belongs before it.
+type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
+
+impl<K, V, const WIDTH: usize> Default for Tree<K, V, WIDTH> {
+    fn default() -> Self {
+        Self {
+            root: Arc::new(Node::Leaf(Leaf::default())),
+            len: 0,
+        }
+    }
+}
+
+impl<K, V, const WIDTH: usize> Clone for Tree<K, V, WIDTH> {
+    fn clone(&self) -> Self {
+        Self {
+            root: Arc::clone(&self.root),
+            len: self.len,
+        }
+    }
+}
+
+impl<K, V> Default for Leaf<K, V> {
+    fn default() -> Self {
+        Self {
+            keys: Arc::default(),
+            values: Vec::new(),
+        }
+    }
+}
+
+impl<K, V: Clone> Clone for Node<K, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Leaf(Leaf { keys, values }) => Self::Leaf(Leaf {
+                keys: Arc::clone(keys),
+                values: values.clone(),
+            }),
+            Self::Branch(Branch { keys, children }) => Self::Branch(Branch {
+                keys: Arc::clone(keys),
+                children: children.clone(),
+            }),
+        }
+    }
+}
+
+impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        let mut node = &self.root;
+        loop {
+            match &**node {
+                Node::Branch(branch) => node = &branch.children[branch.position(key)],
+                Node::Leaf(leaf) => {
+                    let at = search(&leaf.keys, key).ok()?;
+                    return leaf.values.get(at);
+                }
+            }
+        }
+    }
+
+    /// Everything, in order.
+    pub(crate) fn iter(&self) -> Iter<'_, K, V, impl Fn(&K) -> bool> {
+        self.range(Bound::Unbounded, |_| true)
+    }
+
+    /// All values, in the order of their keys.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// What is `within` from one key on, in order. From there on, no key that is not within may stand
+    /// before one that is: the last key of each node alone is asked, until one is not.
+    pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
+        let mut iter = Iter {
+            ahead: Vec::new(),
+            leaf: [].iter().zip(&[]),
+            within,
+        };
+        let mut node = &self.root;
+        loop {
+            match &**node {
+                Node::Branch(branch) => {
+                    let at = match from {
+                        Bound::Unbounded => 0,
+                        Bound::Included(key) | Bound::Excluded(key) => branch.position(key),
+                    };
+                    iter.ahead.push(branch.children[at + 1..].iter());
+                    node = &branch.children[at];
+                }
+                Node::Leaf(leaf) => {
+                    let at = match from {
+                        Bound::Unbounded => 0,
+                        Bound::Included(key) => leaf.keys.partition_point(|own| own < key),
+                        Bound::Excluded(key) => leaf.keys.partition_point(|own| own <= key),
+                    };
+                    iter.enter(leaf, at);
+                    return iter;
+                }
+            }
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
+    /// Puts a value under a key; the one that it replaces.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let root = Arc::make_mut(&mut self.root);
+        let (old, split) = root.insert::<WIDTH>(key, value, true);
+        if let Some((key, right)) = split {
+            let left = Arc::clone(&self.root);
+            self.root = Arc::new(Node::Branch(Branch {
+                keys: Arc::new(vec![key]),
+                children: vec![left, right],
+            }));
+        }
+        self.len += usize::from(old.is_none());
+        old
+    }
+
+    /// Takes a key out; what was under it. If there was nothing, nothing is copied.
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        self.get(key)?;
+        let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
+        while let Node::Branch(Branch { children, .. }) = &*self.root
+            && let [only] = &children[..]
+        {
+            self.root = Arc::clone(only);
+        }
+        if self.root.len() == 0 {
+            *self = Self::default();
+        } else {
+            self.len -= 1;
+        }
+        old
+    }
+}
+
+impl<K: Ord, V> Branch<K, V> {
+    /// Where the child is that has a key, if any has.
+    fn position(&self, key: &K) -> usize {
+        match search(&self.keys, key) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        }
+    }
+}
+
+impl<K, V> Node<K, V> {
+    /// How many entries or children it has itself.
+    fn len(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.values.len(),
+            Self::Branch(branch) => branch.children.len(),
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Node<K, V> {
+    /// `is_last` says that nothing stands behind this node.
+    fn insert<const WIDTH: usize>(
+        &mut self,
+        key: K,
+        value: V,
+        is_last: bool,
+    ) -> (Option<V>, Split<K, V>) {
+        let middle = WIDTH.div_ceil(2);
+        match self {
+            Self::Leaf(leaf) => {
+                let at = match search(&leaf.keys, &key) {
+                    Ok(at) => return (Some(mem::replace(&mut leaf.values[at], value)), None),
+                    Err(at) => at,
+                };
+                insert_exact(Arc::make_mut(&mut leaf.keys), at, key);
+                insert_exact(&mut leaf.values, at, value);
+                // A list comes in order: what it leaves behind is full.
+                let middle = if is_last && at == WIDTH { at } else { middle };
+                (
+                    None,
+                    (leaf.values.len() > WIDTH).then(|| leaf.split(middle)),
+                )
+            }
+            Self::Branch(branch) => {
+                let at = branch.position(&key);
+                let is_last = is_last && at + 1 == branch.children.len();
+                let child = Arc::make_mut(&mut branch.children[at]);
+                let (old, split) = child.insert::<WIDTH>(key, value, is_last);
+                let Some((key, right)) = split else {
+                    return (old, None);
+                };
+                insert_exact(Arc::make_mut(&mut branch.keys), at, key);
+                insert_exact(&mut branch.children, at + 1, right);
+                let middle = if is_last { WIDTH } else { middle };
+                (
+                    old,
+                    (branch.children.len() > WIDTH).then(|| branch.split(middle)),
+                )
+            }
+        }
+    }
+
+    /// The key must be in it.
+    fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
+        match self {
+            Self::Leaf(leaf) => {
+                let at = search(&leaf.keys, key).ok()?;
+                remove_exact(Arc::make_mut(&mut leaf.keys), at);
+                Some(remove_exact(&mut leaf.values, at))
+            }
+            Self::Branch(branch) => {
+                let at = branch.position(key);
+                let old = Arc::make_mut(&mut branch.children[at]).remove::<WIDTH>(key);
+                branch.mend::<WIDTH>(at);
+                old
+            }
+        }
+    }
+
+    /// Takes what stands right of it, behind this key.
+    fn append(&mut self, key: K, right: Self) {
+        match (self, right) {
+            (Self::Leaf(left), Self::Leaf(right)) => {
+                append_exact(
+                    Arc::make_mut(&mut left.keys),
+                    Arc::unwrap_or_clone(right.keys),
+                );
+                append_exact(&mut left.values, right.values);
+            }
+            (Self::Branch(left), Self::Branch(right)) => {
+                let keys = Arc::make_mut(&mut left.keys);
+                keys.push(key);
+                append_exact(keys, Arc::unwrap_or_clone(right.keys));
+                append_exact(&mut left.children, right.children);
+            }
+            _ => unreachable!("all leaves are equally far from the root"),
+        }
+    }
+}
+
+impl<K: Clone, V> Leaf<K, V> {
+    fn split(&mut self, at: usize) -> (K, Arc<Node<K, V>>) {
+        let keys = split_exact(Arc::make_mut(&mut self.keys), at);
+        let values = split_exact(&mut self.values, at);
+        let first = keys[0].clone();
+        let keys = Arc::new(keys);
+        (first, Arc::new(Node::Leaf(Self { keys, values })))
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Branch<K, V> {
+    fn split(&mut self, at: usize) -> (K, Arc<Node<K, V>>) {
+        let own = Arc::make_mut(&mut self.keys);
+        let keys = Arc::new(split_exact(own, at));
+        let between = remove_exact(own, at - 1);
+        let children = split_exact(&mut self.children, at);
+        (between, Arc::new(Node::Branch(Self { keys, children })))
+    }
+
+    /// Takes out a child that has become empty, and joins one that has become small with a neighbour, if
+    /// there is room for more in what comes of it.
+    fn mend<const WIDTH: usize>(&mut self, at: usize) {
+        let len = self.children[at].len();
+        if len == 0 {
+            remove_exact(&mut self.children, at);
+            if !self.keys.is_empty() {
+                remove_exact(Arc::make_mut(&mut self.keys), at.saturating_sub(1));
+            }
+        } else if len <= WIDTH / 4 {
+            let joint = |left: &usize| {
+                let pair = self.children.get(*left..*left + 2);
+                pair.is_some_and(|pair| pair[0].len() + pair[1].len() <= WIDTH * 3 / 4)
+            };
+            let lefts = [at.checked_sub(1), Some(at)].into_iter().flatten();
+            if let Some(left) = lefts.into_iter().find(joint) {
+                let right = remove_exact(&mut self.children, left + 1);
+                let key = remove_exact(Arc::make_mut(&mut self.keys), left);
+                Arc::make_mut(&mut self.children[left]).append(key, Arc::unwrap_or_clone(right));
+            }
+        }
+    }
+}
+
+/// Where a key is, or belongs. Unlike that of a slice it branches, so that the processor fetches the text
+/// of the next key before it has compared this one.
+fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
+    let (mut low, mut high) = (0, keys.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        match keys[middle].cmp(key) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => high = middle,
+        }
+    }
+    Err(low)
+}
+
+fn insert_exact<T>(vec: &mut Vec<T>, at: usize, item: T) {
+    vec.reserve_exact(1);
+    vec.insert(at, item);
+}
+
+fn remove_exact<T>(vec: &mut Vec<T>, at: usize) -> T {
+    let item = vec.remove(at);
+    vec.shrink_to_fit();
+    item
+}
+
+fn append_exact<T>(vec: &mut Vec<T>, mut items: Vec<T>) {
+    vec.reserve_exact(items.len());
+    vec.append(&mut items);
+    vec.shrink_to_fit();
+}
+
+fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
+    let mut right = vec.split_off(at);
+    right.shrink_to_fit();
+    vec.shrink_to_fit();
+    right
+}
+
+/// Entries of a [`Tree`], in order; made by [`Tree::range`].
+pub(crate) struct Iter<'a, K, V, W> {
+    /// What is right of the leaf, level by level from the root.
+    ahead: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
+    leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
+    within: W,
+}
+
+impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
+    fn enter(&mut self, leaf: &'a Leaf<K, V>, from: usize) {
+        let (keys, values) = (&leaf.keys[from..], &leaf.values[from..]);
+        let mut end = keys.len();
+        if keys.last().is_some_and(|last| !(self.within)(last)) {
+            end = keys.partition_point(&self.within);
+            self.ahead.clear();
+        }
+        self.leaf = keys[..end].iter().zip(&values[..end]);
+    }
+
+    /// Goes to the next leaf, if there is one.
+    #[cold]
+    fn advance(&mut self) -> Option<()> {
+        let mut node = loop {
+            match self.ahead.last_mut()?.next() {
+                Some(node) => break node,
+                None => drop(self.ahead.pop()),
+            }
+        };
+        loop {
+            match &**node {
+                Node::Branch(branch) => {
+                    let mut children = branch.children.iter();
+                    node = children.next()?;
+                    self.ahead.push(children);
+                }
+                Node::Leaf(leaf) => {
+                    self.enter(leaf, 0);
+                    return Some(());
+                }
+            }
+        }
+    }
+}
+
+impl<'a, K, V, W: Fn(&K) -> bool> Iterator for Iter<'a, K, V, W> {
+    type Item = (&'a K, &'a V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.leaf.next() {
+                return Some(entry);
+            }
+            self.advance()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! [`Difference`]: what tells two trees apart, found without looking at what they share.
+
+use std::{cmp::Ordering, slice, sync::Arc};
+
+use super::{Node, Tree};
+
+impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
+    /// What has become of this tree in another, in order: each key that only one of them has, or that has
+    /// another value there, with what it has there. No entry of a leaf that both have is compared, and where
+    /// the two are alike above it, nothing below is visited.
+    pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Difference<'a, K, V> {
+        Difference {
+            old: Cursor::new(&self.root),
+            new: Cursor::new(&to.root),
+        }
+    }
+}
+
+/// Keys and what has become of them; made by [`Tree::diff`].
+pub(crate) struct Difference<'a, K, V> {
+    old: Cursor<'a, K, V>,
+    new: Cursor<'a, K, V>,
+}
+
+impl<'a, K: Ord, V: PartialEq> Iterator for Difference<'a, K, V> {
+    type Item = (&'a K, Option<&'a V>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.align();
+            let (old, new) = (self.old.entry(), self.new.entry());
+            let order = match (old, new) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((old, _)), Some((new, _))) => old.cmp(new),
+            };
+            if order.is_le() {
+                self.old.at += 1;
+            }
+            if order.is_ge() {
+                self.new.at += 1;
+            }
+            match (order, old, new) {
+                (Ordering::Less, Some((key, _)), _) => return Some((key, None)),
+                (Ordering::Equal, Some((_, old)), Some((_, new))) if old == new => {}
+                (_, _, Some((key, value))) => return Some((key, Some(value))),
+                (_, _, None) => {}
+            }
+        }
+    }
+}
+
+impl<K, V> Difference<'_, K, V> {
+    /// Brings both to an entry, or to the end, past what they share.
+    fn align(&mut self) {
+        loop {
+            let (old, new) = (self.old.node(), self.new.node());
+            if let (Some(old), Some(new)) = (old, new)
+                && Arc::ptr_eq(old, new)
+            {
+                // Neither stands in the middle of it, for nothing before it is in it.
+                self.old.skip();
+                self.new.skip();
+                continue;
+            }
+            // The one that is nearer to its root looks into its node first, so that both meet in what
+            // they share as high up as they can.
+            let (old, new) = (self.old.height_of_branch(), self.new.height_of_branch());
+            if old > 0 && old >= new {
+                self.old.descend();
+            }
+            if new > 0 && new >= old {
+                self.new.descend();
+            }
+            if old == 0 && new == 0 {
+                let left = [self.old.leave(), self.new.leave()];
+                if left == [false; 2] {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A place in a tree: before a node, or in a leaf.
+struct Cursor<'a, K, V> {
+    /// From the root on, what is left of each level; the first of the last one is where it is.
+    levels: Vec<&'a [Arc<Node<K, V>>]>,
+    height: usize,
+    /// Which entry comes next, in a leaf.
+    at: usize,
+}
+
+impl<'a, K, V> Cursor<'a, K, V> {
+    fn new(root: &'a Arc<Node<K, V>>) -> Self {
+        let (mut height, mut node) = (0, root);
+        while let Node::Branch(branch) = &**node {
+            node = &branch.children[0];
+            height += 1;
+        }
+        Self {
+            levels: vec![slice::from_ref(root)],
+            height,
+            at: 0,
+        }
+    }
+
+    fn node(&self) -> Option<&'a Arc<Node<K, V>>> {
+        self.levels.last()?.first()
+    }
+
+    /// How far above the leaves it stands; 0 also at the end.
+    fn height_of_branch(&self) -> usize {
+        match self.levels.len() {
+            0 => 0,
+            depth => self.height + 1 - depth,
+        }
+    }
+
+    fn entry(&self) -> Option<(&'a K, &'a V)> {
+        match &**self.node()? {
+            Node::Leaf(leaf) => Some((leaf.keys.get(self.at)?, leaf.values.get(self.at)?)),
+            Node::Branch(_) => None,
+        }
+    }
+
+    fn descend(&mut self) {
+        if let Some(Node::Branch(branch)) = self.node().map(|node| &**node) {
+            self.levels.push(&branch.children);
+        }
+    }
+
+    /// Leaves a leaf of which nothing is left; whether it was in one.
+    fn leave(&mut self) -> bool {
+        let is_over = self.node().is_some() && self.entry().is_none();
+        if is_over {
+            self.skip();
+        }
+        is_over
+    }
+
+    /// Goes past its node.
+    fn skip(&mut self) {
+        self.at = 0;
+        while let Some(level) = self.levels.last_mut() {
+            *level = &level[1..];
+            if !level.is_empty() {
+                return;
+            }
+            self.levels.pop();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! [`Lazy`]: what the objects of one informer have in common that are kept as bytes until somebody reads
+//! them.
+//!
+//! Each is decoded once, by the first who asks, while others who ask for it wait; from then on it is kept
+//! decoded, or as what is wrong with it, and its bytes are gone.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{
+    DecodeError, ObjectName,
+    labels::{LabelSet, LabelSets, Labels},
+    opener::{Decode, OnBroken, Unfit},
+};
+
+/// One per informer.
+pub(crate) struct Lazy<K> {
+    decode: Decode<K>,
+    on_broken: OnBroken,
+    labels: LabelSets,
+}
+
+/// The body of one object, for all handles that are of the same state.
+pub(super) struct LazyBody<K> {
+    lazy: Arc<Lazy<K>>,
+    uid: Box<str>,
+    labels: LabelSet,
+    read: Mutex<Read<K>>,
+}
+
+/// How far somebody has come to read it.
+enum Read<K> {
+    Not(Box<[u8]>),
+    Decoded(Arc<K>),
+    Unfit(Box<DecodeError>),
+}
+
+impl<K> Lazy<K> {
+    pub(crate) fn new(decode: Decode<K>, on_broken: OnBroken) -> Self {
+        Self {
+            decode,
+            on_broken,
+            labels: LabelSets::default(),
+        }
+    }
+
+    pub(super) fn body<'l>(
+        self: &Arc<Self>,
+        uid: &str,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+        json: &[u8],
+    ) -> Arc<LazyBody<K>> {
+        Arc::new(LazyBody {
+            lazy: Arc::clone(self),
+            uid: Box::from(uid),
+            labels: self.labels.shared(labels),
+            read: Mutex::new(Read::Not(Box::from(json))),
+        })
+    }
+}
+
+impl<K> LazyBody<K> {
+    pub(super) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(super) fn labels(&self) -> Labels<'_> {
+        Labels::of_set(&self.labels)
+    }
+
+    /// What it takes, in bytes: of what was read, without what that points to, which nobody has counted.
+    pub(super) fn size(&self) -> usize {
+        let read = match &*self.read.lock() {
+            Read::Not(json) => json.len(),
+            Read::Decoded(_) => size_of::<K>(),
+            Read::Unfit(_) => size_of::<DecodeError>(),
+        };
+        size_of::<Self>() + read
+    }
+
+    /// The object, decoded if nobody has asked for it before, and then kept so if that is asked for.
+    pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
+        let mut read = self.read.lock();
+        let json = match &*read {
+            Read::Not(json) => json,
+            Read::Decoded(object) => return Ok(Arc::clone(object)),
+            Read::Unfit(error) => return Err(DecodeError::clone(error)),
+        };
+        match (self.lazy.decode)(json) {
+            Ok(object) => {
+                let object = Arc::new(object);
+                if is_kept {
+                    *read = Read::Decoded(Arc::clone(&object));
+                }
+                Ok(object)
+            }
+            Err(Unfit { field, reason }) => {
+                let error = DecodeError::new(Some(name.clone()), &field, &reason);
+                *read = Read::Unfit(Box::new(error.clone()));
+                // The user's own code hears of it, and may look at the object.
+                drop(read);
+                (self.lazy.on_broken)(&error);
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

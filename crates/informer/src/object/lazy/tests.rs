@@ -1,0 +1,63 @@
+//! Whoever asks, and however often: it is decoded once, and told of once if it can not be.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use super::*;
+use crate::object::{Head, Object};
+
+static DECODED: AtomicUsize = AtomicUsize::new(0);
+
+fn decode(json: &[u8]) -> Result<String, Unfit> {
+    DECODED.fetch_add(1, Ordering::Relaxed);
+    let text = String::from_utf8_lossy(json).into_owned();
+    if text.contains("bad") {
+        return Err(Unfit {
+            field: "data".to_owned(),
+            reason: "planted".to_owned(),
+        });
+    }
+    Ok(text)
+}
+
+#[test]
+fn those_who_ask_at_the_same_time_get_the_same_and_one_of_them_tells_what_is_wrong() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let telling = Arc::clone(&told);
+    let on_broken = move |error: &DecodeError| {
+        assert_eq!(error.field(), "data");
+        telling.fetch_add(1, Ordering::Relaxed);
+    };
+    let lazy = Arc::new(Lazy::new(decode, Box::new(on_broken)));
+    let object = |name: &str| {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u","labels":{{"a":"b"}}}}}}"#);
+        let head: Head<'_> = serde_json::from_str(&json).unwrap();
+        Object::lazy(head.name().unwrap(), &head, json.as_bytes(), 7, &lazy)
+    };
+    let (good, bad) = (object("good"), object("bad"));
+    assert_eq!(DECODED.load(Ordering::Relaxed), 0);
+    let clone = good.clone();
+    thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for _ in 0..8 {
+            readers.push(scope.spawn(|| (good.get().unwrap(), bad.get().unwrap_err())));
+        }
+        let read: Vec<_> = readers.into_iter().map(|it| it.join().unwrap()).collect();
+        for (object, error) in &read {
+            assert!(Arc::ptr_eq(object, &read[0].0));
+            assert_eq!(*error, read[0].1);
+        }
+    });
+    assert_eq!(DECODED.load(Ordering::Relaxed), 2);
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert!(Arc::ptr_eq(&good.get().unwrap(), &clone.get().unwrap()));
+    let seen = object("seen");
+    seen.glance().unwrap();
+    let read = seen.get().unwrap();
+    assert_eq!(DECODED.load(Ordering::Relaxed), 4, "a glance keeps nothing");
+    assert!(Arc::ptr_eq(&read, &seen.glance().unwrap()));
+    assert!(good.live().is_none() && bad.broken().is_none());
+    assert_eq!(bad.revision().to_string(), good.revision().to_string());
+}

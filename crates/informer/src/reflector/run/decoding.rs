@@ -1,0 +1,231 @@
+//! Decodes what has come: a lone piece in place, and where more is waiting beside the task that reads, on
+//! all the processors that the runtime has, in order.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use crate::{
+    beside::Beside,
+    decode::{Decoded, Decoder, KnownStates},
+    transport::{Frame, FrameKind},
+};
+
+/// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
+const BESIDE_MIN: usize = 32 * 1024;
+
+/// So much is decoded at a time. A multiple of it per worker of the runtime is what may wait to be staged.
+const BATCH_BYTES: usize = 128 * 1024;
+
+/// A piece of a body, with what it says of an object, if it is about one.
+pub(super) struct Piece<K> {
+    pub(super) frame: Frame,
+    pub(super) decoded: Option<Decoded<K>>,
+    /// When its bytes came, if that is measured.
+    pub(super) received: Option<Instant>,
+}
+
+/// A piece that is not decoded.
+struct Undecoded {
+    frame: Frame,
+    received: Option<Instant>,
+}
+
+/// What decoding takes, for whichever thread does it.
+struct Decoding<K> {
+    decoder: Arc<Decoder<K>>,
+    known: Option<KnownStates<K>>,
+}
+
+impl<K> Clone for Decoding<K> {
+    fn clone(&self) -> Self {
+        Self {
+            decoder: Arc::clone(&self.decoder),
+            known: self.known.clone(),
+        }
+    }
+}
+
+/// The pieces of one body between splitting and staging.
+pub(super) struct Pieces<K> {
+    decoding: Decoding<K>,
+    /// For lone events, which somebody waits for.
+    at_once: Decoding<K>,
+    /// Not begun with.
+    waiting: VecDeque<Undecoded>,
+    waiting_bytes: usize,
+    beside: Beside<Piece<K>>,
+    ready: VecDeque<Piece<K>>,
+}
+
+impl<K> Decoding<K>
+where
+    K: Resource + DeserializeOwned + 'static,
+    K::DynamicType: 'static,
+{
+    fn decode(&self, Undecoded { frame, received }: Undecoded) -> Piece<K> {
+        let known = self.known.as_ref();
+        let decoded = match frame.kind {
+            FrameKind::Item => Some(self.decoder.item(&frame.bytes, known)),
+            FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
+                Some(self.decoder.object(&frame.bytes, known))
+            }
+            FrameKind::Bookmark | FrameKind::Error | FrameKind::Unknown(_) => None,
+        };
+        Piece {
+            frame,
+            decoded,
+            received,
+        }
+    }
+}
+
+impl<K> Pieces<K>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+{
+    /// For the runtime that this is called in.
+    pub(super) fn new(decoder: Decoder<K>) -> Self {
+        let decoding = |decoder| Decoding {
+            decoder: Arc::new(decoder),
+            known: None,
+        };
+        Self {
+            decoding: decoding(decoder.clone()),
+            at_once: decoding(decoder.packing_later()),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            beside: Beside::here(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Another body begins. Of what is known, nothing is decoded that it brings again.
+    pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
+        self.clear();
+        self.decoding.known = known;
+    }
+
+    /// From now on everything is decoded.
+    pub(super) fn forget_known(&mut self) {
+        self.decoding.known = None;
+    }
+
+    /// Lets go of everything that has not been staged.
+    pub(super) fn clear(&mut self) {
+        self.forget_known();
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        self.beside.clear();
+        self.ready.clear();
+    }
+
+    /// Takes what has come at a time.
+    pub(super) fn push(
+        &mut self,
+        frames: impl IntoIterator<Item = Frame>,
+        received: Option<Instant>,
+    ) {
+        for frame in frames {
+            self.waiting_bytes += frame.bytes.len();
+            self.waiting.push_back(Undecoded { frame, received });
+        }
+        self.fill();
+    }
+
+    /// Whether nothing is left to be staged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.beside.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether the body may be read on before anything else is staged.
+    pub(super) fn takes_more(&self) -> bool {
+        let reads_ahead = !self.beside.is_empty() && self.waiting_bytes < BATCH_BYTES;
+        self.ready.is_empty() && (self.waiting.is_empty() || reads_ahead)
+    }
+
+    /// Whether a part of it that came, or was decoded, together has been staged.
+    pub(super) fn is_at_border(&self) -> bool {
+        self.ready.is_empty() && (self.waiting.is_empty() || !self.beside.is_empty())
+    }
+
+    /// The next piece; `None` if there is none.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Option<Piece<K>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(piece);
+            }
+            if self.beside.is_empty() {
+                let next = self.waiting.pop_front()?;
+                self.waiting_bytes -= next.frame.bytes.len();
+                let is_live = next.frame.kind != FrameKind::Item && self.decoding.known.is_none();
+                let decoding = if is_live {
+                    &self.at_once
+                } else {
+                    &self.decoding
+                };
+                return Some(decoding.decode(next));
+            }
+            self.ready = self.beside.next().await.into();
+            self.fill();
+        }
+    }
+
+    fn fill(&mut self) {
+        while self.beside.has_room() && self.waiting_bytes >= BESIDE_MIN {
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while bytes < BATCH_BYTES
+                && let Some(next) = self.waiting.pop_front()
+            {
+                bytes += next.frame.bytes.len();
+                batch.push(next);
+            }
+            self.waiting_bytes -= bytes;
+            let decoding = self.decoding.clone();
+            self.beside.begin(batch, move |next| decoding.decode(next));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+    async fn each_piece_comes_in_its_turn_with_the_time_at_which_it_did() {
+        let mut pieces = Pieces::new(Decoder::<ConfigMap>::new(&(), None));
+        let frame = |number: usize| Frame {
+            kind: FrameKind::Modified,
+            bytes: format!(
+                r#"{{"metadata":{{"name":"m{number}"}},"data":{{"a":"{}"}}}}"#,
+                "x".repeat(2000)
+            )
+            .into(),
+        };
+        let first = Instant::now();
+        let second = first + Duration::from_secs(1);
+        pieces.push((0..300).map(frame), Some(first));
+        assert!(!pieces.beside.is_empty(), "there is enough for two");
+        pieces.push((300..600).map(frame), Some(second));
+        for number in 0..600 {
+            let piece = pieces.next().await.unwrap();
+            let Some(Decoded::Object(object)) = piece.decoded else {
+                panic!("{number} is no object");
+            };
+            assert_eq!(object.name(), format!("m{number}"));
+            let expected = if number < 300 { first } else { second };
+            assert_eq!(piece.received, Some(expected), "{number}");
+        }
+        assert!(pieces.is_empty() && pieces.waiting_bytes == 0);
+    }
+}

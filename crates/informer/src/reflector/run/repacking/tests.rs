@@ -1,0 +1,91 @@
+//! Objects whose packing was put off: until when, and that nobody forgets them.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::*;
+use crate::{
+    decode::{Decoded, Decoder, open},
+    object::{Opener, PackOptions},
+};
+
+const SAMPLES: usize = 16;
+
+fn json(number: usize) -> Vec<u8> {
+    let data = "something that each of them has in common with all the others ".repeat(20);
+    let json = format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"m{number}","resourceVersion":"{number}"}},"data":{{"all":"{data}","own":"{}"}}}}"#,
+        fastrand::Rng::with_seed(number as u64).u64(..)
+    );
+    json.into_bytes()
+}
+
+/// A decoder that packs later, behind objects that have made a dictionary.
+fn decoder() -> Decoder<ConfigMap> {
+    let opener = Opener::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
+    let decoder = Decoder::<ConfigMap>::new(&(), None).packing(Some(Arc::new(opener)));
+    for number in 0..SAMPLES {
+        decode(&decoder, number);
+    }
+    assert!(decoder.opener().unwrap().packing().train());
+    assert!(decode(&decoder, 0).packed_bytes().unwrap() < json(0).len() / 4);
+    decoder.packing_later()
+}
+
+fn decode(decoder: &Decoder<ConfigMap>, number: usize) -> Object<ConfigMap> {
+    match decoder.object(&json(number), None) {
+        Decoded::Object(object) => object,
+        _ => panic!("{number} is no object"),
+    }
+}
+
+fn is_small(object: &Object<ConfigMap>) -> bool {
+    let revision = object.revision().to_string();
+    let sent = String::from_utf8(json(revision.parse().unwrap())).unwrap();
+    let data = object.get().unwrap().data.clone().unwrap();
+    assert!(sent.contains(&data["own"]), "{object:?}");
+    object.packed_bytes().unwrap() < 400
+}
+
+#[tokio::test]
+async fn what_was_put_off_is_packed_when_many_have_come_or_with_a_bookmark_or_at_the_end() {
+    let decoder = decoder();
+    let objects: Vec<_> = (0..PENDING_MAX)
+        .map(|number| decode(&decoder, number))
+        .collect();
+    let mut pending = Pending::new();
+    for object in &objects {
+        assert!(!is_small(object), "{object:?}");
+        pending.push(object);
+    }
+    assert!(objects.iter().all(is_small));
+
+    let few = [decode(&decoder, 1), decode(&decoder, 2)];
+    pending.push(&few[0]);
+    pending.push(&objects[0]);
+    assert!(!is_small(&few[0]));
+    pending.pack();
+    assert!(is_small(&few[0]));
+    pending.push(&few[1]);
+    drop(pending);
+    assert!(is_small(&few[1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_several_threads_it_is_done_beside() {
+    let decoder = decoder();
+    let objects: Vec<_> = (0..PENDING_MAX)
+        .map(|number| decode(&decoder, number))
+        .collect();
+    let mut pending = Pending::new();
+    for object in &objects {
+        pending.push(object);
+    }
+    assert_eq!(pending.packing.len(), 1);
+    // Whoever ends does not take back what has begun, nor what has not.
+    drop(pending);
+    while !objects.iter().all(is_small) {
+        tokio::task::yield_now().await;
+    }
+}

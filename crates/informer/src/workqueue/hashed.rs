@@ -1,0 +1,70 @@
+//! An item with its hash, so that it is hashed once on its way through a queue and not at every
+//! station of it.
+//!
+//! It guarantees that an item cannot be found under another hash than the one it came in with.
+//! The hash is std's keyed one: items name objects, whose names anybody chooses who may create some,
+//! and who could guess the hash could put all of them into one bucket.
+
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::ops::Deref;
+
+use super::lookup::Lookup;
+
+/// An item and its hash.
+#[derive(Clone, Debug)]
+pub(super) struct Hashed<T> {
+    hash: u64,
+    item: T,
+}
+
+impl<T: Hash> Hashed<T> {
+    pub(super) fn new(item: T, state: &RandomState) -> Self {
+        Self {
+            hash: state.hash_one(&item),
+            item,
+        }
+    }
+}
+
+impl<T> Deref for Hashed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.item
+    }
+}
+
+impl<T: PartialEq> PartialEq for Hashed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.item == other.item
+    }
+}
+
+impl<T: Eq> Eq for Hashed<T> {}
+
+impl<T> Hash for Hashed<T> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.hash);
+    }
+}
+
+/// A map from items that bring their hash.
+pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
+
+/// Takes the hash that an item brings for its own.
+#[derive(Default)]
+pub(super) struct Brought(u64);
+
+impl Hasher for Brought {
+    fn write(&mut self, _: &[u8]) {
+        debug_assert!(false, "an item brings its hash as one number");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

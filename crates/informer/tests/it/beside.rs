@@ -1,0 +1,164 @@
+//! On a runtime with several threads much is decoded beside the tasks that need it. What is told, and in
+//! which order, is as on one.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{Event, EventHandler, InitialList, Object, SharedInformer};
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::timeout};
+
+use crate::{
+    script::{Answer, Script, Then},
+    setting::{Running, run},
+};
+
+const PODS: usize = 1500;
+
+/// In real time, which only a failure takes.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A pod of a kilobyte, or one that is none.
+fn item(number: usize, revision: usize) -> String {
+    let containers = if number == 700 {
+        "7".to_owned()
+    } else {
+        let image = "x".repeat(1024);
+        format!(r#"[{{"name":"main","image":"{image}{revision}"}}]"#)
+    };
+    format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"p{number:04}","namespace":"default","uid":"{number}","resourceVersion":"{revision}"}},"spec":{{"containers":{containers}}}}}"#
+    )
+}
+
+fn event(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+/// Everything, and two changes of each, in one piece.
+fn script(way: InitialList) -> Script {
+    let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
+    let changes: String = changes.collect();
+    let all = (0..PODS).map(|number| item(number, number + 1));
+    let answers = if way == InitialList::Streaming {
+        let end = format!(
+            r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{PODS}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
+        );
+        let initial: String = all.map(|item| event("ADDED", &item)).collect();
+        let body = initial + &event("BOOKMARK", &end) + &changes;
+        vec![Answer::Body(body, Then::Hangs)]
+    } else {
+        let items = all.collect::<Vec<_>>().join(",");
+        let list = format!(r#"{{"metadata":{{"resourceVersion":"{PODS}"}},"items":[{items}]}}"#);
+        vec![
+            Answer::Body(list, Then::Ends),
+            Answer::Body(changes, Then::Hangs),
+        ]
+    };
+    Script::streaming(answers)
+}
+
+/// Looks into everything, and notes what it is told.
+#[derive(Clone, Default)]
+struct Looking(Arc<Told>);
+
+#[derive(Default)]
+struct Told {
+    lines: Mutex<Vec<String>>,
+    /// Let through one call after so many.
+    stops_at: usize,
+    stopped: Notify,
+    goes_on: Notify,
+}
+
+fn image(object: &Object<Pod>) -> String {
+    let Ok(pod) = object.get() else {
+        return "broken".to_owned();
+    };
+    let image = pod.spec.as_ref().unwrap().containers[0].image.clone();
+    image.unwrap().trim_start_matches('x').to_owned()
+}
+
+impl EventHandler<Pod> for Looking {
+    async fn handle(&mut self, event: Event<Pod>) {
+        let line = match event {
+            Event::Added { object, .. } => format!("+{} {}", object.name(), image(&object)),
+            Event::Updated { new, .. } => format!("{} {}", new.name(), image(&new)),
+            Event::Deleted(deleted) => format!("-{}", deleted.object_name()),
+            Event::Synced => "synced".to_owned(),
+        };
+        let told = {
+            let mut lines = self.0.lines.lock();
+            lines.push(line);
+            lines.len()
+        };
+        if told == self.0.stops_at {
+            self.0.stopped.notify_one();
+            self.0.goes_on.notified().await;
+        }
+    }
+}
+
+fn begin(way: InitialList, is_packed: bool, handler: &Looking) -> Running {
+    let building = SharedInformer::builder(script(way)).initial_list(way);
+    let building = if is_packed {
+        building.packed_from(64)
+    } else {
+        building
+    };
+    let informer = run(building);
+    informer.pods.handler(handler.clone()).register().unwrap();
+    informer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn everything_is_told_in_the_order_in_which_it_came() {
+    for way in [InitialList::Streaming, InitialList::List] {
+        for is_packed in [false, true] {
+            let handler = Looking::default();
+            let informer = begin(way, is_packed, &handler);
+            let written = informer.pods.wait_for_revision(3 * PODS as u64, SOON);
+            written.await.unwrap();
+            timeout(SOON, informer.pods.handlers_idle()).await.unwrap();
+            let told = |number: usize, revision: usize, sign: &str| match (number, is_packed) {
+                (700, false) => None,
+                (700, true) => Some(format!("{sign}p0700 broken")),
+                _ => Some(format!("{sign}p{number:04} {revision}")),
+            };
+            let added = (0..PODS).filter_map(|number| told(number, number + 1, "+"));
+            let changed = (0..2 * PODS).filter_map(|at| told(at % PODS, PODS + 1 + at, ""));
+            let expected: Vec<_> = added.chain(["synced".to_owned()]).chain(changed).collect();
+            let heard = handler.0.lines.lock().clone();
+            let differ = heard
+                .iter()
+                .zip(&expected)
+                .find(|(heard, said)| heard != said);
+            assert_eq!(differ, None, "{way:?} {is_packed}");
+            assert_eq!(heard.len(), expected.len());
+            informer.stop().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_taken_ahead_and_not_told_counts_as_discarded() {
+    let handler = Looking(Arc::new(Told {
+        stops_at: 300,
+        ..Told::default()
+    }));
+    let informer = begin(InitialList::List, true, &handler);
+    timeout(SOON, handler.0.stopped.notified()).await.unwrap();
+    let written = informer.pods.wait_for_revision(3 * PODS as u64, SOON);
+    written.await.unwrap();
+    let all = 3 * PODS as u64 + 1;
+    let told = Arc::clone(&handler.0);
+    let (pods, ()) = tokio::join!(informer.stop(), async {
+        // Whoever stops it waits for the call in progress.
+        tokio::task::yield_now().await;
+        told.goes_on.notify_one();
+    });
+    let heard = handler.0.lines.lock().len() as u64;
+    let discarded = pods.status().get().discarded;
+    assert!(heard < all && discarded > 0);
+    assert_eq!(heard + discarded, all);
+}

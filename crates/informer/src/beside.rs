@@ -15,8 +15,8 @@ pub(crate) const WIDTH_MAX: usize = 8;
 /// After so many items a computation gives way to others: of pods, a third of a millisecond's work.
 const TURN: usize = 8;
 
-/// The computations under way, at most one for each worker of the runtime but that which the task itself keeps
-/// busy. They are tasks of that runtime and
+/// The computations under way, at most one for each worker of the runtime: the task itself, if it has
+/// nothing to do but to wait for them, leaves its worker to one. They are tasks of that runtime and
 /// not threads beside it: those take turns, so that each finds its caches cold and frees memory
 /// that another has allocated. Dropping it ends them.
 pub(crate) struct Beside<T> {
@@ -32,7 +32,10 @@ impl<T: Send + 'static> Beside<T> {
     /// For the runtime that this is called in.
     pub(crate) fn here() -> Self {
         Self {
-            width: width_here(),
+            width: match width_here() {
+                0 => 0,
+                others => others + 1,
+            },
             tasks: JoinSet::new(),
             results: VecDeque::new(),
             oldest: 0,
@@ -140,6 +143,8 @@ mod tests {
             item
         });
         beside.begin((3..100).collect(), |item| item);
+        beside.begin(vec![100], |item| item);
+        assert!(beside.has_room());
         beside.begin(Vec::new(), |item: i32| item);
         assert!(!beside.has_room());
         assert!(
@@ -149,6 +154,7 @@ mod tests {
         drop(shut);
         assert_eq!(beside.next().await, [1, 2]);
         assert_eq!(beside.next().await, (3..100).collect::<Vec<_>>());
+        assert_eq!(beside.next().await, [100]);
         assert!(beside.has_room() && !beside.is_empty());
         assert!(beside.next().await.is_empty());
         assert!(beside.is_empty());

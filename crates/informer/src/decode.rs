@@ -5,9 +5,10 @@
 //! in it, and the objects around it are not touched. What is kept packed or lazily is decoded when it is
 //! asked for.
 
-mod exact;
 mod expected;
+mod heap;
 mod known;
+mod tape;
 
 pub(crate) use self::known::KnownStates;
 
@@ -393,12 +394,15 @@ fn unread<K>(
 /// # Errors
 /// It does not fit the type; in words that quote nothing of it.
 pub(crate) fn open<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, Unfit> {
-    measured(bytes).map(|(object, _)| object)
+    if let Some(object) = tape::decode(bytes) {
+        return Ok(object);
+    }
+    serde_json::from_slice(bytes).map_err(|error| locate::<K>(bytes, &error))
 }
 
 /// The same, and how many bytes of heap it takes beyond itself, about.
 pub(crate) fn measured<K: DeserializeOwned>(bytes: &[u8]) -> Result<(K, usize), Unfit> {
-    match exact::from_slice(bytes) {
+    match heap::from_slice(bytes) {
         Ok(decoded) => Ok((decoded.value, decoded.heap_bytes)),
         Err(error) => Err(locate::<K>(bytes, &error)),
     }

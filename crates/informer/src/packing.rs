@@ -11,10 +11,7 @@
 mod dictionary;
 mod samples;
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -105,10 +102,9 @@ impl Packing {
         if packed.dictionary.as_ref().is_some_and(is_current) {
             return false;
         }
-        let Ok(json) = packed.unpack() else {
+        let Ok(anew) = packed.unpacked(|json| self.compressed(json)) else {
             return false;
         };
-        let anew = self.compressed(&json);
         let changed = anew.dictionary.is_some() || packed.dictionary.is_some();
         if changed {
             *packed = anew;
@@ -207,14 +203,16 @@ impl Packed {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
+    /// Hands on the JSON.
+    ///
     /// # Errors
     /// Its bytes have changed in memory.
-    pub(crate) fn unpack(&self) -> Result<Cow<'_, [u8]>, Damaged> {
+    pub(crate) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
-            None => Ok(Cow::Borrowed(&self.bytes)),
+            None => Ok(read(&self.bytes)),
             Some(with) => {
-                let json = with.decompress(&self.bytes, self.length as usize);
-                json.map(Cow::Owned).ok_or(Damaged)
+                let read = with.decompressed(&self.bytes, self.length as usize, read);
+                read.ok_or(Damaged)
             }
         }
     }

@@ -283,22 +283,30 @@ impl<K> PackedBody<K> {
         Ok(self.find_or_decode(name)?.0)
     }
 
+    /// The object, if somebody is known to have it.
+    fn found(&self) -> Option<Arc<K>> {
+        let place = self.opener.place(self.number).lock();
+        let object = (place.number == self.number).then(|| place.object.upgrade());
+        object.flatten()
+    }
+
     /// With whether it was decoded.
     fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
-        let had = {
-            let place = self.opener.place(self.number).lock();
-            (place.number == self.number).then(|| place.object.upgrade())
-        };
-        if let Some(object) = had.flatten() {
+        if let Some(object) = self.found() {
             return Ok((object, false));
         }
-        let decoded = match self.json.lock().unpack() {
-            Ok(json) => (self.opener.decode)(&json),
-            Err(_) => Err(Unfit {
+        let json = self.json.lock();
+        // Somebody may just have decoded it.
+        if let Some(object) = self.found() {
+            return Ok((object, false));
+        }
+        let decoded = json.unpacked(self.opener.decode);
+        let decoded = decoded.unwrap_or_else(|_| {
+            Err(Unfit {
                 field: ".".to_owned(),
                 reason: "what was packed has changed in memory".to_owned(),
-            }),
-        };
+            })
+        });
         match decoded {
             Ok(object) => {
                 let object = Arc::new(object);
@@ -306,6 +314,7 @@ impl<K> PackedBody<K> {
                 Ok((object, true))
             }
             Err(Unfit { field, reason }) => {
+                drop(json);
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
                 if !self.told.swap(true, Ordering::Relaxed) {
                     (self.opener.on_broken)(&error);

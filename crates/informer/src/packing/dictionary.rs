@@ -15,15 +15,23 @@ const BYTES: usize = 32 * 1024;
 /// So many contexts wait to be used again; each holds the dictionary and tables of some 200 KB.
 const IDLE: usize = 4;
 
+/// One that has needed more room than this for an object is not used again.
+const ROOM_MAX: usize = 256 * 1024;
+
 /// One generation.
 pub(super) struct Dictionary {
     bytes: Vec<u8>,
     compressors: Mutex<Vec<Compressing>>,
-    decompressors: Mutex<Vec<Decompressor<'static>>>,
+    decompressors: Mutex<Vec<Decompressing>>,
 }
 
 struct Compressing {
     context: Compressor<'static>,
+    room: Vec<u8>,
+}
+
+struct Decompressing {
+    context: Decompressor<'static>,
     room: Vec<u8>,
 }
 
@@ -52,23 +60,42 @@ impl Dictionary {
         room.reserve(json.len());
         let length = context.compress_to_buffer(json, room).ok();
         let compressed = length.map(|length| Box::from(&room[..length]));
-        let mut idle = self.compressors.lock();
-        if idle.len() < IDLE {
-            idle.push(compressing);
+        if room.capacity() <= ROOM_MAX {
+            let mut idle = self.compressors.lock();
+            if idle.len() < IDLE {
+                idle.push(compressing);
+            }
         }
         compressed
     }
 
-    pub(super) fn decompress(&self, bytes: &[u8], length: usize) -> Option<Vec<u8>> {
+    /// Hands on what was compressed; `None` if it is not of this length, or can't be read.
+    pub(super) fn decompressed<T>(
+        &self,
+        bytes: &[u8],
+        length: usize,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
         let idle = self.decompressors.lock().pop();
-        let context = idle.map_or_else(|| Decompressor::with_dictionary(&self.bytes), Ok);
-        let mut context = context.ok()?;
-        let json = context.decompress(bytes, length).ok();
-        let mut idle = self.decompressors.lock();
-        if idle.len() < IDLE {
-            idle.push(context);
+        let mut decompressing = idle.or_else(|| self.decompressing())?;
+        let Decompressing { context, room } = &mut decompressing;
+        room.clear();
+        room.reserve(length);
+        let found = context.decompress_to_buffer(bytes, room).ok();
+        let read = (found == Some(length)).then(|| read(room));
+        if room.capacity() <= ROOM_MAX {
+            let mut idle = self.decompressors.lock();
+            if idle.len() < IDLE {
+                idle.push(decompressing);
+            }
         }
-        json.filter(|json| json.len() == length)
+        read
+    }
+
+    fn decompressing(&self) -> Option<Decompressing> {
+        let context = Decompressor::with_dictionary(&self.bytes).ok()?;
+        let room = Vec::new();
+        Some(Decompressing { context, room })
     }
 
     fn compressing(&self) -> Option<Compressing> {

@@ -6,7 +6,7 @@
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Exact,
+    Counting,
     access::{Entries, List, Variants},
 };
 
@@ -46,23 +46,23 @@ macro_rules! plain_values {
 pub(super) use plain;
 pub(super) use plain_values;
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Exact<'_, '_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Counting<'_, V> {
     type Value = V::Value;
 
     plain_values!();
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
-        self.walk.add(text.len());
+        self.heap.add(text.len());
         self.inner.visit_str(text)
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
-        self.walk.add(text.len());
+        self.heap.add(text.len());
         self.inner.visit_borrowed_str(text)
     }
 
     fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
-        self.walk.add(text.len());
+        self.heap.add(text.len());
         self.inner.visit_string(text)
     }
 
@@ -80,14 +80,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Exact<'_, '_, V> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_seq(List::new(list, self.walk))
+        self.inner.visit_seq(List::new(list, self.heap))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_map(Entries::new(entries, self.walk))
+        self.inner.visit_map(Entries::new(entries, self.heap))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, variants: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_enum(Variants::new(variants, self.walk))
+        self.inner.visit_enum(Variants::new(variants, self.heap))
     }
 }

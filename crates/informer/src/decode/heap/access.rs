@@ -1,53 +1,48 @@
 //! Access to the parts of a value: elements of a list, entries of a map, the content of a variant.
 //!
-//! Guarantees: parts come in the parser's order, each as itself. A list says how many are left of it if
-//! that is known; what the parser says of it itself goes before.
+//! Guarantees: parts come in the parser's order, each as itself.
 
 use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::{Exact, Walk, key::Key, map_bytes};
+use super::{Counting, Heap, key::Key, map_bytes};
 
 /// The elements of a list.
-pub(super) struct List<'w, 't, A> {
+pub(super) struct List<'h, A> {
     inner: A,
-    walk: &'w Walk<'t>,
-    left: Option<usize>,
+    heap: &'h Heap,
 }
 
-impl<'w, 't, A> List<'w, 't, A> {
-    /// Of a list that begins now.
-    pub(super) fn new(inner: A, walk: &'w Walk<'t>) -> Self {
-        let left = walk.elements();
-        Self { inner, walk, left }
+impl<'h, A> List<'h, A> {
+    pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
+        Self { inner, heap }
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, '_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        // Only what follows a key is known to begin at a place.
-        self.walk.next_at.set(None);
-        let element = self.inner.next_element_seed(Exact::seed(seed, self.walk))?;
+        let element = self
+            .inner
+            .next_element_seed(Counting::seed(seed, self.heap))?;
         if element.is_some() {
-            self.walk.add(size_of::<T::Value>());
-            self.left = self.left.and_then(|left| left.checked_sub(1));
+            self.heap.add(size_of::<T::Value>());
         }
         Ok(element)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.inner.size_hint().or(self.left)
+        self.inner.size_hint()
     }
 }
 
 /// The entries of a map, or the fields of a struct.
-pub(super) struct Entries<'w, 't, A> {
+pub(super) struct Entries<'h, A> {
     inner: A,
-    walk: &'w Walk<'t>,
+    heap: &'h Heap,
     seen: usize,
     /// The size of the last key.
     key_bytes: usize,
@@ -57,11 +52,11 @@ pub(super) struct Entries<'w, 't, A> {
     is_map: bool,
 }
 
-impl<'w, 't, A> Entries<'w, 't, A> {
-    pub(super) fn new(inner: A, walk: &'w Walk<'t>) -> Self {
+impl<'h, A> Entries<'h, A> {
+    pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
         Self {
             inner,
-            walk,
+            heap,
             seen: 0,
             key_bytes: 0,
             sizes: None,
@@ -76,18 +71,18 @@ impl<'w, 't, A> Entries<'w, 't, A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, '_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        let key = self.inner.next_key_seed(Key::seed(seed, self.walk))?;
+        let key = self.inner.next_key_seed(Key::seed(seed, self.heap))?;
         match (&key, self.sizes) {
             (Some(_), _) => self.key_bytes = size_of::<S::Value>(),
             (None, Some((key, value))) if self.is_map => {
-                self.walk.add(map_bytes(self.seen, key + value));
+                self.heap.add(map_bytes(self.seen, key + value));
             }
             (None, _) => {}
         }
@@ -96,7 +91,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, '_, A> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         self.count(self.key_bytes, size_of::<S::Value>());
-        self.inner.next_value_seed(Exact::seed(seed, self.walk))
+        self.inner.next_value_seed(Counting::seed(seed, self.heap))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -105,31 +100,31 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, '_, A> {
 }
 
 /// The variant of an enum, and then what is in it.
-pub(super) struct Variants<'w, 't, A> {
+pub(super) struct Variants<'h, A> {
     inner: A,
-    walk: &'w Walk<'t>,
+    heap: &'h Heap,
 }
 
-impl<'w, 't, A> Variants<'w, 't, A> {
-    pub(super) fn new(inner: A, walk: &'w Walk<'t>) -> Self {
-        Self { inner, walk }
+impl<'h, A> Variants<'h, A> {
+    pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
+        Self { inner, heap }
     }
 }
 
-impl<'de, 'w, 't, A: EnumAccess<'de>> EnumAccess<'de> for Variants<'w, 't, A> {
+impl<'de, 'h, A: EnumAccess<'de>> EnumAccess<'de> for Variants<'h, A> {
     type Error = A::Error;
-    type Variant = Variants<'w, 't, A::Variant>;
+    type Variant = Variants<'h, A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
     ) -> Result<(S::Value, Self::Variant), A::Error> {
-        let (variant, content) = self.inner.variant_seed(Key::seed(seed, self.walk))?;
-        Ok((variant, Variants::new(content, self.walk)))
+        let (variant, content) = self.inner.variant_seed(Key::seed(seed, self.heap))?;
+        Ok((variant, Variants::new(content, self.heap)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<'_, '_, A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -138,11 +133,11 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<'_, '_, A> {
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
         self.inner
-            .newtype_variant_seed(Exact::seed(seed, self.walk))
+            .newtype_variant_seed(Counting::seed(seed, self.heap))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        let visitor = Exact::new(visitor, self.walk, size_of::<V::Value>());
+        let visitor = Counting::new(visitor, self.heap, size_of::<V::Value>());
         self.inner.tuple_variant(len, visitor)
     }
 
@@ -151,7 +146,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<'_, '_, A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        let visitor = Exact::new(visitor, self.walk, size_of::<V::Value>());
+        let visitor = Counting::new(visitor, self.heap, size_of::<V::Value>());
         self.inner.struct_variant(fields, visitor)
     }
 }

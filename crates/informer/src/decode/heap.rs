@@ -1,23 +1,16 @@
-//! Decodes JSON so that its lists take no more memory than they need, and says how much that is.
+//! Decodes JSON, and says how much heap the value takes.
 //!
-//! A deserializer of JSON can't know how long a list is before it has read it, so `Vec`s grow by doubling
-//! and keep what they have too much. Here each list is counted in the text when it begins, and its length
-//! told to whoever collects it. Everything else is left to `serde_json`.
-//!
-//! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`]. A length is told only of
-//! a list that was found in the text where it is read, and of others none, so none is ever wrong for JSON
-//! that is valid.
+//! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`], but for what `tape.rs` says.
 
 mod access;
 mod key;
-mod lists;
 mod visit;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Visitor};
 
-use self::lists::Lists;
+use super::tape;
 
 /// A value, and what it takes beyond itself.
 pub(super) struct Measured<K> {
@@ -30,71 +23,38 @@ pub(super) struct Measured<K> {
 
 /// # Errors
 /// Those of [`serde_json::from_slice`].
-pub(super) fn from_slice<'de, K: Deserialize<'de>>(
-    json: &'de [u8],
+pub(super) fn from_slice<K: DeserializeOwned>(
+    json: &[u8],
 ) -> Result<Measured<K>, serde_json::Error> {
-    // Looking at all of it at once takes less time than at each string.
-    let Ok(text) = std::str::from_utf8(json) else {
-        // What is no text may be where it is skipped.
-        let value = serde_json::from_slice(json)?;
-        return Ok(Measured {
-            value,
-            heap_bytes: 0,
-        });
-    };
-    let walk = Walk::new(json);
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let room = size_of::<K>();
-    let value = K::deserialize(Exact::new(&mut deserializer, &walk, room))?;
+    if let Some(measured) = tape::read(json, |value| counted(value)) {
+        return Ok(measured);
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let measured = counted(&mut deserializer)?;
     deserializer.end()?;
+    Ok(measured)
+}
+
+fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Measured<K>, D::Error> {
+    let heap = Heap::default();
+    let value = K::deserialize(Counting::new(deserializer, &heap, size_of::<K>()))?;
     Ok(Measured {
         value,
-        heap_bytes: walk.heap_bytes.get(),
+        heap_bytes: heap.bytes.get(),
     })
 }
 
-/// Where decoding has come to.
-struct Walk<'t> {
-    text: &'t [u8],
-    /// Where the next value begins, with white space and a colon before it, if that is known.
-    next_at: Cell<Option<usize>>,
-    lists: RefCell<Lists>,
-    heap_bytes: Cell<usize>,
+/// What has been counted.
+#[derive(Default)]
+struct Heap {
+    bytes: Cell<usize>,
 }
 
-impl<'t> Walk<'t> {
-    fn new(text: &'t [u8]) -> Self {
-        Self {
-            text,
-            next_at: Cell::new(Some(0)),
-            lists: RefCell::default(),
-            heap_bytes: Cell::new(0),
-        }
-    }
-
+impl Heap {
     fn add(&self, bytes: usize) {
-        self.heap_bytes.set(self.heap_bytes.get() + bytes);
-    }
-
-    /// A key was read, so what comes next is its value. One that is no part of the text, as it was written
-    /// with escapes or is the parser's own, does not say where.
-    fn behind(&self, key: &str) {
-        let start = key.as_ptr().addr().checked_sub(self.text.as_ptr().addr());
-        // Its quotation mark is there too, for the key is a whole one.
-        let end = start.and_then(|start| start.checked_add(key.len() + 1));
-        self.next_at.set(end.filter(|&end| end < self.text.len()));
-    }
-
-    /// How many elements the list has that begins now, if it can be found.
-    fn elements(&self) -> Option<usize> {
-        let text = self.text;
-        let skip = |at: usize| text.len() - text[at..].trim_ascii_start().len();
-        let mut at = skip(self.next_at.take()?);
-        if text.get(at) == Some(&b':') {
-            at = skip(at + 1);
-        }
-        let is_list = text.get(at) == Some(&b'[');
-        is_list.then(|| self.lists.borrow_mut().elements(text, at))?
+        self.bytes.set(self.bytes.get() + bytes);
     }
 }
 
@@ -121,36 +81,36 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 
 /// What stands between a type and the parser: a deserializer, a visitor, a seed, or access to the parts
 /// of a value.
-struct Exact<'w, 't, T> {
+struct Counting<'h, T> {
     inner: T,
-    walk: &'w Walk<'t>,
+    heap: &'h Heap,
     /// The size of the value that is made; what is larger inside is in a box.
     room: usize,
 }
 
-impl<'w, 't, T> Exact<'w, 't, T> {
-    fn new(inner: T, walk: &'w Walk<'t>, room: usize) -> Self {
-        Self { inner, walk, room }
+impl<'h, T> Counting<'h, T> {
+    fn new(inner: T, heap: &'h Heap, room: usize) -> Self {
+        Self { inner, heap, room }
     }
 
     /// Of a value whose size is not known before it is asked for.
-    fn seed(inner: T, walk: &'w Walk<'t>) -> Self {
-        Self::new(inner, walk, 0)
+    fn seed(inner: T, heap: &'h Heap) -> Self {
+        Self::new(inner, heap, 0)
     }
 
     /// Another one in its place.
-    fn with<U>(&self, inner: U) -> Exact<'w, 't, U> {
-        Exact::new(inner, self.walk, self.room)
+    fn with<U>(&self, inner: U) -> Counting<'h, U> {
+        Counting::new(inner, self.heap, self.room)
     }
 }
 
-impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Exact<'_, '_, T> {
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
         let room = size_of::<T::Value>();
         self.inner
-            .deserialize(Exact::new(deserializer, self.walk, room))
+            .deserialize(Counting::new(deserializer, self.heap, room))
     }
 }
 
@@ -173,7 +133,7 @@ macro_rules! watched {
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Exact<'_, '_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
     type Error = D::Error;
 
     as_it_is! {
@@ -182,7 +142,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Exact<'_, '_, D> {
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
         deserialize_f32 deserialize_f64
         deserialize_char deserialize_unit deserialize_identifier
-        // What is skipped has no part in the value, and where its lists are need not be known.
+        // What is skipped has no part in the value.
         deserialize_ignored_any
     }
 
@@ -206,11 +166,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Exact<'_, '_, D> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {
             return self.inner.deserialize_str(visitor);
         }
-        let (walk, before) = (self.walk, self.walk.heap_bytes.get());
+        let (heap, before) = (self.heap, self.heap.bytes.get());
         let visitor = self.with(visitor);
         let value = self.inner.deserialize_str(visitor)?;
-        let text = walk.heap_bytes.get() - before;
-        walk.heap_bytes.set(before + text / 4 * 3);
+        let text = heap.bytes.get() - before;
+        heap.bytes.set(before + text / 4 * 3);
         Ok(value)
     }
 
@@ -230,7 +190,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Exact<'_, '_, D> {
     ) -> Result<V::Value, D::Error> {
         let made = size_of::<V::Value>();
         if made > self.room {
-            self.walk.add(made);
+            self.heap.add(made);
         }
         let visitor = self.with(visitor);
         self.inner.deserialize_struct(name, fields, visitor)

@@ -1,56 +1,54 @@
-//! A key of a map: whoever reads it learns where its value begins.
+//! A key of a map: its text is counted if it is kept.
 //!
-//! Guarantees: keys are what the parser makes of them. One that is not asked for as a text, such as a
-//! number, does not say where its value is.
+//! Guarantees: keys are what the parser makes of them.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
 use super::{
-    Walk,
+    Heap,
     visit::{plain, plain_values},
 };
 
 /// What stands between the type of a key and the parser.
-pub(super) struct Key<'w, 't, T> {
+pub(super) struct Key<'h, T> {
     inner: T,
-    walk: &'w Walk<'t>,
+    heap: &'h Heap,
     /// Whether the key is kept, and not just looked at as the name of a field is.
     is_kept: bool,
 }
 
-impl<'w, 't, T> Key<'w, 't, T> {
-    pub(super) fn seed<'de>(inner: T, walk: &'w Walk<'t>) -> Self
+impl<'h, T> Key<'h, T> {
+    pub(super) fn seed<'de>(inner: T, heap: &'h Heap) -> Self
     where
         T: DeserializeSeed<'de>,
     {
         Self {
             inner,
-            walk,
+            heap,
             is_kept: size_of::<T::Value>() >= size_of::<String>(),
         }
     }
 
     /// Another one in its place.
-    fn with<U>(&self, inner: U) -> Key<'w, 't, U> {
+    fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
             inner,
-            walk: self.walk,
+            heap: self.heap,
             is_kept: self.is_kept,
         }
     }
 
     fn count(&self, text: &str) {
         if self.is_kept {
-            self.walk.add(text.len());
+            self.heap.add(text.len());
         }
     }
 }
 
-impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, '_, T> {
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
-        self.walk.next_at.set(None);
         let deserializer = self.with(deserializer);
         self.inner.deserialize(deserializer)
     }
@@ -75,7 +73,7 @@ macro_rules! watched {
     )*};
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<'_, '_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<'_, D> {
     type Error = D::Error;
 
     watched! { deserialize_any deserialize_str deserialize_string deserialize_identifier }
@@ -100,7 +98,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<'_, '_, D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, '_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, V> {
     type Value = V::Value;
 
     plain_values!();
@@ -117,7 +115,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, '_, V> {
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
         self.count(text);
-        self.walk.behind(text);
         self.inner.visit_borrowed_str(text)
     }
 

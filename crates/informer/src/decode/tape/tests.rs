@@ -1,0 +1,291 @@
+//! What comes from a tape is what `serde_json` makes of the same text, or nothing; whoever reads half of it gets nothing.
+
+use std::{collections::BTreeMap, fmt};
+
+use k8s_openapi::api::core::v1::Pod;
+use memchr::memmem;
+use proptest::prelude::*;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value as Json, json, value::RawValue};
+
+use super::{decode, has_surrogates};
+
+/// What comes from a tape is what `serde_json` makes of the text; whether it comes from there.
+fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
+    let Some(made) = decode::<K>(json) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(json);
+    match serde_json::from_slice::<K>(json) {
+        Ok(other) => assert_eq!(made, other, "{text}"),
+        Err(error) => panic!("{error}, and yet {made:?} was made of {text}"),
+    }
+    true
+}
+
+fn any_json() -> impl Strategy<Value = Json> {
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        any::<u64>().prop_map(Json::from),
+        (-1_000_000_i32..1_000_000).prop_map(|number| Json::from(f64::from(number) / 64.0)),
+        ".{0,20}".prop_map(Json::from),
+        "[\"\\\\/a\n\t\u{0}\u{7f}é😀]{0,8}".prop_map(Json::from),
+    ];
+    leaf.prop_recursive(6, 64, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Json::from),
+            prop::collection::btree_map(".{0,8}", inner, 0..8)
+                .prop_map(|map| Json::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+enum Choice {
+    Unit,
+    Newtype(u8),
+    Tuple(u8, String),
+    Struct { a: i8 },
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(untagged)]
+enum Either {
+    Number(u64),
+    Text(String),
+    Fraction(f64),
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+struct Everything {
+    choice: Option<Choice>,
+    either: Option<Either>,
+    pair: Option<(u8, i64)>,
+    three: Option<[f32; 3]>,
+    letter: Option<char>,
+    nothing: Option<()>,
+    map: BTreeMap<String, Option<i32>>,
+    numbered: BTreeMap<u8, bool>,
+    boxed: Option<Box<Everything>>,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Json>,
+}
+
+fn pod() -> Vec<u8> {
+    let pod = json!({
+        "metadata": {"name": "a\u{e9}\n", "labels": {"a": "b"}, "creationTimestamp": "2026-01-02T03:04:05Z"},
+        "spec": {"containers": [{"name": "main", "ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": "web"}}}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "main", "ready": true, "restartCount": 3, "image": "", "imageID": ""}]},
+    });
+    serde_json::to_vec(&pod).expect("it is JSON")
+}
+
+proptest! {
+    #[test]
+    fn any_value_is_what_it_is(value in any_json(), pretty: bool) {
+        let json = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
+        let json = json.unwrap();
+        prop_assert!(agrees::<Json>(&json) || has_surrogates(&json));
+    }
+
+    #[test]
+    fn what_is_damaged_is_taken_for_nothing_else(at: prop::sample::Index, byte: u8, cut: bool) {
+        let mut json = pod();
+        let at = at.index(json.len());
+        json[at] = byte;
+        if cut {
+            json.truncate(at);
+        }
+        prop_assume!(!has_minus_nothing(&json));
+        agrees::<Pod>(&json);
+        agrees::<Json>(&json);
+    }
+
+    #[test]
+    fn any_text_is_what_it_is_or_nothing(text in "[\\[\\]{}:,\"0-9eE.+\\-tfnrulase \\\\]{0,24}") {
+        prop_assume!(!has_minus_nothing(text.as_bytes()));
+        agrees::<Json>(text.as_bytes());
+    }
+}
+
+/// Of which nothing is made here, and a fraction there.
+fn has_minus_nothing(json: &[u8]) -> bool {
+    let mut all = memmem::find_iter(json, b"-0");
+    all.any(|at| !matches!(json.get(at + 2), Some(b'.' | b'0'..=b'9')))
+}
+
+#[test]
+fn minus_nothing_is_nothing() {
+    assert_eq!(decode::<i64>(b"-0"), Some(0));
+    assert_eq!(decode::<Json>(b"[-0]"), Some(json!([0])));
+}
+
+#[test]
+fn types_get_what_they_ask_for() {
+    assert!(agrees::<Pod>(&pod()));
+    let taken = [
+        json!({"choice": "Unit"}),
+        json!({"choice": {"Unit": null}}),
+        json!({"choice": {"Newtype": 7}}),
+        json!({"choice": {"Tuple": [7, "a"]}}),
+        json!({"choice": {"Struct": {"a": -7}}}),
+        json!({"either": 7, "pair": [1, -2], "three": [1, 2.5, -3]}),
+        json!({"either": "seven", "letter": "é", "nothing": null}),
+        json!({"either": -1.5, "map": {"a": null, "b": -1}}),
+        json!({"boxed": {"boxed": {"more": [1, {"than": {}}]}}}),
+    ];
+    for json in taken {
+        assert!(agrees::<Everything>(json.to_string().as_bytes()), "{json}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_left_to_the_other() {
+    let refused = [
+        json!({"choice": "None"}),
+        json!({"choice": {"Newtype": 256}}),
+        json!({"choice": {"Unit": 1}}),
+        json!({"choice": {"Newtype": 1, "Unit": null}}),
+        json!({"pair": [1, 2, 3]}),
+        json!({"pair": [1]}),
+        json!({"three": [1, 2, 3, 4]}),
+        json!({"letter": "ab"}),
+        json!({"nothing": 0}),
+        // Which it takes.
+        json!({"numbered": {"7": true}}),
+    ];
+    for json in refused {
+        assert!(!agrees::<Everything>(json.to_string().as_bytes()), "{json}");
+    }
+    assert!(decode::<Box<RawValue>>(b"{}").is_none());
+    for json in [
+        "",
+        " ",
+        "nul",
+        "[1,]",
+        "{\"a\":1,}",
+        "[1] 2",
+        "\"\\ud800\"",
+        "\"\u{1}\"",
+        "01",
+        "1.",
+        "-",
+        "[1e999]",
+    ] {
+        assert!(!agrees::<Json>(json.as_bytes()), "{json}");
+    }
+    assert!(decode::<Json>(b"\"\xff\"").is_none());
+    for json in ["1\0", "null\0", "[true\0]", "\"\0\""] {
+        assert!(!agrees::<Json>(json.as_bytes()), "{json:?}");
+    }
+    // Halves of a character may be one without the other.
+    for json in [
+        r#""\ud83d\ude00""#,
+        r#""\uD83D""#,
+        r#""\ude00""#,
+        r#""\ud83dx""#,
+    ] {
+        assert!(!agrees::<Json>(json.as_bytes()), "{json}");
+    }
+    assert!(agrees::<Json>(br#""\u00e9\u003c\u0000""#));
+}
+
+#[test]
+fn numbers_keep_their_values() {
+    for number in [
+        "0",
+        "-1",
+        "1.5",
+        "-0.0",
+        "1e3",
+        "18446744073709551615",
+        "-9223372036854775808",
+        "9223372036854775808",
+    ] {
+        assert!(agrees::<Json>(number.as_bytes()), "{number}");
+    }
+    for number in [
+        "18446744073709551616",
+        "-9223372036854775809",
+        "123456789012345678901234567890",
+    ] {
+        agrees::<Json>(number.as_bytes());
+        agrees::<i64>(number.as_bytes());
+        agrees::<f64>(number.as_bytes());
+    }
+}
+
+#[test]
+fn what_is_nested_too_deep_is_not_followed() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(agrees::<Json>(nested(127).as_bytes()));
+    for depth in [128, 129, 1000, 100_000] {
+        assert!(!agrees::<Json>(nested(depth).as_bytes()), "{depth}");
+        assert!(agrees::<IgnoredAny>(nested(1).as_bytes()));
+        // Who does not look does not fall.
+        assert!(
+            decode::<IgnoredAny>(nested(depth).as_bytes()).is_some(),
+            "{depth}"
+        );
+    }
+}
+
+/// Takes the first part of whatever it is, and leaves the rest.
+#[derive(Debug, PartialEq)]
+struct First(String);
+
+impl<'de> Deserialize<'de> for First {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+
+        impl<'de> Visitor<'de> for Visit {
+            type Value = First;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("parts")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First, A::Error> {
+                Ok(First(list.next_element()?.unwrap_or_default()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<First, A::Error> {
+                let key = map.next_key()?.unwrap_or_default();
+                Ok(First(key))
+            }
+        }
+        deserializer.deserialize_any(Visit)
+    }
+}
+
+#[test]
+fn who_leaves_parts_unread_gets_nothing() {
+    assert_eq!(decode(br#"["a"]"#), Some(First("a".to_owned())));
+    assert_eq!(decode::<First>(br#"["a","b"]"#), None);
+    assert_eq!(decode::<First>(br#"{"a":"b"}"#), None);
+    assert_eq!(decode::<First>(br#"{"a":{"b":"c"}}"#), None);
+    assert_eq!(decode(b"{}"), Some(First(String::new())));
+}
+
+#[test]
+fn one_text_leaves_nothing_to_the_next() {
+    assert_eq!(
+        decode(br#"{"a":["long enough to need room"]}"#),
+        Some(json!({"a": ["long enough to need room"]}))
+    );
+    assert_eq!(decode::<Json>(b"[1,"), None);
+    assert_eq!(decode(b"[]"), Some(json!([])));
+}
+
+#[test]
+fn lists_take_no_more_than_they_need() {
+    let json = format!("[{}]", vec!["7"; 1000].join(","));
+    let list: Vec<u64> = decode(json.as_bytes()).unwrap();
+    assert_eq!((list.len(), list.capacity()), (1000, 1000));
+}

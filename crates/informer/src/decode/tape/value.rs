@@ -1,0 +1,395 @@
+//! [`Value`]: a part of a tape as a deserializer.
+
+use std::fmt;
+
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+use simd_json::{Node, StaticNode};
+
+/// As deep as `serde_json` goes. What is ignored may be deeper.
+const DEPTH_MAX: u8 = 127;
+
+/// How `serde_json` asks for the text of a value, which there is none of here.
+const RAW: &str = "$serde_json::private::RawValue";
+
+/// It is not done here. Why says whoever is asked instead.
+#[derive(Debug)]
+pub(in crate::decode) struct Refused;
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("refused")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl de::Error for Refused {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+
+    fn invalid_type(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Self {
+        Self
+    }
+
+    fn invalid_value(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Self {
+        Self
+    }
+
+    fn invalid_length(_: usize, _: &dyn de::Expected) -> Self {
+        Self
+    }
+
+    fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
+        Self
+    }
+
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        Self
+    }
+}
+
+/// A value: its node, and those of what is in it, with nothing behind them.
+#[derive(Clone, Copy)]
+pub(in crate::decode) struct Value<'t, 'de> {
+    nodes: &'t [Node<'de>],
+    depth: u8,
+}
+
+/// The first value of some nodes, and what comes behind.
+fn split<'t, 'de>(nodes: &'t [Node<'de>], depth: u8) -> Option<(Value<'t, 'de>, &'t [Node<'de>])> {
+    let count = match nodes.first()? {
+        Node::Object { count, .. } | Node::Array { count, .. } => *count,
+        Node::String(_) | Node::Static(_) => 0,
+    };
+    let (nodes, rest) = nodes.split_at_checked(count + 1)?;
+    Some((Value { nodes, depth }, rest))
+}
+
+impl<'t, 'de> Value<'t, 'de> {
+    /// Of a whole tape.
+    pub(super) fn new(nodes: &'t [Node<'de>]) -> Option<Self> {
+        let (value, rest) = split(nodes, 0)?;
+        rest.is_empty().then_some(value)
+    }
+
+    fn node(self) -> Node<'de> {
+        self.nodes
+            .first()
+            .copied()
+            .unwrap_or(Node::Static(StaticNode::Null))
+    }
+
+    fn text(self) -> Result<&'de str, Refused> {
+        match self.node() {
+            Node::String(text) => Ok(text),
+            _ => Err(Refused),
+        }
+    }
+
+    fn parts(self, len: usize) -> Result<Parts<'t, 'de>, Refused> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Refused);
+        }
+        let rest = self.nodes.get(1..).unwrap_or_default();
+        Ok(Parts {
+            len,
+            rest,
+            depth: self.depth + 1,
+        })
+    }
+
+    fn visit_list<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
+        let mut parts = self.parts(len)?;
+        let made = visitor.visit_seq(&mut parts);
+        if !parts.rest.is_empty() {
+            return Err(Refused);
+        }
+        made
+    }
+
+    fn visit_map<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
+        let mut parts = self.parts(len)?;
+        let made = visitor.visit_map(&mut parts);
+        if !parts.rest.is_empty() {
+            return Err(Refused);
+        }
+        made
+    }
+
+    fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Static(StaticNode::I64(number)) => match u64::try_from(number) {
+                Ok(number) => visitor.visit_u64(number),
+                Err(_) => visitor.visit_i64(number),
+            },
+            Node::Static(StaticNode::U64(number)) => visitor.visit_u64(number),
+            Node::Static(StaticNode::F64(number)) => visitor.visit_f64(number),
+            _ => Err(Refused),
+        }
+    }
+}
+
+macro_rules! as_another {
+    ($another:ident: $($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+            self.$another(visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Value<'_, 'de> {
+    type Error = Refused;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::String(text) => visitor.visit_borrowed_str(text),
+            Node::Static(StaticNode::Null) => visitor.visit_unit(),
+            Node::Static(StaticNode::Bool(value)) => visitor.visit_bool(value),
+            Node::Static(_) => self.visit_number(visitor),
+            Node::Array { len, .. } => self.visit_list(len, visitor),
+            Node::Object { len, .. } => self.visit_map(len, visitor),
+        }
+    }
+
+    as_another! {
+        visit_number:
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+        deserialize_f32 deserialize_f64
+    }
+
+    as_another! {
+        deserialize_str:
+        deserialize_char deserialize_string deserialize_identifier
+    }
+
+    as_another! {
+        deserialize_bytes:
+        deserialize_byte_buf
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Static(StaticNode::Bool(value)) => visitor.visit_bool(value),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_borrowed_str(self.text()?)
+    }
+
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::String(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
+            Node::Array { len, .. } => self.visit_list(len, visitor),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Static(StaticNode::Null) => visitor.visit_unit(),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Array { len, .. } => self.visit_list(len, visitor),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Object { len, .. } => self.visit_map(len, visitor),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Static(StaticNode::Null) => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        if name == RAW {
+            return Err(Refused);
+        }
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::Object { len, .. } => self.visit_map(len, visitor),
+            Node::Array { len, .. } => self.visit_list(len, visitor),
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        match self.node() {
+            Node::String(_) => visitor.visit_enum(Variant {
+                name: self,
+                content: None,
+            }),
+            Node::Object { len: 1, .. } => {
+                let Parts { rest, depth, .. } = self.parts(1)?;
+                let (name, rest) = split(rest, depth).ok_or(Refused)?;
+                let (content, _) = split(rest, depth).ok_or(Refused)?;
+                visitor.visit_enum(Variant {
+                    name,
+                    content: Some(content),
+                })
+            }
+            _ => Err(Refused),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_unit()
+    }
+}
+
+/// What has not been read of a list or a map.
+struct Parts<'t, 'de> {
+    len: usize,
+    rest: &'t [Node<'de>],
+    depth: u8,
+}
+
+impl<'t, 'de> Parts<'t, 'de> {
+    fn next(&mut self) -> Result<Value<'t, 'de>, Refused> {
+        let (value, rest) = split(self.rest, self.depth).ok_or(Refused)?;
+        self.rest = rest;
+        Ok(value)
+    }
+}
+
+impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de> {
+    type Error = Refused;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Refused> {
+        let Some(left) = self.len.checked_sub(1) else {
+            return Ok(None);
+        };
+        self.len = left;
+        seed.deserialize(self.next()?).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.len)
+    }
+}
+
+impl<'de> MapAccess<'de> for &mut Parts<'_, 'de> {
+    type Error = Refused;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Refused> {
+        let Some(left) = self.len.checked_sub(1) else {
+            return Ok(None);
+        };
+        self.len = left;
+        // A number or a truth value as a key is a text here, and refused.
+        seed.deserialize(self.next()?).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Refused> {
+        seed.deserialize(self.next()?)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.len)
+    }
+}
+
+/// A variant by its name, with what is in it.
+struct Variant<'t, 'de> {
+    name: Value<'t, 'de>,
+    content: Option<Value<'t, 'de>>,
+}
+
+impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
+    type Error = Refused;
+    type Variant = Self;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Refused> {
+        Ok((seed.deserialize(self.name)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
+    type Error = Refused;
+
+    fn unit_variant(self) -> Result<(), Refused> {
+        match self.content.map(Value::node) {
+            None | Some(Node::Static(StaticNode::Null)) => Ok(()),
+            Some(_) => Err(Refused),
+        }
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Refused> {
+        seed.deserialize(self.content.ok_or(Refused)?)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
+        self.content.ok_or(Refused)?.deserialize_seq(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        self.content
+            .ok_or(Refused)?
+            .deserialize_struct("", fields, visitor)
+    }
+}

@@ -8,12 +8,19 @@ use crate::{
 /// Forms in which our cache keeps objects, as `subject --store` knows them.
 const STORES: [&str; 2] = ["packed", "typed"];
 
+/// The one that lists as it does unless it is told otherwise.
+pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
+
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
+    /// With the system's allocator.
+    SubjectSystem,
     ClientGo,
     KubeRs,
+    /// With the system's allocator.
+    KubeRsSystem,
 }
 
 /// One program with its arguments.
@@ -111,10 +118,22 @@ fn observed(plan: &Plan) -> Vec<Case> {
         ),
         ("client-go, JSON", Program::ClientGo, "--encoding json"),
         ("kube-rs", Program::KubeRs, ""),
+        (KUBE_RS_PAGED, Program::KubeRs, "--list paged"),
         (
             "kube-rs, managedFields kept",
             Program::KubeRs,
             "--prune false",
+        ),
+        ("kube-rs, system's allocator", Program::KubeRsSystem, ""),
+        (
+            "ours, packed, system's allocator",
+            Program::SubjectSystem,
+            "--store packed",
+        ),
+        (
+            "ours, packed, keys, system's allocator",
+            Program::SubjectSystem,
+            "--store packed --handler keys",
         ),
     ];
     let peers = peers.map(|(name, program, arguments)| Case::new(name, program, arguments));

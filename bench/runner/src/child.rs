@@ -63,8 +63,10 @@ impl Programs {
     fn path(&self, program: Program) -> PathBuf {
         self.release.join(match program {
             Program::Subject => "subject",
+            Program::SubjectSystem => "subject-system",
             Program::ClientGo => "peer-client-go",
             Program::KubeRs => "peer-kube-rs",
+            Program::KubeRsSystem => "peer-kube-rs-system",
         })
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     say("load when it began (1, 5, 15 minutes)", load_of(&load));
     say(
         "Rust programs",
-        "profile `release` (no LTO), the system's allocator, Tokio with a worker per processor",
+        "profile `release` (no LTO), jemalloc except where it says the system's allocator, Tokio with a worker per processor",
     );
     for name in ["GOGC", "GOMAXPROCS", "GOMEMLIMIT"] {
         let value = environment(name).unwrap_or_else(|| "not set".to_owned());

@@ -1,0 +1,116 @@
+//! kube's `reflector` over `watcher`, as a process that is measured.
+//!
+//! Guarantees: it is set up as kube's documentation shows it to users who mind their memory: default
+//! features, the default back-off, managedFields dropped with `Event::modify`.
+//! The handler is what consumes the reflector's stream: it hears of an object after the store has it.
+//! Synced is the end of the first list.
+
+use std::{future::ready, sync::Arc};
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use gauge::{Flags, Handler, List, Start, Told};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, Config, ResourceExt as _,
+    runtime::{
+        WatchStreamExt as _,
+        reflector::{self, ObjectRef},
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::{sync::oneshot, task::JoinSet};
+
+/// What it is told.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Measures what the command line says.
+///
+/// # Errors
+/// It can't be measured.
+#[tokio::main]
+pub async fn run() -> Result<()> {
+    let Arguments { flags } = Arguments::parse();
+    let told = Arc::new(Told::default());
+    let start = Start::new();
+    let config = Config::new(flags.server.parse().context("--server is no URL")?);
+    let pods: Api<Pod> = Api::all(Client::try_from(config)?);
+    let config = match flags.list {
+        List::Streaming => watcher::Config::default().streaming_lists(),
+        List::Paged => watcher::Config::default(),
+    };
+    let prune = flags.prune;
+    let events = watcher(pods, config)
+        .default_backoff()
+        .map_ok(move |event| {
+            if prune {
+                event.modify(|pod: &mut Pod| pod.managed_fields_mut().clear())
+            } else {
+                event
+            }
+        });
+    let (store, writer) = reflector::store();
+    let (tell_synced, synced) = oneshot::channel();
+    let mut handler = Counting {
+        told: Arc::clone(&told),
+        looks: flags.handler == Handler::Objects,
+        synced: Some(tell_synced),
+    };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(reflector::reflector(writer, events).for_each(move |event| {
+        match event {
+            Ok(event) => handler.handle(&event),
+            Err(error) => eprintln!("{error}"),
+        }
+        ready(())
+    }));
+    let synced = async {
+        synced.await.context("the watcher has ended")?;
+        store
+            .wait_until_ready()
+            .await
+            .context("the reflector has ended")
+    };
+    gauge::observe(&flags, &told, start, synced).await
+}
+
+/// The handler.
+struct Counting {
+    told: Arc<Told>,
+    looks: bool,
+    /// Who is told when the first list has ended.
+    synced: Option<oneshot::Sender<()>>,
+}
+
+impl Counting {
+    fn handle(&mut self, event: &Event<Pod>) {
+        match event {
+            Event::InitApply(pod) if self.looks => {
+                let spec = pod.spec.as_ref();
+                self.told
+                    .added(spec.map_or(0, |spec| spec.containers.len()));
+            }
+            Event::InitApply(pod) => self.told.added(ObjectRef::from_obj(pod).name.len()),
+            Event::Apply(pod) if self.looks => {
+                let sent = pod.annotations().get("bench/ts");
+                self.told.updated(sent.map(String::as_str));
+            }
+            Event::Apply(pod) => {
+                std::hint::black_box(ObjectRef::from_obj(pod));
+                self.told.updated(None);
+            }
+            Event::InitDone => {
+                if let Some(synced) = self.synced.take() {
+                    // Whoever waited for it has given up.
+                    let _ = synced.send(());
+                }
+            }
+            Event::Init | Event::Delete(_) => {}
+        }
+    }
+}

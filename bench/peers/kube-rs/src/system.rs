@@ -1,0 +1,5 @@
+//! `peer-kube-rs-system`: the same with the allocator of the system's C library.
+
+fn main() -> anyhow::Result<()> {
+    peer_kube_rs::run()
+}

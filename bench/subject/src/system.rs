@@ -1,0 +1,5 @@
+//! `subject-system`: the same with the allocator of the system's C library.
+
+fn main() -> anyhow::Result<()> {
+    subject::run()
+}

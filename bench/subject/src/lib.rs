@@ -46,6 +46,9 @@ enum Command {
 ///
 /// # Errors
 /// It can't be measured.
+///
+/// # Panics
+/// There is no room for a runtime.
 #[tokio::main]
 pub async fn run() -> Result<()> {
     let arguments = Arguments::parse();

@@ -33,6 +33,9 @@ struct Arguments {
 ///
 /// # Errors
 /// It can't be measured.
+///
+/// # Panics
+/// There is no room for a runtime.
 #[tokio::main]
 pub async fn run() -> Result<()> {
     let Arguments { flags } = Arguments::parse();

@@ -41,6 +41,11 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Longer than any answer is delayed.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
+/// A list in pages at a revision is of exactly that state. If a pause has held it back, and the server has
+/// restarted meanwhile, the watch from there expires, and the present is listed behind another pause. Both
+/// last twice the cap of 30 s at most.
+const IN_PAGES: Duration = Duration::from_secs(121);
+
 /// Something that does not hold.
 pub(crate) type Wrong = String;
 
@@ -301,7 +306,10 @@ impl<'a, K: Stored> World<'a, K> {
             Step::Fault(fault) => Some(fault.heals_within()),
             _ => None,
         });
-        let slowest = faults.max().unwrap_or_default() + Duration::from_secs(1);
+        let mut slowest = faults.max().unwrap_or_default() + Duration::from_secs(1);
+        if self.life.setting.page_size.is_some() {
+            slowest = slowest.max(IN_PAGES);
+        }
         if self.users.iter().any(User::holds_up) {
             slowest + HELD_UP
         } else {

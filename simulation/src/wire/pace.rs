@@ -29,8 +29,7 @@ pub(super) enum Asked {
 
 impl Asked {
     pub(super) fn of(options: &ListOptions, watch: bool) -> Self {
-        // A list in pages of one object is taken for a probe, of which less is asked.
-        let is_list = options.resource_version_match.is_none() || options.limit != Some(1);
+        let is_list = options.resource_version_match.is_none();
         match (watch, options.send_initial_events) {
             (true, Some(_)) => Self::Stream,
             (true, None) => Self::Watch,

@@ -8,9 +8,10 @@
 //! | first list | `"0"`: whatever the server's cache has |
 //! | first of all after a warm start | a watch at the saved revision |
 //! | first of all when the kind is served again | the last revision seen |
-//! | relist of either kind | not older than the last revision seen (`lastSyncResourceVersion`), so never back in time; said in so many words if it comes in pages, which are of exactly that state otherwise (as client-go asks for them) |
+//! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
 //! | a watch expired at the revision at which one expired before, or told what is unreadable or not accepted | `""` |
+//! | a watch expired or told what is unreadable or not accepted, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
 //! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
@@ -85,9 +86,7 @@ use super::{
 use crate::{
     limits::{Limits, RETRY_AFTER_MAX},
     object::{ResourceVersion, Timeline},
-    transport::{
-        AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager, ResourceVersionMatch,
-    },
+    transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
 
 /// `defaultPageSize` of client-go's pager.
@@ -418,16 +417,17 @@ impl Machine {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = self.config.page_size.filter(|size| *size > 0);
+        // Pages of a revision are of exactly that, and no watch gets on from this one.
+        let in_pages = own_size.is_some() || self.pages_at_zero;
+        if in_pages && self.stuck_at.as_ref() == Some(&resource_version) {
+            resource_version = ResourceVersion::UNSET;
+        }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
         // A page size with another revision would bypass the server's watch cache.
         let default_size = (self.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
-        let limit = own_size.or(default_size);
-        // Without these words pages of a revision are of exactly that: of the past.
-        let not_older = limit.is_some() && !from_storage_or_any;
         let options = ListOptions {
-            limit,
+            limit: own_size.or(default_size),
             resource_version,
-            resource_version_match: not_older.then_some(ResourceVersionMatch::NotOlderThan),
             ..ListOptions::default()
         };
         self.pager = Some(Pager::new(options.clone()));

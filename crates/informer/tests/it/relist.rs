@@ -168,7 +168,7 @@ async fn without_a_watch_cache_lists_stay_paged() {
         list 1201 limit=500: 200
         list - limit=500 continue: 200
         list - limit=500 continue: 200
-        watch 1202: 200
+        watch 1201: 200
     "#]]
     .assert_eq(&requests(&server));
     informer.stop().await;

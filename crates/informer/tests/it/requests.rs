@@ -286,7 +286,7 @@ async fn a_list_at_zero_that_came_in_pages_lets_relists_be_paged() {
             0.0 s: list resourceVersion=0 limit=500
             0.0 s: list limit=500 continue=t1
             0.0 s: watch resourceVersion=5
-            1.2 s: list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=500
+            1.2 s: list resourceVersion=5 limit=500
             1.2 s: list limit=500 continue=t2
             1.2 s: watch resourceVersion=6
         "#]],
@@ -332,9 +332,9 @@ async fn an_own_page_size_is_asked_for_at_every_revision() {
             0.0 s: list resourceVersion=0 limit=4
             0.0 s: list limit=4 continue=t1
             0.0 s: watch resourceVersion=5
-            1.2 s: list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=4
+            1.2 s: list resourceVersion=5 limit=4
             1.2 s: watch resourceVersion=6
-            4.1 s: list resourceVersion=6 resourceVersionMatch=NotOlderThan limit=4
+            4.1 s: list limit=4
             4.1 s: watch resourceVersion=7
         "#]],
     )
@@ -355,9 +355,9 @@ async fn a_page_that_expires_is_followed_by_the_whole_list_at_the_first_page_s_r
         expect![[r#"
             0.0 s: list resourceVersion=0 limit=4
             0.0 s: watch resourceVersion=10
-            1.2 s: list resourceVersion=10 resourceVersionMatch=NotOlderThan limit=4
+            1.2 s: list resourceVersion=10 limit=4
             1.2 s: list limit=4 continue=t1
-            1.2 s: list resourceVersion=10 resourceVersionMatch=NotOlderThan
+            1.2 s: list resourceVersion=10
             1.2 s: watch resourceVersion=12
         "#]],
     )

@@ -9,6 +9,7 @@ mod expected;
 mod heap;
 mod known;
 mod tape;
+mod usual;
 
 pub(crate) use self::known::KnownStates;
 
@@ -223,8 +224,9 @@ where
         let is_unread = self.opener.is_some() || self.lazy.is_some();
         let is_unread = is_unread && self.transform.is_none();
         let is_wanted = is_unread || known.is_some() || !self.pruning.is_empty();
-        at.filter(|_| is_wanted)
-            .and_then(|at| Head::begins_at(bytes, at))
+        let at = at.filter(|_| is_wanted)?;
+        let usual = is_unread.then(|| usual::head(bytes, at)).flatten();
+        usual.or_else(|| Head::begins_at(bytes, at))
     }
 
     /// Decodes what may be of the kind; `head` is read from these very bytes, if they begin as API servers
@@ -370,7 +372,7 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
 }
 
 /// Keeps an object's bytes without decoding more of them than says which object it is. Whether they fit
-/// the type, or are JSON at all behind the metadata, shows when somebody asks for the object.
+/// the type, or are JSON at all but for what identifies it, shows when somebody asks for the object.
 fn unread<K>(
     bytes: &[u8],
     head: Option<Head<'_>>,

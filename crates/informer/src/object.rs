@@ -34,7 +34,7 @@ pub use self::{
     revision::ResourceVersion,
 };
 pub(crate) use self::{
-    head::{Head, HeadMetadata},
+    head::{Head, HeadMetadata, Pairs},
     lazy::Lazy,
     opener::{Opener, PackOptions, Unfit},
     timeline::Timeline,

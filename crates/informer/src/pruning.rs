@@ -240,7 +240,7 @@ impl Pruning {
     /// bytes; `None` if more is to be cut than that.
     pub(crate) fn cut_found<'a>(
         &self,
-        found: [(&str, Option<&str>); 2],
+        found: [(&str, Option<&[u8]>); 2],
         json: &'a [u8],
     ) -> Option<Cow<'a, [u8]>> {
         cut::cut_found(&self.root, found, json)

@@ -12,7 +12,7 @@ mod pager;
 
 pub use self::error::{Class, Error, Retry};
 pub(crate) use self::{
-    frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter, parts},
+    frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter, parts, value_end},
     list_budget::ListBudget,
     pager::{AfterPage, Pager},
 };

@@ -32,11 +32,11 @@ pub(crate) struct HeadMetadata<'a> {
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
     /// As they stand there, to be cut out.
-    #[serde(borrow)]
-    pub(crate) annotations: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "as_it_stands")]
+    pub(crate) annotations: Option<&'a [u8]>,
     /// As they stand there, to be cut out.
-    #[serde(borrow)]
-    pub(crate) managed_fields: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "as_it_stands")]
+    pub(crate) managed_fields: Option<&'a [u8]>,
 }
 
 /// Keys and values as they stood there.
@@ -50,6 +50,11 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let text = Option::<Text<'de>>::deserialize(deserializer)?;
     Ok(text.map(|Text(text)| text))
+}
+
+fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de [u8]>, D::Error> {
+    let value = Option::<&RawValue>::deserialize(deserializer)?;
+    Ok(value.map(|value| value.get().as_bytes()))
 }
 
 /// Labels that are none must not cost an object its name.
@@ -109,15 +114,15 @@ impl<'a> Head<'a> {
     }
 
     /// What is cut out most of the time, by name, as it stands there.
-    pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a str>); 2] {
+    pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let HeadMetadata {
             annotations,
             managed_fields,
             ..
         } = &self.metadata;
         [
-            ("annotations", annotations.map(RawValue::get)),
-            ("managedFields", managed_fields.map(RawValue::get)),
+            ("annotations", *annotations),
+            ("managedFields", *managed_fields),
         ]
     }
 

@@ -27,7 +27,7 @@ pub(super) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
 /// more is to be cut than that, or it stands there in an unusual way.
 pub(super) fn cut_found<'a>(
     members: &Members,
-    found: [(&str, Option<&str>); 2],
+    found: [(&str, Option<&[u8]>); 2],
     json: &'a [u8],
 ) -> Option<Cow<'a, [u8]>> {
     if members.cuts_others() {
@@ -48,7 +48,7 @@ pub(super) fn cut_found<'a>(
 
 fn find_among(
     metadata: &Members,
-    found: [(&str, Option<&str>); 2],
+    found: [(&str, Option<&[u8]>); 2],
     json: &[u8],
     cuts: &mut Vec<Range<usize>>,
 ) -> Option<()> {
@@ -57,14 +57,17 @@ fn find_among(
         match (value, fate) {
             (None, _) | (_, Fate::Kept) => {}
             (Some(value), Fate::Cut) => cuts.push(member(json, name, value)?),
-            (Some(value), Fate::Partly(members)) => find_in(members, json, value, cuts).ok()?,
+            (Some(value), Fate::Partly(members)) => {
+                let value = std::str::from_utf8(value).ok()?;
+                find_in(members, json, value, cuts).ok()?;
+            }
         }
     }
     Some(())
 }
 
 /// From the key of a member to the end of its value, if the key stands there without escapes.
-fn member(json: &[u8], key: &str, value: &str) -> Option<Range<usize>> {
+fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
     let before = before.trim_ascii_end().strip_suffix(b"\"")?;
@@ -178,8 +181,8 @@ impl<'a> Visitor<'a> for Search<'_> {
             match named.unwrap_or(self.members.others()) {
                 Fate::Kept => {}
                 Fate::Cut => {
-                    let start = offset(self.whole, key.get());
-                    let end = offset(self.whole, value.get()) + value.get().len();
+                    let start = offset(self.whole, key.get().as_bytes());
+                    let end = offset(self.whole, value.get().as_bytes()) + value.get().len();
                     self.cuts.push(start..end);
                 }
                 Fate::Partly(members) => find_in(members, self.whole, value.get(), self.cuts)
@@ -204,6 +207,6 @@ fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
 }
 
 /// Where a part begins in the whole that it was borrowed from.
-fn offset(whole: &[u8], part: &str) -> usize {
+fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

@@ -11,7 +11,7 @@ mod watch;
 
 pub(crate) use self::{
     list::{ListEnd, ListSplitter},
-    value::parts,
+    value::{parts, value_end},
     watch::WatchSplitter,
 };
 

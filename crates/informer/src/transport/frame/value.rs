@@ -76,11 +76,33 @@ fn odd(mut bits: u64) -> u64 {
     bits
 }
 
+/// Which bytes stand behind a backslash that is not itself escaped, and whether the first one of the next block
+/// does; `first` says it of the first of this one.
+fn escaped(escapes: u64, first: bool) -> (u64, bool) {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let first = u64::from(first);
+    if escapes == 0 {
+        return (first, false);
+    }
+    let escapes = escapes & !first;
+    let behind = escapes << 1 | first;
+    // A sum carries through a run of backslashes, and shows at its end whether it began at an odd place.
+    let odd_runs = escapes & !EVEN & !behind;
+    let (runs, goes_on) = odd_runs.overflowing_add(escapes);
+    ((EVEN ^ (runs << 1)) & behind, goes_on)
+}
+
 /// How many objects and arrays a value consists of.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
     scanner.opened
+}
+
+/// The index behind the last byte of a value that begins here, if all of it is here. It is seen by structure
+/// alone.
+pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
+    ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
@@ -101,8 +123,8 @@ impl ValueScanner {
         None
     }
 
-    /// Goes on behind a block as a whole, unless something in it has to be looked at byte by byte: an escape,
-    /// or brackets that could lead out to where values end.
+    /// Goes on behind a block as a whole, unless something in it has to be looked at byte by byte: brackets that
+    /// could lead out to where values end, or an escape where there is no string.
     fn passes(&mut self, block: &[u8; BLOCK]) -> bool {
         let Marks {
             quotes,
@@ -110,15 +132,20 @@ impl ValueScanner {
             opening,
             closing,
         } = Marks::of(block);
+        let (escaped, escapes_next) = escaped(escapes, self.escaped);
         let in_string = if self.in_string { u64::MAX } else { 0 };
-        let in_strings = odd(quotes) ^ in_string;
-        let [opened, closed] = [opening, closing].map(|marks| (marks & !in_strings).count_ones());
-        if escapes != 0 || self.escaped || self.scalar || self.depth <= closed + 1 {
+        let in_strings = odd(quotes & !escaped) ^ in_string;
+        let [opening, closing] = [opening, closing].map(|marks| marks & !in_strings);
+        // What is empty leads nowhere.
+        let empty = opening & (closing >> 1);
+        let closed = (closing & !(empty << 1)).count_ones();
+        if escapes & !in_strings != 0 || self.scalar || self.depth <= closed + 1 {
             return false;
         }
-        self.depth = self.depth + opened - closed;
-        self.opened += opened as usize;
+        self.depth = self.depth + (opening & !empty).count_ones() - closed;
+        self.opened += opening.count_ones() as usize;
         self.in_string = in_strings >> (BLOCK - 1) == 1;
+        self.escaped = escapes_next;
         true
     }
 
@@ -190,7 +217,7 @@ impl ValueScanner {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{prelude::*, string::string_regex};
 
     use super::*;
 
@@ -208,7 +235,10 @@ mod tests {
 
     fn texts() -> impl Strategy<Value = Vec<u8>> {
         let few = "[\\[\\]{}\",:a1 \\\\é]{0,400}";
-        let nested = "[\\[{]{0,5}([a-z1,: \\[\\]{}]{0,40}|\"[a-z\\[{}]{0,90}\"){0,20}[\\]}]{0,12}";
+        let text = r#""([a-z{}\[]|\\{1,4}"|\\\\){0,60}""#;
+        let inner = format!(r"([a-z1,: \[\]{{}}]{{0,40}}|(\{{\}},){{1,9}}|{text}){{0,20}}");
+        let nested = format!(r"[\[{{]{{0,5}}{inner}[\]}}]{{0,12}}");
+        let [few, nested] = [few, &nested].map(|text| string_regex(text).unwrap());
         prop_oneof![few, nested].prop_map(String::into_bytes)
     }
 
@@ -230,6 +260,20 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn an_escape_escapes_what_is_behind_it(escapes in any::<u64>(), more in any::<u64>(), first in any::<bool>()) {
+            let escapes = escapes | more;
+            let (mut expected, mut escapes_next) = (0, first);
+            for at in 0..BLOCK {
+                let is_escaped = std::mem::take(&mut escapes_next);
+                expected |= u64::from(is_escaped) << at;
+                escapes_next = !is_escaped && escapes >> at & 1 == 1;
+            }
+            prop_assert_eq!(escaped(escapes, first), (expected, escapes_next));
+        }
+    }
+
     #[test]
     fn what_is_long_is_passed_over_by_blocks() {
         let inner = format!(r#"{{"a":["{}",[[1]]]}},"#, "x".repeat(100)).repeat(50);
@@ -239,6 +283,14 @@ mod tests {
         let blocks = text.as_bytes()[6..].as_chunks().0;
         let passed = blocks.iter().filter(|block| scanner.passes(block)).count();
         assert_eq!(passed, blocks.len());
+        let escapes = br#""a\\\"}]","b\\\\",[{},{},{},{},{},{},{},{},{},{},{},{},1],1,1,"\"#;
+        let mut scanner = ValueScanner {
+            depth: 3,
+            ..ValueScanner::default()
+        };
+        assert!(scanner.passes(escapes));
+        assert!(scanner.in_string && scanner.escaped && scanner.depth == 3);
+        assert_eq!(scanner.opened, 13);
         for (depth, passes) in [(3, false), (65, false), (66, true)] {
             let mut scanner = ValueScanner {
                 depth,

@@ -78,6 +78,7 @@ mod change;
 mod feed;
 mod field;
 mod index;
+mod listed;
 mod placement;
 mod query;
 mod snapshot;

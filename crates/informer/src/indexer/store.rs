@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use super::{
     Cause, Change, Changed,
     index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable},
+    listed::Listed,
     placement::Values,
     tree::Tree,
 };
@@ -268,11 +269,7 @@ impl<K> Root<K> {
             objects,
             revision,
         } = list;
-        #[expect(
-            clippy::disallowed_types,
-            reason = "pure look-up, its order is never seen"
-        )]
-        let mut listed = std::collections::HashMap::with_capacity(objects.len());
+        let mut places = Listed::of(&objects);
         let mut changed = Changed {
             gone: Vec::new(),
             listed: Vec::with_capacity(objects.len()),
@@ -285,17 +282,15 @@ impl<K> Root<K> {
                 self.write(source, object, errors);
             }
             // A name that a list has twice is told once, with what it had last.
-            let at = *listed.entry(name.clone()).or_insert(changed.listed.len());
+            let at = places.place(&name, changed.listed.len());
             match changed.listed.get_mut(at) {
                 Some((_, changed)) => *changed |= !same,
                 None => changed.listed.push((name, !same)),
             }
         }
-        for (name, entry) in self.entries.iter() {
-            if entry.source == source && !listed.contains_key(name) {
-                changed.gone.push(name.clone());
-            }
-        }
+        let own = self.entries.iter();
+        let own = own.filter(|(_, entry)| entry.source == source);
+        changed.gone = places.gone(&changed.listed, own.map(|(name, _)| name));
         for name in &changed.gone {
             self.take(name);
         }

@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::BuildHasher,
     sync::{Arc, Weak},
 };
 
+use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
 /// The labels of one object, borrowed from it.
@@ -62,7 +63,7 @@ pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// By hash. Of two with the same one the first is shared.
+    /// By hash. Of two with the same one the first is shared, so who makes many of them gains nothing.
     known: BTreeMap<u64, Weak<[Label]>>,
     /// When there are so many, those that nobody has any more are dropped.
     full_at: usize,
@@ -75,12 +76,12 @@ impl LabelSets {
     /// What these labels are kept as. Of a key that is there twice the last one counts.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
-        labels.reverse();
-        labels.sort_by_key(|(key, _)| *key);
-        labels.dedup_by(|(a, _), (b, _)| a == b);
-        let mut hasher = DefaultHasher::new();
-        labels.hash(&mut hasher);
-        let hash = hasher.finish();
+        if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {
+            labels.reverse();
+            labels.sort_by_key(|(key, _)| *key);
+            labels.dedup_by(|(a, _), (b, _)| a == b);
+        }
+        let hash = FixedState::default().hash_one(&labels);
         let same = |(known, label): (&Label, &(&str, &str))| (&*known.0, &*known.1) == *label;
         let mut sets = self.0.lock();
         let known = sets.known.get(&hash).and_then(Weak::upgrade);

@@ -1,0 +1,109 @@
+//! [`Listed`]: which names a list has had, so that one that it has twice is told once, and one that it does
+//! not have is gone.
+
+use crate::object::{Object, ObjectName};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "pure look-up, its order is never seen"
+)]
+type Places = std::collections::HashMap<ObjectName, usize>;
+
+/// What is known of a list's names beyond the list itself.
+pub(super) enum Listed {
+    /// Each is above the one before it, so none is there twice, and whoever has others in order finds them by
+    /// going along.
+    InOrder,
+    /// Where each stands.
+    Hashed(Places),
+}
+
+impl Listed {
+    pub(super) fn of<K>(objects: &[Object<K>]) -> Self {
+        if objects.is_sorted_by(|a, b| a.object_name() < b.object_name()) {
+            Self::InOrder
+        } else {
+            Self::Hashed(Places::with_capacity(objects.len()))
+        }
+    }
+
+    /// Where a name stands: there, unless it has come before.
+    pub(super) fn place(&mut self, name: &ObjectName, next: usize) -> usize {
+        match self {
+            Self::InOrder => next,
+            Self::Hashed(places) => *places.entry(name.clone()).or_insert(next),
+        }
+    }
+
+    /// Those of the known ones, which are in order, that the list does not have.
+    pub(super) fn gone<'n, T>(
+        &self,
+        listed: &[(ObjectName, T)],
+        known: impl Iterator<Item = &'n ObjectName>,
+    ) -> Vec<ObjectName> {
+        let mut ahead = listed.iter().map(|(name, _)| name).peekable();
+        let mut is_listed = |name: &ObjectName| match self {
+            Self::Hashed(places) => places.contains_key(name),
+            Self::InOrder => {
+                while ahead.next_if(|next| *next < name).is_some() {}
+                ahead.peek() == Some(&name)
+            }
+        };
+        known.filter(|name| !is_listed(name)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube_core::ObjectMeta;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn object(name: &str) -> Object<ConfigMap> {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let object = ConfigMap {
+            metadata,
+            ..ConfigMap::default()
+        };
+        Object::new(object).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn in_order_or_not_a_name_has_one_place_and_those_without_one_are_gone(
+            mut names in prop::collection::vec("[a-f]{1,2}", 0..30),
+            known in prop::collection::btree_set("[a-f]{1,2}", 0..30),
+            in_order in any::<bool>(),
+        ) {
+            if in_order {
+                names.sort();
+                names.dedup();
+            }
+            let objects: Vec<_> = names.iter().map(|name| object(name)).collect();
+            let mut places = Listed::of(&objects);
+            prop_assert!(!in_order || matches!(places, Listed::InOrder));
+            let mut listed = Vec::new();
+            for object in &objects {
+                let name = object.object_name();
+                let place = places.place(name, listed.len());
+                if place == listed.len() {
+                    listed.push((name.clone(), ()));
+                }
+                prop_assert_eq!(&listed[place].0, name);
+            }
+            let unique: BTreeSet<_> = names.iter().collect();
+            prop_assert_eq!(listed.len(), unique.len());
+            let known: Vec<_> = known.iter().map(|name| ObjectName::cluster(name)).collect();
+            let gone = places.gone(&listed, known.iter());
+            let expected = known.iter().filter(|name| !unique.contains(&name.as_str().to_owned()));
+            prop_assert!(gone.iter().eq(expected));
+        }
+    }
+}

@@ -21,8 +21,8 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// By default so many objects make a dictionary: with more it is not better, and takes longer to make; of
-/// 250 pods of 6 KB each some 60 ms.
+/// By default so many objects make a dictionary: with more it is no better, and takes longer to make; of
+/// 250 pods of 6 KB each some 50 ms.
 pub(crate) const SAMPLES: usize = 256;
 
 /// Samples that make no dictionary are followed by others, each time behind twice as many objects, up to
@@ -69,7 +69,7 @@ impl Packing {
             samples,
             current: ArcSwapOption::empty(),
             learning: Mutex::new(Learning {
-                samples: Some(Samples::default()),
+                samples: Some(Samples::behind(0)),
                 fit: Fit::default(),
                 previous: Weak::new(),
                 generation: 0,
@@ -83,11 +83,11 @@ impl Packing {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
         if let Some(samples) = &mut learning.samples {
-            if !samples.are_enough(self.samples) {
-                samples.add(json);
+            if !samples.are_spread(self.samples) {
+                samples.add(json, self.samples);
             }
         } else if packed.dictionary.is_some() && learning.fit.worsens(&packed) {
-            learning.samples = Some(Samples::default());
+            learning.samples = Some(Samples::behind(0));
         }
         packed
     }
@@ -114,14 +114,14 @@ impl Packing {
 
     #[cfg(test)]
     pub(crate) fn is_due(&self) -> bool {
-        self.learning.lock().is_due(self.samples)
+        self.learning.lock().is_due(self.samples, false)
     }
 
     /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.
-    /// Takes its time, and does nothing if it is not due. Whether there is a new one; if samples make none,
-    /// the next ones are tried.
-    pub(crate) fn train(&self) -> bool {
-        let Some(samples) = self.learning.lock().take_due(self.samples) else {
+    /// Takes its time, and does nothing if it is not due, which is later if more is about to come. Whether there
+    /// is a new one; if samples make none, the next ones are tried.
+    pub(crate) fn train(&self, more_comes: bool) -> bool {
+        let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
         };
         let Some(dictionary) = Dictionary::train(&samples) else {
@@ -173,14 +173,20 @@ impl Packing {
 }
 
 impl Learning {
-    fn is_due(&self, objects: usize) -> bool {
-        let are_enough = |samples: &Samples| samples.are_enough(objects);
-        self.samples.as_ref().is_some_and(are_enough) && self.previous.strong_count() == 0
+    fn is_due(&self, objects: usize, more_comes: bool) -> bool {
+        let are_due = |samples: &Samples| {
+            if more_comes {
+                samples.are_spread(objects)
+            } else {
+                samples.are_enough(objects)
+            }
+        };
+        self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
     /// What the next dictionary is to be made of, for the one who asks first.
-    fn take_due(&mut self, objects: usize) -> Option<Samples> {
-        if self.is_due(objects) {
+    fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
+        if self.is_due(objects, more_comes) {
             self.samples.take()
         } else {
             None

@@ -1,13 +1,23 @@
 //! [`Dictionary`]: what many objects have in common, and the contexts that compress with it.
 
 use parking_lot::Mutex;
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::{
+    bulk::{Compressor, Decompressor},
+    zstd_safe::{CParameter, ParamSwitch},
+};
 
 use super::samples::Samples;
 
 /// The fastest level that makes use of repeated text: of a pod one level more saves 2 % and costs a
 /// quarter more time.
 const LEVEL: i32 = 1;
+
+/// What is found again in JSON are whole members rather than five letters: of pods 5 % smaller than by the
+/// level's own choice, of custom resources 2 %, of `ConfigMaps` and Secrets the same, and none takes longer.
+const MATCH_MIN: u32 = 7;
+
+/// It looks for one at every second byte where there was none before: of pods 4 % larger, in a sixth less time.
+const TARGET_LENGTH: u32 = 2;
 
 /// Longer ones are no better: of pods, 16 KB and 64 KB are the same within 1 %.
 const BYTES: usize = 32 * 1024;
@@ -100,6 +110,15 @@ impl Dictionary {
 
     fn compressing(&self) -> Option<Compressing> {
         let mut context = Compressor::with_dictionary(LEVEL, &self.bytes).ok()?;
+        let parameters = [
+            CParameter::MinMatch(MATCH_MIN),
+            CParameter::TargetLength(TARGET_LENGTH),
+            // What stands nowhere else is coded too, which a target length alone puts an end to: of pods 30 % more.
+            CParameter::LiteralCompressionMode(ParamSwitch::Enable),
+        ];
+        for parameter in parameters {
+            context.set_parameter(parameter).ok()?;
+        }
         // What is kept beside each object anyhow, or protects against what memory does not do.
         context.include_contentsize(false).ok()?;
         context.include_dictid(false).ok()?;

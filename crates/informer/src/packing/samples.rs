@@ -8,13 +8,20 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// So much is learnt from at most: as much as the objects have of which a dictionary is made by default.
 const ALL_BYTES: usize = SAMPLES * SAMPLE_BYTES;
 
-/// The beginnings of some objects, one behind the other.
-#[derive(Default)]
+/// Where more is to come, samples are taken from so many times as many objects: neighbours in a list are of few
+/// workloads. Of pods it is 9 % that this saves, and four times as much again only 1 %.
+const SPREAD: usize = 4;
+
+/// The beginnings of some objects, one behind the other, and as far apart as all of them allow.
 pub(super) struct Samples {
     /// So many that come first are none.
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
+    /// Every so manieth is one.
+    stride: usize,
+    seen: usize,
+    seen_bytes: usize,
 }
 
 impl Samples {
@@ -22,23 +29,64 @@ impl Samples {
     pub(super) fn behind(objects: usize) -> Self {
         Self {
             skips: objects,
-            ..Self::default()
+            bytes: Vec::new(),
+            lengths: Vec::new(),
+            stride: 1,
+            seen: 0,
+            seen_bytes: 0,
         }
     }
 
-    pub(super) fn add(&mut self, json: &[u8]) {
+    /// Takes one more; `objects` of them make a dictionary.
+    pub(super) fn add(&mut self, json: &[u8], objects: usize) {
         if self.skips > 0 {
             self.skips -= 1;
-        } else {
+            return;
+        }
+        if self.is_one() && self.lengths.len() == objects {
+            self.thin_out();
+        }
+        if self.is_one() {
             let sample = &json[..json.len().min(SAMPLE_BYTES)];
             self.bytes.extend_from_slice(sample);
             self.lengths.push(sample.len());
         }
+        self.seen += 1;
+        self.seen_bytes += json.len();
+    }
+
+    /// Whether the next one is a sample.
+    fn is_one(&self) -> bool {
+        self.seen.is_multiple_of(self.stride)
     }
 
     /// Whether there are so many, or as much of them as is kept for a dictionary at most.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
-        self.lengths.len() >= objects || self.bytes.len() >= ALL_BYTES
+        self.seen >= objects || self.bytes.len() >= ALL_BYTES
+    }
+
+    /// Whether there is no use in more of them; or no room, for until there is a dictionary all that is seen is
+    /// kept as it is.
+    pub(super) fn are_spread(&self, objects: usize) -> bool {
+        let are_spread = self.seen / SPREAD >= objects || self.seen_bytes >= ALL_BYTES;
+        self.are_enough(objects) && are_spread
+    }
+
+    /// Leaves every second one, so that there is room for as many others.
+    fn thin_out(&mut self) {
+        let (mut from, mut to) = (0, 0);
+        let mut lengths = Vec::with_capacity(self.lengths.len());
+        for (number, &length) in self.lengths.iter().enumerate() {
+            if number.is_multiple_of(2) {
+                self.bytes.copy_within(from..from + length, to);
+                lengths.push(length);
+                to += length;
+            }
+            from += length;
+        }
+        self.bytes.truncate(to);
+        self.lengths = lengths;
+        self.stride *= 2;
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

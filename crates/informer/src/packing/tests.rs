@@ -19,7 +19,7 @@ fn trained(kind: u64) -> Packing {
         assert!(!packing.pack(json(kind, number).as_bytes()).is_compressed());
     }
     assert!(packing.is_due());
-    assert!(packing.train());
+    assert!(packing.train(false));
     packing
 }
 
@@ -68,7 +68,7 @@ fn what_was_packed_before_is_packed_anew_once() {
     for number in 1..SAMPLES {
         packing.pack(json(1, number).as_bytes());
     }
-    assert!(packing.train());
+    assert!(packing.train(false));
     assert!(packing.repack(&mut early) && early.is_compressed());
     assert!(!packing.repack(&mut early));
     assert_eq!(
@@ -89,7 +89,7 @@ fn another_dictionary_comes_when_objects_change_and_the_first_must_be_gone_befor
     keep(&packing, 1, 10_000);
     assert!(!packing.is_due(), "all is as it was");
     keep(&packing, 2, 1000 + SAMPLES);
-    assert!(packing.train());
+    assert!(packing.train(false));
     keep(&packing, 2, 8000);
     keep(&packing, 3, 1000 + SAMPLES);
     assert!(!packing.is_due(), "two are in use");
@@ -106,7 +106,7 @@ fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
     for at in 0..10 * SAMPLES {
         packing.pack(b"");
         if packing.is_due() {
-            assert!(!packing.train());
+            assert!(!packing.train(false));
             tried.push((at + 1) / SAMPLES);
         }
     }
@@ -128,6 +128,34 @@ fn however_many_objects_are_to_make_a_dictionary_no_more_than_8_mib_of_them_are_
 }
 
 #[test]
+fn where_more_comes_a_dictionary_is_of_every_fourth_of_four_times_as_many() {
+    let packing = Packing::new(SAMPLES);
+    for number in 0..4 * SAMPLES {
+        assert!(!packing.train(true), "{number}");
+        packing.pack(&number.to_be_bytes());
+        assert_eq!(packing.is_due(), number + 1 >= SAMPLES, "{number}");
+    }
+    assert!(packing.learning.lock().is_due(SAMPLES, true));
+    packing.pack(b"no more are taken");
+    let learning = packing.learning.lock();
+    let samples = learning.samples.as_ref().unwrap();
+    let expected: Vec<_> = (0..SAMPLES).flat_map(|it| (4 * it).to_be_bytes()).collect();
+    assert_eq!(samples.bytes(), expected);
+    assert_eq!(samples.lengths(), [8; SAMPLES]);
+}
+
+#[test]
+fn where_more_comes_no_more_than_8_mib_wait_to_be_packed_once_there_are_enough() {
+    let packing = Packing::new(16);
+    let large = vec![b'x'; 300_000];
+    let waits = (0..64).take_while(|_| {
+        packing.pack(&large);
+        !packing.learning.lock().is_due(16, true)
+    });
+    assert_eq!(waits.count() + 1, 28);
+}
+
+#[test]
 fn of_two_who_train_at_once_one_does() {
     let packing = trained(1);
     for number in 0..10_000 {
@@ -137,7 +165,7 @@ fn of_two_who_train_at_once_one_does() {
         packing.pack(json(2, number).as_bytes());
     }
     let trained = std::thread::scope(|scope| {
-        let threads = [0; 4].map(|_| scope.spawn(|| packing.train()));
+        let threads = [0; 4].map(|_| scope.spawn(|| packing.train(false)));
         threads.map(|thread| thread.join().unwrap())
     });
     assert_eq!(trained.iter().filter(|it| **it).count(), 1);

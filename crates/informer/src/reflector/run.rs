@@ -188,7 +188,7 @@ where
             while !self.pieces.takes_more() {
                 self.stage_next().await;
             }
-            self.tend_packing();
+            self.tend_packing(true);
             self.listing();
             tokio::task::coop::consume_budget().await;
         }
@@ -228,6 +228,7 @@ where
     }
 
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
+        self.tend_packing(false);
         let objects = std::mem::take(&mut self.staged);
         let count = objects.len();
         match self.hand_on_all(objects, revision.clone()).await {

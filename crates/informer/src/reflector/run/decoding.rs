@@ -16,8 +16,9 @@ use crate::{
 /// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
 const BESIDE_MIN: usize = 32 * 1024;
 
-/// So much is decoded at a time. A multiple of it per worker of the runtime is what may wait to be staged.
-const BATCH_BYTES: usize = 128 * 1024;
+/// So much is decoded at a time, which takes a millisecond or less: with half as much, threads that wait for each
+/// other cost a tenth of a first list. A multiple of it per worker of the runtime is what may wait to be staged.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// A piece of a body, with what it says of an object, if it is about one.
 pub(super) struct Piece<K> {
@@ -178,7 +179,15 @@ where
     }
 
     fn fill(&mut self) {
-        while self.beside.has_room() && self.waiting_bytes >= BESIDE_MIN {
+        // Whoever waits for nothing else has time until a batch is full.
+        let enough = |beside: &Beside<_>| {
+            if beside.is_empty() {
+                BESIDE_MIN
+            } else {
+                BATCH_BYTES
+            }
+        };
+        while self.beside.has_room() && self.waiting_bytes >= enough(&self.beside) {
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while bytes < BATCH_BYTES
                 && let Some(next) = self.waiting.pop_front()

@@ -110,6 +110,7 @@ where
         if let Some(steps) = &mut self.steps {
             steps.page(opened.asked, Some(opened.answered));
         }
+        self.tend_packing(false);
         let objects = std::mem::take(&mut self.initial).into_values().collect();
         self.hand_on_all(objects, revision.clone()).await?;
         self.pieces.forget_known();

@@ -110,13 +110,14 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Makes another dictionary if it is time, and packs anew some of what an older one has packed.
-    pub(super) fn tend_packing(&mut self) {
+    /// Makes another dictionary if it is time, which depends on whether a list goes on, and packs anew some of
+    /// what an older one has packed.
+    pub(super) fn tend_packing(&mut self, more_comes: bool) {
         let Some(opener) = self.reflector.decoder.opener() else {
             return;
         };
         let packing = opener.packing();
-        packing.train();
+        packing.train(more_comes);
         let generation = packing.generation();
         if generation != self.repacking.generation {
             self.repacking = Repacking {

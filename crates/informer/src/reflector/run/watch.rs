@@ -262,7 +262,7 @@ where
                     was_border = self.pieces.is_at_border();
                     if was_border {
                         opened.heard = Instant::now();
-                        self.tend_packing();
+                        self.tend_packing(self.machine.is_streaming());
                     }
                 }
             }

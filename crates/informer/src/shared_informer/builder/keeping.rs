@@ -96,7 +96,7 @@ where
 
     /// The same with dictionaries that are made of so many objects, at least 8: fewer than
     /// [`packed`](Self::packed) takes, where there are not that many, or more, where they are of many kinds
-    /// of content. Until there are so many, all are kept as they came.
+    /// of content. Until there are so many, and in a list four times as many, all are kept as they came.
     pub fn packed_from(self, objects: usize) -> Self
     where
         K: Storable,

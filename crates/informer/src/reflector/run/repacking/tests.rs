@@ -28,7 +28,7 @@ fn decoder() -> Decoder<ConfigMap> {
     for number in 0..SAMPLES {
         decode(&decoder, number);
     }
-    assert!(decoder.opener().unwrap().packing().train());
+    assert!(decoder.opener().unwrap().packing().train(false));
     assert!(decode(&decoder, 0).packed_bytes().unwrap() < json(0).len() / 4);
     decoder.packing_later()
 }

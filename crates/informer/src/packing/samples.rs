@@ -9,7 +9,7 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 const ALL_BYTES: usize = SAMPLES * SAMPLE_BYTES;
 
 /// Where more is to come, samples are taken from so many times as many objects: neighbours in a list are of few
-/// workloads. Of pods it is 9 % that this saves, and four times as much again only 1 %.
+/// workloads. Of pods it is 9 % that this saves, and no more where they are further apart.
 const SPREAD: usize = 4;
 
 /// The beginnings of some objects, one behind the other, and as far apart as all of them allow.

@@ -1,7 +1,13 @@
 //! Finds where one JSON value ends, over any number of chunks.
+#![expect(
+    clippy::inline_always,
+    reason = "what is not inlined is compiled for a processor without vectors of its own"
+)]
 
+use std::sync::LazyLock;
+
+use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
 use memchr::memchr2;
-use wide::u8x16;
 
 /// Follows one JSON value from its first byte to its last.
 ///
@@ -29,11 +35,10 @@ enum Step {
 /// So many bytes are looked at together: one bit each.
 const BLOCK: usize = 64;
 
-/// So many of them at a time.
-const LANES: usize = 16;
+/// What the processor can do with a block at a time.
+static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
 /// Where in a block what stands, the first byte in the lowest bit.
-#[derive(Default)]
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -42,33 +47,24 @@ struct Marks {
 }
 
 impl Marks {
-    fn of(block: &[u8; BLOCK]) -> Self {
+    #[inline(always)]
+    fn of<S: Simd>(simd: S, block: &[u8; BLOCK]) -> Self {
+        let bytes = u8x64::from_slice(simd, block);
         // It is the one bit in which braces differ from brackets.
-        let alike = u8x16::splat(b'{' ^ b'[');
-        let mut marks = Self::default();
-        for (lanes, at) in block
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip((0..).step_by(LANES))
-        {
-            let bytes = u8x16::new(*lanes);
-            let brackets = bytes | alike;
-            let where_is = |bytes: u8x16, byte| {
-                let is_it = bytes.cmp_eq(u8x16::splat(byte)).move_mask();
-                u64::from(is_it.cast_unsigned() & 0xffff) << at
-            };
-            marks.quotes |= where_is(bytes, b'"');
-            marks.escapes |= where_is(bytes, b'\\');
-            marks.opening |= where_is(brackets, b'{');
-            marks.closing |= where_is(brackets, b'}');
+        let brackets = bytes | (b'{' ^ b'[');
+        let where_is = |bytes: u8x64<S>, byte: u8| bytes.simd_eq(byte).to_bitmask();
+        Self {
+            quotes: where_is(bytes, b'"'),
+            escapes: where_is(bytes, b'\\'),
+            opening: where_is(brackets, b'{'),
+            closing: where_is(brackets, b'}'),
         }
-        marks
     }
 }
 
 /// The bits at and behind which an odd number of these has come: from each opening quote to before its closing
 /// one.
+#[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;
@@ -78,6 +74,7 @@ fn odd(mut bits: u64) -> u64 {
 
 /// Which bytes stand behind a backslash that is not itself escaped, and whether the first one of the next block
 /// does; `first` says it of the first of this one.
+#[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let first = u64::from(first);
@@ -110,12 +107,11 @@ impl ValueScanner {
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
-            let block = bytes.get(at..).and_then(<[u8]>::first_chunk);
-            if block.is_some_and(|block| self.passes(block)) {
-                at += BLOCK;
-                continue;
-            }
-            match self.scan_block(bytes, at) {
+            at += match dispatch!(*LEVEL, simd => self.scan_blocks(simd, &bytes[at..])) {
+                Step::Ends(end) => return Some(at + end),
+                Step::GoesOn(next) => next,
+            };
+            match self.scan_bytes(bytes, at) {
                 Step::Ends(end) => return Some(end),
                 Step::GoesOn(next) => at = next,
             }
@@ -123,34 +119,73 @@ impl ValueScanner {
         None
     }
 
-    /// Goes on behind a block as a whole, unless something in it has to be looked at byte by byte: brackets that
-    /// could lead out to where values end, or an escape where there is no string.
-    fn passes(&mut self, block: &[u8; BLOCK]) -> bool {
-        let Marks {
-            quotes,
-            escapes,
-            opening,
-            closing,
-        } = Marks::of(block);
-        let (escaped, escapes_next) = escaped(escapes, self.escaped);
+    /// Goes on by whole blocks, as far as the value is an object or an array and nothing in it has to be looked
+    /// at byte by byte.
+    #[inline(always)]
+    fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
+        let mut at = 0;
+        for block in bytes.as_chunks().0 {
+            if self.depth == 0 {
+                break;
+            }
+            match self.scan_block(&Marks::of(simd, block)) {
+                Some(Step::Ends(end)) => return Step::Ends(at + end),
+                Some(Step::GoesOn(next)) => at += next,
+                None => break,
+            }
+        }
+        Step::GoesOn(at)
+    }
+
+    /// Goes on behind a block or to the end in it; `None` at an escape where there is no string.
+    #[inline(always)]
+    fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
+        let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
         let in_string = if self.in_string { u64::MAX } else { 0 };
-        let in_strings = odd(quotes & !escaped) ^ in_string;
-        let [opening, closing] = [opening, closing].map(|marks| marks & !in_strings);
+        let in_strings = odd(marks.quotes & !escaped) ^ in_string;
+        if marks.escapes & !in_strings != 0 {
+            return None;
+        }
+        let opening = marks.opening & !in_strings;
+        let closing = marks.closing & !in_strings;
         // What is empty leads nowhere.
         let empty = opening & (closing >> 1);
         let closed = (closing & !(empty << 1)).count_ones();
-        if escapes & !in_strings != 0 || self.scalar || self.depth <= closed + 1 {
-            return false;
+        if self.depth > closed + 1 {
+            self.depth = self.depth + (opening & !empty).count_ones() - closed;
+            self.opened += opening.count_ones() as usize;
+        } else if let Some(end) = self.follow(opening, closing) {
+            (self.in_string, self.escaped) = (false, false);
+            return Some(Step::Ends(end));
         }
-        self.depth = self.depth + (opening & !empty).count_ones() - closed;
-        self.opened += opening.count_ones() as usize;
         self.in_string = in_strings >> (BLOCK - 1) == 1;
         self.escaped = escapes_next;
-        true
+        Some(Step::GoesOn(BLOCK))
     }
 
-    /// Goes on byte by byte, for as many as a block has.
-    fn scan_block(&mut self, bytes: &[u8], from: usize) -> Step {
+    /// Goes from bracket to bracket, where they could lead out to where values end; the index behind the last one.
+    fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
+        let mut brackets = opening | closing;
+        while brackets != 0 {
+            let at = brackets.trailing_zeros();
+            brackets &= brackets - 1;
+            if opening >> at & 1 == 1 {
+                self.depth += 1;
+                self.opened += 1;
+                continue;
+            }
+            self.depth -= 1;
+            match self.depth {
+                0 => return Some(at as usize + 1),
+                1 => self.closed_inside += 1,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Goes on byte by byte: a block, or into an object or array.
+    fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
             if self.in_string {
@@ -168,6 +203,9 @@ impl ValueScanner {
                 b'{' | b'[' if !self.scalar => {
                     self.depth += 1;
                     self.opened += 1;
+                    if self.depth == 1 {
+                        return Step::GoesOn(at + 1);
+                    }
                 }
                 b'}' | b']' if self.depth > 0 => {
                     self.depth -= 1;
@@ -225,7 +263,7 @@ mod tests {
     fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
-            match scanner.scan_block(bytes, at) {
+            match scanner.scan_bytes(bytes, at) {
                 Step::Ends(end) => return Some(end),
                 Step::GoesOn(next) => at = next,
             }
@@ -274,29 +312,36 @@ mod tests {
         }
     }
 
+    /// By blocks alone.
+    fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
+        dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
+    }
+
     #[test]
-    fn what_is_long_is_passed_over_by_blocks() {
-        let inner = format!(r#"{{"a":["{}",[[1]]]}},"#, "x".repeat(100)).repeat(50);
-        let text = format!("{}{inner}1{}", "[".repeat(6), "]".repeat(6));
+    fn nothing_inside_is_looked_at_byte_by_byte() {
+        let inner = format!(r#"{{"a":["{}",[[1]],{{}}]}},"#, "x".repeat(100)).repeat(50);
+        let text = format!(r#"{{"a":[{inner}1],"b":{{}}}}{}"#, " ".repeat(BLOCK));
         let mut scanner = ValueScanner::default();
-        assert!(scanner.scan(&text.as_bytes()[..6]).is_none());
-        let blocks = text.as_bytes()[6..].as_chunks().0;
-        let passed = blocks.iter().filter(|block| scanner.passes(block)).count();
-        assert_eq!(passed, blocks.len());
+        assert!(scanner.scan(&text.as_bytes()[..1]).is_none());
+        let end = by_blocks(&mut scanner, &text.as_bytes()[1..]);
+        assert!(matches!(end, Step::Ends(end) if end == text.trim_end().len() - 1));
+        assert_eq!((scanner.opened, scanner.closed_inside), (3 + 50 * 5, 2));
         let escapes = br#""a\\\"}]","b\\\\",[{},{},{},{},{},{},{},{},{},{},{},{},1],1,1,"\"#;
         let mut scanner = ValueScanner {
             depth: 3,
             ..ValueScanner::default()
         };
-        assert!(scanner.passes(escapes));
+        assert!(matches!(
+            by_blocks(&mut scanner, escapes),
+            Step::GoesOn(BLOCK)
+        ));
         assert!(scanner.in_string && scanner.escaped && scanner.depth == 3);
         assert_eq!(scanner.opened, 13);
-        for (depth, passes) in [(3, false), (65, false), (66, true)] {
-            let mut scanner = ValueScanner {
-                depth,
-                ..ValueScanner::default()
-            };
-            assert_eq!(scanner.passes(&[b']'; BLOCK]), passes, "{depth}");
-        }
+        let outside = [b'\\'; BLOCK];
+        scanner = ValueScanner {
+            depth: 3,
+            ..ValueScanner::default()
+        };
+        assert!(matches!(by_blocks(&mut scanner, &outside), Step::GoesOn(0)));
     }
 }

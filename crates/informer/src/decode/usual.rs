@@ -35,6 +35,9 @@ pub(super) fn head(json: &[u8], at: usize) -> Option<Head<'_>> {
     Some(Head { metadata })
 }
 
+/// Few objects have more; else there is another allocation.
+const LABELS: usize = 16;
+
 /// Which members have come.
 #[derive(Default)]
 struct Seen([bool; 7]);
@@ -68,7 +71,7 @@ impl<'a> Rest<'a> {
     }
 
     fn labels(&mut self) -> Option<Pairs<'a>> {
-        let mut pairs = Vec::new();
+        let mut pairs = Vec::with_capacity(LABELS);
         self.members(|key, rest| {
             pairs.push((Cow::Borrowed(key), Cow::Borrowed(rest.text()?)));
             Some(())

@@ -1,6 +1,7 @@
 //! [`Labels`]: those of one object, whatever form it is kept in.
 
 use std::{
+    cmp::Ordering,
     collections::BTreeMap,
     hash::BuildHasher,
     sync::{Arc, Weak},
@@ -16,14 +17,68 @@ pub struct Labels<'a>(Kept<'a>);
 #[derive(Clone, Copy, Debug)]
 enum Kept<'a> {
     Map(Option<&'a BTreeMap<String, String>>),
-    Set(&'a [Label]),
+    Set(&'a Joined),
 }
 
-/// Key and value.
-type Label = (Box<str>, Box<str>);
+/// Labels that objects may have in common.
+pub(super) type LabelSet = Arc<Joined>;
 
-/// Ordered by key, each key once.
-pub(super) type LabelSet = Arc<[Label]>;
+/// Ordered by key, each key once. All of them stand in one text: whether an object has the same is looked at
+/// with each of its states, long after these were read last.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Joined {
+    text: Box<str>,
+    /// Where keys and values end in it, in turns.
+    ends: Box<[u32]>,
+}
+
+impl Joined {
+    fn of(labels: &[(&str, &str)]) -> Self {
+        let texts = || labels.iter().flat_map(|(key, value)| [*key, *value]);
+        let mut end = 0;
+        let ends = texts().map(|text| {
+            end += text.len();
+            u32::try_from(end).unwrap_or(u32::MAX)
+        });
+        Self {
+            ends: ends.collect(),
+            text: texts().collect::<String>().into_boxed_str(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len() / 2
+    }
+
+    /// Key or value.
+    fn text(&self, number: usize) -> &str {
+        let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
+        let from = number.checked_sub(1).map_or(0, end);
+        self.text.get(from..end(number)).unwrap_or_default()
+    }
+
+    fn label(&self, number: usize) -> (&str, &str) {
+        (self.text(2 * number), self.text(2 * number + 1))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        (0..self.len()).map(|number| self.label(number))
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let (found, value) = self.label(middle);
+            match found.cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(value),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+}
 
 impl<'a> Labels<'a> {
     pub(super) fn of_map(labels: Option<&'a BTreeMap<String, String>>) -> Self {
@@ -38,22 +93,19 @@ impl<'a> Labels<'a> {
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
             Kept::Map(labels) => labels?.get(key).map(String::as_str),
-            Kept::Set(labels) => {
-                let found = labels.binary_search_by(|(other, _)| (**other).cmp(key));
-                found.ok().map(|at| &*labels[at].1)
-            }
+            Kept::Set(labels) => labels.get(key),
         }
     }
 
     /// All labels, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let (map, set) = match self.0 {
-            Kept::Map(labels) => (labels, &[][..]),
-            Kept::Set(labels) => (None, labels),
+            Kept::Map(labels) => (labels, None),
+            Kept::Set(labels) => (None, Some(labels)),
         };
         let map = map.into_iter().flatten();
         let map = map.map(|(key, value)| (key.as_str(), value.as_str()));
-        map.chain(set.iter().map(|(key, value)| (&**key, &**value)))
+        map.chain(set.into_iter().flat_map(Joined::iter))
     }
 }
 
@@ -64,7 +116,7 @@ pub(super) struct LabelSets(Mutex<Sets>);
 #[derive(Default)]
 struct Sets {
     /// By hash. Of two with the same one the first is shared, so who makes many of them gains nothing.
-    known: BTreeMap<u64, Weak<[Label]>>,
+    known: BTreeMap<u64, Weak<Joined>>,
     /// When there are so many, those that nobody has any more are dropped.
     full_at: usize,
 }
@@ -81,23 +133,24 @@ impl LabelSets {
             labels.sort_by_key(|(key, _)| *key);
             labels.dedup_by(|(a, _), (b, _)| a == b);
         }
-        let hash = FixedState::default().hash_one(&labels);
-        let same = |(known, label): (&Label, &(&str, &str))| (&*known.0, &*known.1) == *label;
+        let hash = hash(&labels);
         let mut sets = self.0.lock();
         let known = sets.known.get(&hash).and_then(Weak::upgrade);
         if let Some(known) = &known
-            && known.len() == labels.len()
-            && known.iter().zip(&labels).all(same)
+            && known.iter().eq(labels.iter().copied())
         {
             return Arc::clone(known);
         }
-        let own = |(key, value)| (Box::from(key), Box::from(value));
-        let set: LabelSet = labels.into_iter().map(own).collect();
+        let set = Arc::new(Joined::of(&labels));
         if known.is_none() {
             sets.keep(hash, &set);
         }
         set
     }
+}
+
+fn hash(labels: &[(&str, &str)]) -> u64 {
+    FixedState::default().hash_one(labels)
 }
 
 impl Sets {
@@ -135,6 +188,40 @@ mod tests {
         let map = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
         assert!(Labels::of_map(Some(&map)).iter().eq([("a", "1")]));
         assert_eq!(Labels::of_map(None).iter().count(), 0);
+    }
+
+    #[test]
+    fn each_of_many_labels_is_found_and_no_other() {
+        let keys = (0..9).map(|number| "x".repeat(number)).collect::<Vec<_>>();
+        for len in 0..keys.len() {
+            let labels = keys[..len]
+                .iter()
+                .map(|key| (&**key, &key[key.len() / 2..]));
+            let set = LabelSets::default().shared(labels.clone());
+            let set = Labels::of_set(&set);
+            assert!(set.iter().eq(labels.clone()));
+            assert!(
+                labels
+                    .clone()
+                    .all(|(key, value)| set.get(key) == Some(value))
+            );
+            assert_eq!(set.get("y").or(set.get(&keys[len])), None);
+        }
+    }
+
+    #[test]
+    fn labels_of_the_same_hash_are_not_taken_for_each_other() {
+        let sets = LabelSets::default();
+        let labels = [("a", "1"), ("b", "2")];
+        for others in [
+            &[("a", "1")][..],
+            &[("a", "1"), ("b", "22")],
+            &[("a1", ""), ("b", "2")],
+        ] {
+            let other = LabelSets::default().shared(others.iter().copied());
+            sets.0.lock().keep(hash(&labels), &other);
+            assert!(Labels::of_set(&set(&sets, &labels)).iter().eq(labels));
+        }
     }
 
     #[test]

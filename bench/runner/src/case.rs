@@ -11,6 +11,9 @@ const STORES: [&str; 2] = ["packed", "typed"];
 /// The one that lists as it does unless it is told otherwise.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
+/// With neither an allocator nor a kind of list chosen for it.
+pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
+
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -125,6 +128,7 @@ fn observed(plan: &Plan) -> Vec<Case> {
             "--prune false",
         ),
         ("kube-rs, system's allocator", Program::KubeRsSystem, ""),
+        (KUBE_RS_AS_IT_COMES, Program::KubeRsSystem, "--list paged"),
         (
             "ours, packed, system's allocator",
             Program::SubjectSystem,

@@ -1,7 +1,7 @@
 //! What is to be reached, and whether it is.
 
 use crate::{
-    case::{KUBE_RS_PAGED, at_rate, of_size},
+    case::{KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
     plan::Topic,
     samples::Samples,
 };
@@ -124,6 +124,7 @@ fn of_sync(ours: &str) -> Vec<Goal> {
         Goal::ratio(wall, (ours, "sync_s"), JSON, AtMost(0.1)),
         Goal::ratio(wall, (ours, "sync_s"), KUBE_RS, AtMost(0.3)),
         Goal::ratio(wall, (ours, "sync_s"), KUBE_RS_PAGED, AtMost(0.3)),
+        Goal::ratio(wall, (ours, "sync_s"), KUBE_RS_AS_IT_COMES, AtMost(0.3)),
         Goal::ratio(cpu, (ours, "sync_cpu_s"), PROTOBUF, AtMost(0.55)),
         Goal::ratio(wall, (&keys, "sync_s"), PROTOBUF_KEYS, AtMost(0.25)),
         Goal::ratio(cpu, (&keys, "sync_cpu_s"), PROTOBUF_KEYS, AtMost(0.25)),

@@ -9,12 +9,12 @@ use tokio::{
     task::{JoinSet, yield_now},
 };
 
-/// So much goes on beside one task at most: more would only take turns with what brings the work.
+/// So many workers of the runtime are reckoned with beside the one of a task: more would only take turns with what
+/// brings the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
 /// So many computations for each worker that takes part, the task's own too: a worker that finds none goes to
-/// sleep, and wakes late and on another's processor. With one for each, a watch had a fifth less events per
-/// second.
+/// sleep, and wakes late and on another's processor. With one for each, events came a seventh slower.
 const PER_WORKER: usize = 2;
 
 /// After so many items a computation gives way to others: of pods, a third of a millisecond's work.

@@ -16,8 +16,8 @@ use crate::{
 /// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
 const BESIDE_MIN: usize = 32 * 1024;
 
-/// So much is decoded at a time, which takes a millisecond or less: some pods alone would cost their threads more
-/// in waiting for each other. A multiple of it per worker of the runtime is what may wait to be staged.
+/// So much is decoded at a time, which takes a millisecond or less, so that threads seldom wait for each other. A
+/// multiple of it per worker of the runtime is what may wait to be staged.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// A piece of a body, with what it says of an object, if it is about one.

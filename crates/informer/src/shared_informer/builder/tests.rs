@@ -11,9 +11,10 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ByteStream, ListOptions};
 
-/// Lists objects of which the first make a dictionary, and watches as many more.
+/// Lists objects of which the first make a dictionary, and watches as many more, if any follow.
 struct Source {
     streams: bool,
+    more_follow: bool,
 }
 
 const EACH: usize = 40;
@@ -31,41 +32,52 @@ fn added(numbers: std::ops::Range<usize>) -> String {
     numbers.map(event).collect()
 }
 
-fn body(text: String, ends: bool) -> BoxFuture<'static, Result<ByteStream, transport::Error>> {
+fn bookmark(revision: usize, more: &str) -> String {
+    format!(
+        "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{revision}\"{more}}}}}}}\n"
+    )
+}
+
+type Answer = BoxFuture<'static, Result<ByteStream, transport::Error>>;
+
+fn list(text: String) -> Answer {
+    std::future::ready(Ok(stream::iter([Ok(Bytes::from(text))]).boxed())).boxed()
+}
+
+/// This, something after a while, and then nothing for ever.
+fn watch(text: String, later: Option<String>) -> Answer {
+    let later = stream::iter(later).then(|text| async {
+        sleep(Duration::from_secs(30)).await;
+        Ok(Bytes::from(text))
+    });
     let text = stream::iter([Ok(Bytes::from(text))]);
-    let body = if ends {
-        text.boxed()
-    } else {
-        let bookmark = format!(
-            "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{}\"}}}}}}\n",
-            2 * EACH
-        );
-        let later = sleep(Duration::from_secs(30)).map(|()| Ok(Bytes::from(bookmark)));
-        let later = later.into_stream().chain(stream::pending());
-        text.chain(later).boxed()
-    };
-    std::future::ready(Ok(body)).boxed()
+    let body = text.chain(later).chain(stream::pending());
+    std::future::ready(Ok(body.boxed())).boxed()
 }
 
 impl ListerWatcher for Source {
     fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
         let items: Vec<_> = (0..EACH).map(object).collect();
         let items = items.join(",");
-        body(
-            format!(r#"{{"metadata":{{"resourceVersion":"{EACH}"}},"items":[{items}]}}"#),
-            true,
-        )
+        list(format!(
+            r#"{{"metadata":{{"resourceVersion":"{EACH}"}},"items":[{items}]}}"#
+        ))
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let (more, later) = if self.more_follow {
+            (added(EACH..2 * EACH), Some(bookmark(2 * EACH, "")))
+        } else {
+            (String::new(), None)
+        };
         if options.send_initial_events != Some(true) {
-            return body(added(EACH..2 * EACH), false);
+            return watch(more, later);
         }
-        let end = format!(
-            r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{EACH}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}}"#
+        let end = bookmark(
+            EACH,
+            r#","annotations":{"k8s.io/initial-events-end":"true"}"#,
         );
-        let text = format!("{}{end}\n{}", added(0..EACH), added(EACH..2 * EACH));
-        body(text, false)
+        watch(format!("{}{end}{more}", added(0..EACH)), later)
     }
 
     fn streams_lists(&self) -> bool {
@@ -73,24 +85,44 @@ impl ListerWatcher for Source {
     }
 }
 
+/// What is kept of a source after a minute, all of it much smaller than it came.
+async fn packed_from(source: Source, dictionary_of: usize) -> usize {
+    let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
+    let (maps, controller) = builder.build();
+    let mut running = std::pin::pin!(controller.run(sleep(Duration::from_secs(3600))));
+    let waited = tokio::time::timeout(Duration::from_secs(60), &mut running).await;
+    assert!(waited.is_err());
+    let snapshot = maps.indexer().snapshot();
+    let whole = object(0).len();
+    for object in snapshot.iter() {
+        let packed = object.packed_bytes().unwrap();
+        assert!(packed * 2 < whole, "{object:?}: {packed} of {whole}");
+    }
+    snapshot.len()
+}
+
 #[tokio::test(start_paused = true)]
 async fn once_there_is_a_dictionary_everything_is_packed_with_it() {
     for streams in [true, false] {
         // Within the list, or within the watch: what came before is packed anew too.
         for dictionary_of in [EACH / 2, EACH + EACH / 2] {
-            let source = Source { streams };
-            let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
-            let (maps, controller) = builder.build();
-            let mut running = std::pin::pin!(controller.run(sleep(Duration::from_secs(3600))));
-            let waited = tokio::time::timeout(Duration::from_secs(60), &mut running).await;
-            assert!(waited.is_err());
-            let snapshot = maps.indexer().snapshot();
-            assert_eq!(snapshot.len(), 2 * EACH);
-            let whole = object(0).len();
-            for object in snapshot.iter() {
-                let packed = object.packed_bytes().unwrap();
-                assert!(packed * 2 < whole, "{object:?}: {packed} of {whole}");
-            }
+            let source = Source {
+                streams,
+                more_follow: true,
+            };
+            assert_eq!(packed_from(source, dictionary_of).await, 2 * EACH);
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nothing_follows_is_packed_at_its_end() {
+    for streams in [true, false] {
+        let source = Source {
+            streams,
+            more_follow: false,
+        };
+        // Too few to take them from further apart, as is done while more is to come.
+        assert_eq!(packed_from(source, EACH / 2).await, EACH);
     }
 }

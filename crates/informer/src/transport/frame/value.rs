@@ -105,9 +105,13 @@ pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
 impl ValueScanner {
     /// Goes on with `bytes`; the index behind the value's last byte, once it is reached.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.scan_with(*LEVEL, bytes)
+    }
+
+    fn scan_with(&mut self, level: Level, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
-            at += match dispatch!(*LEVEL, simd => self.scan_blocks(simd, &bytes[at..])) {
+            at += match dispatch!(level, simd => self.scan_blocks(simd, &bytes[at..])) {
                 Step::Ends(end) => return Some(at + end),
                 Step::GoesOn(next) => next,
             };
@@ -271,6 +275,18 @@ mod tests {
         None
     }
 
+    /// All that this processor has, and what every one of its kind has.
+    fn levels() -> Vec<Level> {
+        let best = Level::new();
+        let mut levels = vec![Level::baseline(), best];
+        #[cfg(target_arch = "x86_64")]
+        {
+            levels.extend(best.as_sse4_2().map(Level::Sse4_2));
+            levels.extend(best.as_avx2().map(Level::Avx2));
+        }
+        levels
+    }
+
     fn texts() -> impl Strategy<Value = Vec<u8>> {
         let few = "[\\[\\]{}\",:a1 \\\\é]{0,400}";
         let text = r#""([a-z{}\[]|\\{1,4}"|\\\\){0,60}""#;
@@ -286,13 +302,15 @@ mod tests {
         #[test]
         fn by_blocks_and_by_bytes_every_text_ends_at_the_same_place(text in texts(), cut in 0..400_usize) {
             let (first, second) = text.split_at(cut.min(text.len()));
-            let (mut by_blocks, mut by_bytes) = (ValueScanner::default(), ValueScanner::default());
-            for part in [first, second] {
-                let end = by_blocks.scan(part);
-                prop_assert_eq!(end, plainly(&mut by_bytes, part));
-                prop_assert_eq!(format!("{by_blocks:?}"), format!("{by_bytes:?}"));
-                if end.is_some() {
-                    break;
+            for level in levels() {
+                let (mut by_blocks, mut by_bytes) = (ValueScanner::default(), ValueScanner::default());
+                for part in [first, second] {
+                    let end = by_blocks.scan_with(level, part);
+                    prop_assert_eq!(end, plainly(&mut by_bytes, part));
+                    prop_assert_eq!(format!("{by_blocks:?}"), format!("{by_bytes:?}"));
+                    if end.is_some() {
+                        break;
+                    }
                 }
             }
         }

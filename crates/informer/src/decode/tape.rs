@@ -19,7 +19,7 @@ use memchr::{memchr, memmem};
 use serde::de::DeserializeOwned;
 use simd_json::{Buffers, Tape};
 
-use self::value::{Refused, Value};
+use self::value::{Reading, Refused, Value};
 
 /// What is kept for the next text grows with texts, and is let go of beyond so many bytes.
 const KEPT_MAX: usize = 256 * 1024;
@@ -64,12 +64,15 @@ pub(super) fn read<T>(
     scratch.text.extend_from_slice(json);
     let mut tape = scratch.tape.reset();
     let filled = simd_json::fill_tape(&mut scratch.text, &mut scratch.buffers, &mut tape);
-    let value = filled.ok().and_then(|()| read(Value::new(&tape.0)?).ok());
+    let reading = Reading::default();
+    let value = filled
+        .ok()
+        .and_then(|()| read(Value::new(&tape.0, &reading)?).ok());
     scratch.tape = tape.reset();
     if json.len() <= KEPT_MAX {
         SCRATCH.set(Some(scratch));
     }
-    value
+    value.filter(|_| reading.is_whole())
 }
 
 /// Whether a character may be written as two halves, of which `simd-json` takes one alone for something

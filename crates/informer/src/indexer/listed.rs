@@ -27,6 +27,10 @@ impl Listed {
         }
     }
 
+    pub(super) fn are_in_order(&self) -> bool {
+        matches!(self, Self::InOrder)
+    }
+
     /// Where a name stands: there, unless it has come before.
     pub(super) fn place(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
@@ -88,7 +92,7 @@ mod tests {
             }
             let objects: Vec<_> = names.iter().map(|name| object(name)).collect();
             let mut places = Listed::of(&objects);
-            prop_assert!(!in_order || matches!(places, Listed::InOrder));
+            prop_assert!(!in_order || places.are_in_order());
             let mut listed = Vec::new();
             for object in &objects {
                 let name = object.object_name();

@@ -270,6 +270,14 @@ impl<K> Root<K> {
             revision,
         } = list;
         let mut places = Listed::of(&objects);
+        if self.entries.len() == 0 && places.are_in_order() {
+            let listed = self.fill(source, objects, errors);
+            self.advance(source, revision);
+            return Changed {
+                gone: Vec::new(),
+                listed,
+            };
+        }
         let mut changed = Changed {
             gone: Vec::new(),
             listed: Vec::with_capacity(objects.len()),
@@ -338,6 +346,34 @@ impl<K> Root<K> {
     ) -> Result<Index<K>, NotRemovable> {
         let slot = self.find(index)?.ok_or(NotRemovable::Namespace)?;
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
+    }
+
+    /// Puts objects, which are in the order of their names, where nothing is.
+    fn fill(
+        &mut self,
+        source: SourceId,
+        objects: Vec<Object<K>>,
+        errors: &mut Vec<IndexError>,
+    ) -> Vec<(ObjectName, bool)> {
+        for object in &objects {
+            let name = object.object_name();
+            self.reindex(name, Some(object), errors);
+            self.wire_bytes += object.wire_bytes();
+            if object.broken().is_some() {
+                self.broken.insert(name.clone(), None);
+                self.broken_version += 1;
+            }
+        }
+        if !objects.is_empty() {
+            *self.count_mut(source) += objects.len();
+        }
+        let entries = objects.into_iter().map(|object| {
+            let name = object.object_name().clone();
+            (name, Entry { object, source })
+        });
+        self.entries = Tree::from_ordered(entries);
+        let names = self.entries.iter().map(|(name, _)| name.clone());
+        names.map(|name| (name, true)).collect()
     }
 
     /// Puts a state in the place of what was there; what handlers have been told of the object.

@@ -143,6 +143,27 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
+    /// Of entries each of which is above the one before it. Nodes are full, but for the last ones.
+    pub(crate) fn from_ordered(entries: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut entries = entries.into_iter();
+        let (mut len, mut level) = (0, Vec::new());
+        while let Some((keys, values)) = some_of(&mut entries, WIDTH) {
+            len += keys.len();
+            level.push((keys[0].clone(), Arc::new(Node::Leaf(Leaf { keys, values }))));
+        }
+        while level.len() > 1 {
+            let mut nodes = level.into_iter();
+            level = Vec::new();
+            while let Some((mut keys, children)) = some_of(&mut nodes, WIDTH) {
+                let first = remove_exact(Arc::make_mut(&mut keys), 0);
+                level.push((first, Arc::new(Node::Branch(Branch { keys, children }))));
+            }
+        }
+        level
+            .pop()
+            .map_or_else(Self::default, |(_, root)| Self { root, len })
+    }
+
     /// Puts a value under a key; the one that it replaces.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
@@ -318,6 +339,21 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
             }
         }
     }
+}
+
+/// The next ones, as many as there are up to `width`, if there are any.
+fn some_of<K, V>(
+    entries: &mut impl Iterator<Item = (K, V)>,
+    width: usize,
+) -> Option<(Arc<Vec<K>>, Vec<V>)> {
+    let (mut keys, mut values) = (Vec::with_capacity(width), Vec::with_capacity(width));
+    for (key, value) in entries.take(width) {
+        keys.push(key);
+        values.push(value);
+    }
+    keys.shrink_to_fit();
+    values.shrink_to_fit();
+    (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
 /// Where a key is, or belongs. Unlike that of a slice it branches, so that the processor fetches the text

@@ -114,34 +114,47 @@ fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
 }
 
 #[test]
-fn however_many_objects_are_to_make_a_dictionary_no_more_than_8_mib_of_them_are_kept() {
+fn however_many_objects_are_to_make_a_dictionary_large_ones_wait_for_no_more_than_8_mib_of_them() {
     let packing = Packing::new(usize::MAX);
-    let large = vec![b'x'; 100_000];
-    for number in 0..SAMPLES {
+    let large = vec![b'x'; 200_000];
+    for number in 0..64 {
         assert!(!packing.is_due(), "{number}");
         packing.pack(&large);
     }
-    assert!(packing.is_due());
+    assert!(packing.is_due(), "there are as many as are learnt from");
     packing.pack(&large);
     let learning = packing.learning.lock();
-    assert_eq!(learning.samples.as_ref().unwrap().bytes().len(), 8 << 20);
+    let samples = learning.samples.as_ref().unwrap();
+    assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
+}
+
+/// Whose numbers are samples, of so many as they come.
+fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
+    let packing = Packing::new(objects);
+    let seen = (0_usize..).find(|number| {
+        packing.pack(&number.to_be_bytes());
+        packing.learning.lock().is_due(objects, more_comes)
+    });
+    assert_eq!(seen.unwrap() + 1, objects * if more_comes { 4 } else { 1 });
+    if more_comes {
+        packing.pack(b"no more are taken");
+    }
+    let learning = packing.learning.lock();
+    let samples = learning.samples.as_ref().unwrap();
+    assert_eq!(samples.lengths(), vec![8; samples.lengths().len()]);
+    let numbers = samples.bytes().chunks(8);
+    numbers
+        .map(|it| usize::from_be_bytes(it.try_into().unwrap()))
+        .collect()
 }
 
 #[test]
-fn where_more_comes_a_dictionary_is_of_every_fourth_of_four_times_as_many() {
-    let packing = Packing::new(SAMPLES);
-    for number in 0..4 * SAMPLES {
-        assert!(!packing.train(true), "{number}");
-        packing.pack(&number.to_be_bytes());
-        assert_eq!(packing.is_due(), number + 1 >= SAMPLES, "{number}");
-    }
-    assert!(packing.learning.lock().is_due(SAMPLES, true));
-    packing.pack(b"no more are taken");
-    let learning = packing.learning.lock();
-    let samples = learning.samples.as_ref().unwrap();
-    let expected: Vec<_> = (0..SAMPLES).flat_map(|it| (4 * it).to_be_bytes()).collect();
-    assert_eq!(samples.bytes(), expected);
-    assert_eq!(samples.lengths(), [8; SAMPLES]);
+fn samples_are_as_far_apart_as_all_that_come_allow_where_more_comes_of_four_times_as_many() {
+    let every = |stride: usize, end: usize| (0..end).step_by(stride).collect::<Vec<_>>();
+    assert_eq!(taken(10, false), every(1, 10));
+    assert_eq!(taken(10, true), every(1, 40));
+    assert_eq!(taken(256, false), every(4, 256));
+    assert_eq!(taken(256, true), every(16, 1024));
 }
 
 #[test]

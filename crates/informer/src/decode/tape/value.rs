@@ -1,6 +1,6 @@
 //! [`Value`]: a part of a tape as a deserializer.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
@@ -51,27 +51,46 @@ impl de::Error for Refused {
     }
 }
 
+/// What is known of reading a tape.
+#[derive(Default)]
+pub(super) struct Reading {
+    /// So many lists and maps are being read, one in the other.
+    depth: Cell<u8>,
+    /// A part of one of them has been left unread.
+    left_some: Cell<bool>,
+}
+
+impl Reading {
+    /// Whether all of each list and map has been read that any of was.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.left_some.get()
+    }
+}
+
 /// A value: its node, and those of what is in it, with nothing behind them.
 #[derive(Clone, Copy)]
 pub(in crate::decode) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
-    depth: u8,
+    reading: &'t Reading,
 }
 
 /// The first value of some nodes, and what comes behind.
-fn split<'t, 'de>(nodes: &'t [Node<'de>], depth: u8) -> Option<(Value<'t, 'de>, &'t [Node<'de>])> {
+fn split<'t, 'de>(
+    nodes: &'t [Node<'de>],
+    reading: &'t Reading,
+) -> Option<(Value<'t, 'de>, &'t [Node<'de>])> {
     let count = match nodes.first()? {
         Node::Object { count, .. } | Node::Array { count, .. } => *count,
         Node::String(_) | Node::Static(_) => 0,
     };
     let (nodes, rest) = nodes.split_at_checked(count + 1)?;
-    Some((Value { nodes, depth }, rest))
+    Some((Value { nodes, reading }, rest))
 }
 
 impl<'t, 'de> Value<'t, 'de> {
     /// Of a whole tape.
-    pub(super) fn new(nodes: &'t [Node<'de>]) -> Option<Self> {
-        let (value, rest) = split(nodes, 0)?;
+    pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
+        let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
     }
 
@@ -90,33 +109,16 @@ impl<'t, 'de> Value<'t, 'de> {
     }
 
     fn parts(self, len: usize) -> Result<Parts<'t, 'de>, Refused> {
-        if self.depth >= DEPTH_MAX {
+        let depth = self.reading.depth.get();
+        if depth >= DEPTH_MAX {
             return Err(Refused);
         }
-        let rest = self.nodes.get(1..).unwrap_or_default();
+        self.reading.depth.set(depth + 1);
         Ok(Parts {
             len,
-            rest,
-            depth: self.depth + 1,
+            rest: self.nodes.get(1..).unwrap_or_default(),
+            reading: self.reading,
         })
-    }
-
-    fn visit_list<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
-        let mut parts = self.parts(len)?;
-        let made = visitor.visit_seq(&mut parts);
-        if !parts.rest.is_empty() {
-            return Err(Refused);
-        }
-        made
-    }
-
-    fn visit_map<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
-        let mut parts = self.parts(len)?;
-        let made = visitor.visit_map(&mut parts);
-        if !parts.rest.is_empty() {
-            return Err(Refused);
-        }
-        made
     }
 
     fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -149,8 +151,8 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
             Node::Static(StaticNode::Null) => visitor.visit_unit(),
             Node::Static(StaticNode::Bool(value)) => visitor.visit_bool(value),
             Node::Static(_) => self.visit_number(visitor),
-            Node::Array { len, .. } => self.visit_list(len, visitor),
-            Node::Object { len, .. } => self.visit_map(len, visitor),
+            Node::Array { len, .. } => visitor.visit_seq(self.parts(len)?),
+            Node::Object { len, .. } => visitor.visit_map(self.parts(len)?),
         }
     }
 
@@ -185,7 +187,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::String(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
-            Node::Array { len, .. } => self.visit_list(len, visitor),
+            Node::Array { len, .. } => visitor.visit_seq(self.parts(len)?),
             _ => Err(Refused),
         }
     }
@@ -199,14 +201,14 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
-            Node::Array { len, .. } => self.visit_list(len, visitor),
+            Node::Array { len, .. } => visitor.visit_seq(self.parts(len)?),
             _ => Err(Refused),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
-            Node::Object { len, .. } => self.visit_map(len, visitor),
+            Node::Object { len, .. } => visitor.visit_map(self.parts(len)?),
             _ => Err(Refused),
         }
     }
@@ -257,8 +259,8 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         visitor: V,
     ) -> Result<V::Value, Refused> {
         match self.node() {
-            Node::Object { len, .. } => self.visit_map(len, visitor),
-            Node::Array { len, .. } => self.visit_list(len, visitor),
+            Node::Object { len, .. } => visitor.visit_map(self.parts(len)?),
+            Node::Array { len, .. } => visitor.visit_seq(self.parts(len)?),
             _ => Err(Refused),
         }
     }
@@ -275,12 +277,10 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
                 content: None,
             }),
             Node::Object { len: 1, .. } => {
-                let Parts { rest, depth, .. } = self.parts(1)?;
-                let (name, rest) = split(rest, depth).ok_or(Refused)?;
-                let (content, _) = split(rest, depth).ok_or(Refused)?;
+                let mut parts = self.parts(1)?;
                 visitor.visit_enum(Variant {
-                    name,
-                    content: Some(content),
+                    name: parts.next()?,
+                    content: Some(parts),
                 })
             }
             _ => Err(Refused),
@@ -292,22 +292,33 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// What has not been read of a list or a map.
+/// What has not been read of a list or a map. It belongs to who reads, and notes at its end whether something is
+/// left: looking for that behind him would copy what he has made, and a container is a kilobyte.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
-    depth: u8,
+    reading: &'t Reading,
+}
+
+impl Drop for Parts<'_, '_> {
+    fn drop(&mut self) {
+        let Reading { depth, left_some } = self.reading;
+        depth.set(depth.get() - 1);
+        if !self.rest.is_empty() {
+            left_some.set(true);
+        }
+    }
 }
 
 impl<'t, 'de> Parts<'t, 'de> {
     fn next(&mut self) -> Result<Value<'t, 'de>, Refused> {
-        let (value, rest) = split(self.rest, self.depth).ok_or(Refused)?;
+        let (value, rest) = split(self.rest, self.reading).ok_or(Refused)?;
         self.rest = rest;
         Ok(value)
     }
 }
 
-impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de> {
+impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
     type Error = Refused;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
@@ -326,7 +337,7 @@ impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de> {
     }
 }
 
-impl<'de> MapAccess<'de> for &mut Parts<'_, 'de> {
+impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     type Error = Refused;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -353,7 +364,7 @@ impl<'de> MapAccess<'de> for &mut Parts<'_, 'de> {
 /// A variant by its name, with what is in it.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
-    content: Option<Value<'t, 'de>>,
+    content: Option<Parts<'t, 'de>>,
 }
 
 impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
@@ -369,18 +380,23 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
     type Error = Refused;
 
     fn unit_variant(self) -> Result<(), Refused> {
-        match self.content.map(Value::node) {
-            None | Some(Node::Static(StaticNode::Null)) => Ok(()),
-            Some(_) => Err(Refused),
+        let Some(mut content) = self.content else {
+            return Ok(());
+        };
+        match content.next()?.node() {
+            Node::Static(StaticNode::Null) => Ok(()),
+            _ => Err(Refused),
         }
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Refused> {
-        seed.deserialize(self.content.ok_or(Refused)?)
+        let mut content = self.content.ok_or(Refused)?;
+        seed.deserialize(content.next()?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
-        self.content.ok_or(Refused)?.deserialize_seq(visitor)
+        let mut content = self.content.ok_or(Refused)?;
+        content.next()?.deserialize_seq(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -388,8 +404,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        self.content
-            .ok_or(Refused)?
-            .deserialize_struct("", fields, visitor)
+        let mut content = self.content.ok_or(Refused)?;
+        content.next()?.deserialize_struct("", fields, visitor)
     }
 }

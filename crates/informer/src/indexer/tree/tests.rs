@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use proptest::{collection::vec, prelude::*};
+use proptest::{
+    collection::{btree_map, vec},
+    prelude::*,
+};
 
 use super::{Node, Tree};
 
@@ -78,12 +81,15 @@ fn ascending(len: u16) -> Narrow {
 proptest! {
     #[test]
     fn it_is_an_ordered_map_whose_clones_stay_as_they_were(
+        first in btree_map(0_u16..80, any::<u32>(), 0..80),
         steps in vec((any::<bool>(), 0_u16..80, any::<u32>()), 0..300),
         moment in 0_usize..300,
         from in 0_u16..82,
         to in 0_u16..82,
     ) {
-        let (mut tree, mut model) = (Narrow::default(), BTreeMap::new());
+        let (mut tree, mut model) = (Narrow::from_ordered(first.clone()), first);
+        check(&tree.root, None, None, true);
+        prop_assert_eq!(tree.len(), model.len());
         let (mut then, mut model_then) = (tree.clone(), model.clone());
         for (step, (is_insert, key, value)) in steps.into_iter().enumerate() {
             if step == moment {

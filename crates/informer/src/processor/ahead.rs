@@ -28,8 +28,12 @@ const SEEN: u32 = 16;
 /// It does, if it has looked into so many of those.
 const LOOKED_MIN: u32 = 12;
 
-/// So many events are taken at a time; those of two windows are fewer than an opener knows the places of.
+/// So many events are taken at a time at most; those of two windows are fewer than an opener knows the places of.
 const WINDOW: usize = 32;
+
+/// Or as few as the server sent so much for: what is open ahead is several times as large, and should not drive
+/// from a processor's cache what is read before it. With four times as much a first list of pods takes 5 % longer.
+const WINDOW_BYTES: u64 = 64_000;
 
 /// Notifications of fewer events are told as they are.
 const EVENTS_MIN: u64 = 64;
@@ -194,8 +198,15 @@ impl<K: Send + Sync + 'static> Ahead<K> {
 }
 
 fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
-    let events = std::iter::from_fn(|| expansion.next());
-    events.take(WINDOW).collect()
+    let (mut events, mut bytes) = (VecDeque::new(), 0);
+    while events.len() < WINDOW
+        && bytes < WINDOW_BYTES
+        && let Some(event) = expansion.next()
+    {
+        bytes += now(&event).map_or(0, Object::wire_bytes);
+        events.push_back(event);
+    }
+    events
 }
 
 /// Opens what comes, and keeps it open until the handler has been told.

@@ -234,3 +234,6 @@ fn now<K>(event: &Event<K>) -> Option<&Object<K>> {
         Event::Deleted(_) | Event::Synced => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

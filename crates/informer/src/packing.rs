@@ -21,8 +21,8 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// By default of so many objects a dictionary is made, which for pods takes some 15 ms. It, and what packs with it,
-/// is as large as fifty pods unpacked.
+/// By default a dictionary is made once there are so many objects, which for pods takes some 20 ms. It, and what
+/// packs with it, is as large as fifty pods unpacked.
 pub(crate) const SAMPLES: usize = 256;
 
 /// Samples that make no dictionary are followed by others, each time behind twice as many objects, up to

@@ -222,6 +222,17 @@ fn numbers_keep_their_values() {
 }
 
 #[test]
+fn any_number_of_parts_may_stand_beside_each_other() {
+    let parts: Vec<_> = (0..500)
+        .map(|number| json!([{"a": number}, [number]]))
+        .collect();
+    assert!(agrees::<Json>(Json::from(parts).to_string().as_bytes()));
+    let choices = vec![json!({"choice": {"Newtype": 7}}); 500];
+    let json = Json::from(choices).to_string();
+    assert!(agrees::<Vec<Everything>>(json.as_bytes()));
+}
+
+#[test]
 fn what_is_nested_too_deep_is_not_followed() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(agrees::<Json>(nested(127).as_bytes()));

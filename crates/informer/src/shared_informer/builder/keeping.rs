@@ -70,7 +70,8 @@ where
     }
 
     /// Keeps the cache small: each object as the JSON that the server sent, compressed with a dictionary
-    /// that is made of the first 256 of them; of pods it takes about a tenth of what they take decoded.
+    /// that is made once there are 256 of them, within a list 1,024; of pods it takes about a tenth of what they
+    /// take decoded.
     /// Name, namespace, uid, revision and labels are kept beside it, so listing, selectors and indices by
     /// metadata need nothing else.
     ///
@@ -85,7 +86,7 @@ where
     /// reported once (to the log and to [`Builder::on_error`]), and handlers hear of such a state as of
     /// any other.
     ///
-    /// Making a dictionary takes some 60 ms of pods, once, and again when what is written no longer fits
+    /// Making a dictionary takes some 20 ms of pods, once, and again when what is written no longer fits
     /// it (the last thousand states took half as much again as the first).
     pub fn packed(self) -> Self
     where
@@ -94,9 +95,10 @@ where
         self.packing(PackOptions::default())
     }
 
-    /// The same with dictionaries that are made of so many objects, at least 8: fewer than
-    /// [`packed`](Self::packed) takes, where there are not that many, or more, where they are of many kinds
-    /// of content. Until there are so many, and in a list four times as many, all are kept as they came.
+    /// The same with dictionaries that are made once there are so many objects, at least 8: fewer than
+    /// [`packed`](Self::packed) waits for, where there are not that many, or more, where those of many kinds
+    /// of content come one kind after the other. Of all of them 64 make it, as far apart as they can be. Until
+    /// there are so many, and in a list four times as many, all are kept as they came.
     pub fn packed_from(self, objects: usize) -> Self
     where
         K: Storable,

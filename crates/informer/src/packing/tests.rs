@@ -131,7 +131,7 @@ fn however_many_objects_are_to_make_a_dictionary_large_ones_wait_for_no_more_tha
 /// Whose numbers are samples, of so many as they come.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
-    let seen = (0_usize..).find(|number| {
+    let seen = (0..objects * 8).find(|number| {
         packing.pack(&number.to_be_bytes());
         packing.learning.lock().is_due(objects, more_comes)
     });

@@ -16,6 +16,6 @@ pub use self::{
     flags::{Flags, Handler, List},
     line::Line,
     observe::{SETTLE, Start, observe},
-    process::cpu_time,
+    process::{cpu_time, resident_kib},
     told::Told,
 };

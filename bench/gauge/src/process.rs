@@ -13,6 +13,14 @@ pub fn cpu_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(nanos)
 }
 
+/// Resident memory of this process, in KiB.
+///
+/// # Errors
+/// The kernel does not tell: needs Linux's `/proc`.
+pub fn resident_kib() -> Result<u64> {
+    Memory::read().map(|memory| memory.resident)
+}
+
 /// Resident memory, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {

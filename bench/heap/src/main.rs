@@ -5,15 +5,18 @@
 //! and a `BTreeMap` into nodes like those it has. The informer's own count is what it believes that an
 //! object takes. Bytes are those asked of the allocator, which adds some for each block.
 
-use std::{alloc::System, hint::black_box, io::Write as _, time::Duration};
+use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
+use gauge::resident_kib;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_informer::fuzzing::decode_exactly;
 use replay::{Corpus, CorpusKind, Encoding, Version};
 use serde::{Serialize, de::DeserializeOwned};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+// Linked, it takes the place of the system's own, as in the programs that are compared.
+use tikv_jemallocator as _;
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -27,6 +30,13 @@ struct Flags {
     /// So many rounds, of which the fastest is shown.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
+    /// Prints nothing but one line of JSON: what so many pods without managed fields take at least, each a clone
+    /// on its own.
+    #[arg(long, value_name = "PODS")]
+    floor: Option<usize>,
+    /// Of that, what is resident, and not what is asked of the allocator.
+    #[arg(long, requires = "floor")]
+    resident: bool,
 }
 
 /// What was asked of the allocator and is still held.
@@ -39,6 +49,12 @@ struct Held {
 fn main() -> Result<()> {
     let flags = Flags::parse();
     let mut out = std::io::stdout().lock();
+    if let Some(pods) = flags.floor {
+        let (asked, resident) = floor(pods)?;
+        let steady = if flags.resident { resident } else { asked };
+        writeln!(out, r#"{{"objects":{pods},"steady_kib":{steady}}}"#)?;
+        return Ok(());
+    }
     writeln!(
         out,
         "| objects | JSON | serde_json | ours | floor | ours / floor | our count | blocks | serde_json | ours |"
@@ -73,17 +89,36 @@ fn main() -> Result<()> {
 
 fn corpus(kind: CorpusKind, objects: usize) -> Result<Vec<Vec<u8>>> {
     let corpus = Corpus::new(kind, objects, 1)?;
-    let version = |at: usize| Version {
+    Ok((0..objects).map(|at| json(&corpus, at)).collect())
+}
+
+fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
+    let version = Version {
         revision: at as u64 + 1,
         stamp: 0,
     };
-    let object = |at| {
-        // The members alone, and the brace behind them.
-        let mut json = b"{".to_vec();
-        json.extend(corpus.object(at, version(at), Encoding::Json));
-        json
-    };
-    Ok((0..objects).map(object).collect())
+    // The members alone, and the brace behind them.
+    let mut json = b"{".to_vec();
+    json.extend(corpus.object(at, version, Encoding::Json));
+    json
+}
+
+/// What so many pods take at least, in KiB: as asked of the allocator, and resident.
+fn floor(pods: usize) -> Result<(u64, u64)> {
+    let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
+    let mut kept = Vec::with_capacity(pods);
+    let resident = resident_kib()?;
+    let region = Region::new(COUNTING);
+    for at in 0..pods {
+        let mut pod: Pod = serde_json::from_slice(&json(&corpus, at))?;
+        pod.metadata.managed_fields = None;
+        kept.push(Arc::new(pod.clone()));
+    }
+    let change = region.change();
+    let asked = (change.bytes_allocated - change.bytes_deallocated) as u64;
+    let resident = resident_kib()?.saturating_sub(resident);
+    drop(black_box(kept));
+    Ok((asked / 1024, resident))
 }
 
 fn without_managed_fields(json: &[u8]) -> Result<Vec<u8>> {

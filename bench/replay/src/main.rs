@@ -37,13 +37,21 @@ struct Args {
     /// Print what the objects are like, and end.
     #[arg(long)]
     describe: bool,
+    /// As one line of JSON, mean sizes alone.
+    #[arg(long, requires = "describe")]
+    line: bool,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
     let corpus = Corpus::new(args.kind, args.pods, args.seed)?;
     if args.describe {
-        print_line(&Report::of(&corpus)?.to_string());
+        let report = Report::of(&corpus)?;
+        print_line(&if args.line {
+            report.line()
+        } else {
+            report.to_string()
+        });
         return Ok(());
     }
     // One thread, so that whatever is measured beside it has the other cores.

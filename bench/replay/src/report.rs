@@ -92,6 +92,25 @@ impl Report {
             with_dictionary,
         })
     }
+
+    /// The means as a line of JSON: bytes per object, and how many times as large its JSON is as with a dictionary.
+    /// What there is not is `null`.
+    pub fn line(&self) -> String {
+        let mean = |sizes: Option<&Sizes>| {
+            sizes.map_or_else(|| "null".to_owned(), |sizes| format!("{:.1}", sizes.mean))
+        };
+        let ratio = self.with_dictionary.map_or_else(
+            || "null".to_owned(),
+            |sizes| format!("{:.2}", self.json.mean / sizes.mean),
+        );
+        format!(
+            r#"{{"json_bytes":{},"protobuf_bytes":{},"zstd_bytes":{},"dictionary_bytes":{},"ratio":{ratio}}}"#,
+            mean(Some(&self.json)),
+            mean(self.protobuf.as_ref()),
+            mean(Some(&self.compressed)),
+            mean(self.with_dictionary.as_ref()),
+        )
+    }
 }
 
 impl fmt::Display for Report {

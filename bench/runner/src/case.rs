@@ -14,6 +14,12 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// With neither an allocator nor a kind of list chosen for it.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
+/// What the objects of a typed cache take at least, as asked of the allocator.
+pub(crate) const FLOOR: &str = "floor of the types";
+
+/// The same, as it is resident.
+pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
+
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -24,6 +30,10 @@ pub(crate) enum Program {
     KubeRs,
     /// With the system's allocator.
     KubeRsSystem,
+    /// No informer: clones of what one decodes.
+    Heap,
+    /// The source itself.
+    Replay,
 }
 
 /// One program with its arguments.
@@ -74,8 +84,14 @@ impl Case {
 /// In the order in which they are measured.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
+    if plan.has(&[Topic::Corpora]) {
+        cases.extend(corpora(plan));
+    }
     if plan.has(&[Topic::Sync, Topic::Memory, Topic::Events, Topic::Relist]) {
         cases.extend(observed(plan));
+    }
+    if plan.has(&[Topic::Memory]) {
+        cases.extend(floors(plan));
     }
     if plan.has(&[Topic::Events]) {
         cases.extend(paced(plan));
@@ -156,6 +172,32 @@ fn observed(plan: &Plan) -> Vec<Case> {
             ..case.with(&events).with(&relists)
         })
         .collect()
+}
+
+/// Every round would be the same.
+fn corpora(plan: &Plan) -> [Case; 4] {
+    [
+        ("pods", "pods"),
+        ("config maps", "configmaps"),
+        ("custom resources", "custom"),
+        ("secrets", "secrets"),
+    ]
+    .map(|(name, kind)| {
+        let arguments = format!("--kind {kind} --pods {} --describe --line", plan.pods);
+        Case {
+            rounds: 1,
+            ..Case::new(name, Program::Replay, &arguments)
+        }
+    })
+}
+
+/// Every round would be the same.
+fn floors(plan: &Plan) -> [Case; 2] {
+    let asked = format!("--floor {}", plan.pods);
+    [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
+        rounds: 1,
+        ..Case::new(name, Program::Heap, &asked).with(more)
+    })
 }
 
 /// The name of a case at a fixed rate.

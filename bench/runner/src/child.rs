@@ -67,6 +67,8 @@ impl Programs {
             Program::ClientGo => "peer-client-go",
             Program::KubeRs => "peer-kube-rs",
             Program::KubeRsSystem => "peer-kube-rs-system",
+            Program::Heap => "heap",
+            Program::Replay => "replay",
         })
     }
 

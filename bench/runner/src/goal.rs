@@ -1,7 +1,7 @@
 //! What is to be reached, and whether it is.
 
 use crate::{
-    case::{KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
+    case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
     plan::Topic,
     samples::Samples,
 };
@@ -131,7 +131,8 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Those of memory are for packed objects; of typed ones it is shown what they take.
+/// Those of memory beside peers are for packed objects; of typed ones it is shown, and compared with what their
+/// types need.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),
@@ -139,11 +140,17 @@ fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     };
     let steady = (Topic::Memory, "memory, steady");
     let peak = (Topic::Memory, "memory, peak");
-    vec![
+    let mut goals = vec![
         Goal::ratio(steady, (ours, "steady_kib"), PROTOBUF, at_most(1.0 / 12.0)),
         Goal::ratio(steady, (ours, "steady_kib"), KUBE_RS, at_most(1.0 / 25.0)),
         Goal::ratio(peak, (ours, "peak_kib"), PROTOBUF, at_most(1.0 / 8.0)),
-    ]
+    ];
+    if store == "typed" {
+        let floors = [FLOOR, FLOOR_RESIDENT];
+        let beside = |floor| Goal::ratio(steady, (ours, "steady_kib"), floor, Bound::AtMost(1.1));
+        goals.extend(floors.map(beside));
+    }
+    goals
 }
 
 fn of_events(ours: &str) -> Vec<Goal> {

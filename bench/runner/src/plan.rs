@@ -5,6 +5,8 @@ use clap::ValueEnum;
 /// What a table is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
+    /// What the objects are like that the source has.
+    Corpora,
     /// Time and CPU time until all is in the cache.
     Sync,
     /// Memory at its peak and afterwards.

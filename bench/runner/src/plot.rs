@@ -106,6 +106,8 @@ fn paint(path: &Path, title: &str, lines: &[Line]) -> Result<()> {
         .configure_mesh()
         .light_line_style(WHITE)
         .x_desc("thousand pods")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
         .draw()?;
     for (place, (name, points)) in lines.iter().enumerate() {
         let color = Palette99::pick(place).to_rgba();

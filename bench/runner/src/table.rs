@@ -14,6 +14,13 @@ type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;
 
+const CORPORA: &[Column] = &[
+    ("JSON, bytes", "json_bytes", 1.0, 0),
+    ("protobuf", "protobuf_bytes", 1.0, 0),
+    ("JSON, zstd 1", "zstd_bytes", 1.0, 0),
+    ("with a dictionary", "dictionary_bytes", 1.0, 0),
+    ("ratio", "ratio", 1.0, 1),
+];
 const SYNC: &[Column] = &[
     ("sync, s", "sync_s", 1.0, 2),
     ("CPU, s", "sync_cpu_s", 1.0, 2),
@@ -82,6 +89,7 @@ pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> 
 
 fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     match topic {
+        Topic::Corpora => ("corpora", CORPORA),
         Topic::Sync => ("sync", SYNC),
         Topic::Memory => ("memory", MEMORY),
         Topic::Events => ("events", EVENTS),

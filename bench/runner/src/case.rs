@@ -1,7 +1,7 @@
 //! Which programs are measured, with which arguments, and the names that tables and goals know them by.
 
 use crate::{
-    plan::{Plan, RATE, Topic},
+    plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
@@ -201,18 +201,20 @@ fn floors(plan: &Plan) -> [Case; 2] {
 }
 
 /// The name of a case at a fixed rate.
-pub(crate) fn at_rate(name: &str) -> String {
-    format!("{name} at {RATE}/s")
+pub(crate) fn at_rate(name: &str, rate: usize) -> String {
+    format!("{name} at {rate}/s")
 }
 
 fn paced(plan: &Plan) -> Vec<Case> {
     let events = plan.paced_events;
-    let paced = growing().into_iter().map(|case| Case {
-        name: at_rate(&case.name),
-        source: Some(plan.pods),
-        ..case.with(&format!("--events {events} --rate {RATE}"))
-    });
-    paced.collect()
+    let at = |rate| {
+        growing().into_iter().map(move |case| Case {
+            name: at_rate(&case.name, rate),
+            source: Some(plan.pods),
+            ..case.with(&format!("--events {events} --rate {rate}"))
+        })
+    };
+    RATES.into_iter().flat_map(at).collect()
 }
 
 /// The same subcommand of ours and of client-go.

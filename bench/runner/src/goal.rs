@@ -2,7 +2,7 @@
 
 use crate::{
     case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
-    plan::Topic,
+    plan::{RATES, Topic},
     samples::Samples,
 };
 
@@ -156,20 +156,25 @@ fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
 fn of_events(ours: &str) -> Vec<Goal> {
     use Bound::{AtLeast, AtMost};
     let keys = format!("{ours}, keys");
-    let paced = at_rate(ours);
     let speed = (Topic::Events, "events/s");
     let cpu = (Topic::Events, "CPU per event");
     let median = (Topic::Events, "latency, p50");
     let tail = (Topic::Events, "latency, p99");
     let per_event = "cpu_us_per_event";
-    vec![
+    let mut goals = vec![
         Goal::ratio(speed, (ours, "events_per_s"), PROTOBUF, AtLeast(2.0)),
         Goal::ratio(cpu, (ours, per_event), PROTOBUF, AtMost(0.6)),
         Goal::ratio(speed, (&keys, "events_per_s"), PROTOBUF_KEYS, AtLeast(4.0)),
         Goal::ratio(cpu, (&keys, per_event), PROTOBUF_KEYS, AtMost(0.3)),
-        Goal::ratio(median, (&paced, "p50_us"), &at_rate(PROTOBUF), AtMost(1.0)),
-        Goal::ratio(tail, (&paced, "p99_us"), &at_rate(PROTOBUF), AtMost(1.0)),
-    ]
+    ];
+    for rate in RATES {
+        let (paced, peer) = (at_rate(ours, rate), at_rate(PROTOBUF, rate));
+        goals.extend([
+            Goal::ratio(median, (&paced, "p50_us"), &peer, AtMost(1.0)),
+            Goal::ratio(tail, (&paced, "p99_us"), &peer, AtMost(1.0)),
+        ]);
+    }
+    goals
 }
 
 fn of_relist(ours: &str) -> Vec<Goal> {

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) topics: Vec<Topic>,
     /// Events as fast as they go.
     pub(crate) events: usize,
-    /// Events at [`RATE`].
+    /// Events at each of [`RATES`].
     pub(crate) paced_events: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
@@ -44,8 +44,8 @@ pub(crate) struct Plan {
     pub(crate) scale: &'static [u32],
 }
 
-/// Events a second where latencies are measured: far below what any of the programs can take.
-pub(crate) const RATE: usize = 1_000;
+/// Events a second where latencies are measured: below what any of the programs can take.
+pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
     /// What `BENCHMARKING.md` shows.

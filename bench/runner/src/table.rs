@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::{
-    case::{at_rate, cases, growing, of_size},
+    case::{Case, at_rate, cases, growing, of_size},
     goal::{Bound, goals},
-    plan::{Plan, Topic},
+    plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
@@ -75,7 +75,9 @@ pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> 
         let names = names(plan, *topic);
         let mut text = figures(&names, columns, samples);
         if *topic == Topic::Events {
-            let paced: Vec<_> = growing().iter().map(|case| at_rate(&case.name)).collect();
+            let of = |rate| move |case: &Case| at_rate(&case.name, rate);
+            let paced = RATES.map(|rate| growing().iter().map(of(rate)).collect::<Vec<_>>());
+            let paced = paced.concat();
             text = format!("{text}\n{}", figures(&paced, LATENCY, samples));
         }
         let reached = reached(*topic, samples);

@@ -72,6 +72,23 @@ async fn what_was_put_off_is_packed_when_many_have_come_or_with_a_bookmark_or_at
     assert!(is_small(&few[1]));
 }
 
+#[test]
+fn beside_events_a_few_are_packed_at_a_time_and_all_by_whoever_stops_it() {
+    let decoder = decoder();
+    let objects: Vec<_> = (0..3 * TURN)
+        .map(|number| decode(&decoder, number))
+        .collect();
+    let small = || objects.iter().filter(|object| is_small(object)).count();
+    let mut packing = tokio_test::task::spawn(Unpacked(objects.clone()).pack());
+    for turns in 0..3 {
+        assert!(packing.poll().is_pending());
+        assert_eq!(small(), turns * TURN);
+        assert!(packing.is_woken());
+    }
+    drop(packing);
+    assert_eq!(small(), objects.len());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_several_threads_it_is_done_beside() {
     let decoder = decoder();

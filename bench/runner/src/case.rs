@@ -206,8 +206,9 @@ pub(crate) fn at_rate(name: &str, rate: usize) -> String {
 }
 
 fn paced(plan: &Plan) -> Vec<Case> {
-    let events = plan.paced_events;
     let at = |rate| {
+        // As long as it takes for what a collector does from time to time to be among them.
+        let events = plan.paced * rate;
         growing().into_iter().map(move |case| Case {
             name: at_rate(&case.name, rate),
             source: Some(plan.pods),

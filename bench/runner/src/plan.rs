@@ -31,8 +31,8 @@ pub(crate) struct Plan {
     pub(crate) topics: Vec<Topic>,
     /// Events as fast as they go.
     pub(crate) events: usize,
-    /// Events at each of [`RATES`].
-    pub(crate) paced_events: usize,
+    /// For so many seconds events come at each of [`RATES`].
+    pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
     /// How long readers read.
@@ -55,7 +55,7 @@ impl Plan {
             pods,
             topics: Topic::value_variants().to_vec(),
             events: 20_000,
-            paced_events: 10_000,
+            paced: 10,
             relists: 3,
             readers: &[0, 1, 10, 20, 40, 80],
             seconds: 3,
@@ -71,7 +71,7 @@ impl Plan {
             rounds: 1,
             pods: 2_000,
             events: 2_000,
-            paced_events: 500,
+            paced: 1,
             relists: 1,
             readers: &[0, 10],
             seconds: 1,

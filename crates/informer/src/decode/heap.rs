@@ -1,6 +1,8 @@
 //! Decodes JSON, and says how much heap the value takes.
 //!
 //! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`], but for what `tape.rs` says.
+//!
+//! What types call is `#[inline]`, as in `tape/value.rs`.
 
 mod access;
 mod key;
@@ -53,6 +55,7 @@ struct Heap {
 }
 
 impl Heap {
+    #[inline]
     fn add(&self, bytes: usize) {
         self.bytes.set(self.bytes.get() + bytes);
     }
@@ -89,16 +92,19 @@ struct Counting<'h, T> {
 }
 
 impl<'h, T> Counting<'h, T> {
+    #[inline]
     fn new(inner: T, heap: &'h Heap, room: usize) -> Self {
         Self { inner, heap, room }
     }
 
     /// Of a value whose size is not known before it is asked for.
+    #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
     }
 
     /// Another one in its place.
+    #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
     }
@@ -107,6 +113,7 @@ impl<'h, T> Counting<'h, T> {
 impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     type Value = T::Value;
 
+    #[inline]
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
         let room = size_of::<T::Value>();
         self.inner
@@ -117,6 +124,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
 /// Hands a deserializer's method on as it is.
 macro_rules! as_it_is {
     ($($method:ident)*) => {$(
+        #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
             self.inner.$method(visitor)
         }
@@ -126,6 +134,7 @@ macro_rules! as_it_is {
 /// Hands a deserializer's method on with an eye on what the visitor gets.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
+        #[inline]
         fn $method<V: Visitor<'de>>(self, $($name: $of,)* visitor: V) -> Result<V::Value, D::Error> {
             let visitor = self.with(visitor);
             self.inner.$method($($name,)* visitor)
@@ -162,6 +171,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
 
     /// A `String` asks for a string. Who asks for a text makes something else of it: a time, which takes
     /// nothing more, or bytes of base64.
+    #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {
             return self.inner.deserialize_str(visitor);
@@ -174,6 +184,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         Ok(value)
     }
 
+    #[inline]
     fn deserialize_unit_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -182,6 +193,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         self.inner.deserialize_unit_struct(name, visitor)
     }
 
+    #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -196,6 +208,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         self.inner.deserialize_struct(name, fields, visitor)
     }
 
+    #[inline]
     fn is_human_readable(&self) -> bool {
         self.inner.is_human_readable()
     }

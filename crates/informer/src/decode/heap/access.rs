@@ -13,6 +13,7 @@ pub(super) struct List<'h, A> {
 }
 
 impl<'h, A> List<'h, A> {
+    #[inline]
     pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
         Self { inner, heap }
     }
@@ -21,6 +22,7 @@ impl<'h, A> List<'h, A> {
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     type Error = A::Error;
 
+    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
@@ -34,6 +36,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
         Ok(element)
     }
 
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         self.inner.size_hint()
     }
@@ -53,6 +56,7 @@ pub(super) struct Entries<'h, A> {
 }
 
 impl<'h, A> Entries<'h, A> {
+    #[inline]
     pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
         Self {
             inner,
@@ -64,6 +68,7 @@ impl<'h, A> Entries<'h, A> {
         }
     }
 
+    #[inline]
     fn count(&mut self, key: usize, value: usize) {
         self.seen += 1;
         let sizes = *self.sizes.get_or_insert((key, value));
@@ -74,6 +79,7 @@ impl<'h, A> Entries<'h, A> {
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     type Error = A::Error;
 
+    #[inline]
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
@@ -89,11 +95,13 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
         Ok(key)
     }
 
+    #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         self.count(self.key_bytes, size_of::<S::Value>());
         self.inner.next_value_seed(Counting::seed(seed, self.heap))
     }
 
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         self.inner.size_hint()
     }
@@ -106,6 +114,7 @@ pub(super) struct Variants<'h, A> {
 }
 
 impl<'h, A> Variants<'h, A> {
+    #[inline]
     pub(super) fn new(inner: A, heap: &'h Heap) -> Self {
         Self { inner, heap }
     }
@@ -115,6 +124,7 @@ impl<'de, 'h, A: EnumAccess<'de>> EnumAccess<'de> for Variants<'h, A> {
     type Error = A::Error;
     type Variant = Variants<'h, A::Variant>;
 
+    #[inline]
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
@@ -127,20 +137,24 @@ impl<'de, 'h, A: EnumAccess<'de>> EnumAccess<'de> for Variants<'h, A> {
 impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<'_, A> {
     type Error = A::Error;
 
+    #[inline]
     fn unit_variant(self) -> Result<(), A::Error> {
         self.inner.unit_variant()
     }
 
+    #[inline]
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
         self.inner
             .newtype_variant_seed(Counting::seed(seed, self.heap))
     }
 
+    #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
         let visitor = Counting::new(visitor, self.heap, size_of::<V::Value>());
         self.inner.tuple_variant(len, visitor)
     }
 
+    #[inline]
     fn struct_variant<V: Visitor<'de>>(
         self,
         fields: &'static [&'static str],

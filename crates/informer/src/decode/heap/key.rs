@@ -18,6 +18,7 @@ pub(super) struct Key<'h, T> {
 }
 
 impl<'h, T> Key<'h, T> {
+    #[inline]
     pub(super) fn seed<'de>(inner: T, heap: &'h Heap) -> Self
     where
         T: DeserializeSeed<'de>,
@@ -30,6 +31,7 @@ impl<'h, T> Key<'h, T> {
     }
 
     /// Another one in its place.
+    #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
             inner,
@@ -38,6 +40,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
+    #[inline]
     fn count(&self, text: &str) {
         if self.is_kept {
             self.heap.add(text.len());
@@ -48,6 +51,7 @@ impl<'h, T> Key<'h, T> {
 impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     type Value = T::Value;
 
+    #[inline]
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
         let deserializer = self.with(deserializer);
         self.inner.deserialize(deserializer)
@@ -57,6 +61,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
 /// Hands a deserializer's method on as it is.
 macro_rules! as_it_is {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
+        #[inline]
         fn $method<V: Visitor<'de>>(self, $($name: $of,)* visitor: V) -> Result<V::Value, D::Error> {
             self.inner.$method($($name,)* visitor)
         }
@@ -66,6 +71,7 @@ macro_rules! as_it_is {
 /// Hands a deserializer's method on with an eye on the text that the visitor gets.
 macro_rules! watched {
     ($($method:ident)*) => {$(
+        #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
             let visitor = self.with(visitor);
             self.inner.$method(visitor)
@@ -93,6 +99,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
+    #[inline]
     fn is_human_readable(&self) -> bool {
         self.inner.is_human_readable()
     }
@@ -103,25 +110,30 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, V> {
 
     plain_values!();
 
+    #[inline]
     fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
         self.count(text);
         self.inner.visit_str(text)
     }
 
+    #[inline]
     fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
         self.count(&text);
         self.inner.visit_string(text)
     }
 
+    #[inline]
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
         self.count(text);
         self.inner.visit_borrowed_str(text)
     }
 
+    #[inline]
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
         self.inner.visit_some(deserializer)
     }
 
+    #[inline]
     fn visit_newtype_struct<D: Deserializer<'de>>(
         self,
         deserializer: D,
@@ -129,14 +141,17 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Key<'_, V> {
         self.inner.visit_newtype_struct(deserializer)
     }
 
+    #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
         self.inner.visit_seq(list)
     }
 
+    #[inline]
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
         self.inner.visit_map(entries)
     }
 
+    #[inline]
     fn visit_enum<A: EnumAccess<'de>>(self, variants: A) -> Result<V::Value, A::Error> {
         self.inner.visit_enum(variants)
     }

@@ -13,6 +13,7 @@ use super::{
 /// Hands calls with plain values on.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
+        #[inline]
         fn $method<E: Error>(self, value: $of) -> Result<Self::Value, E> {
             self.inner.$method(value)
         }
@@ -30,14 +31,17 @@ macro_rules! plain_values {
             visit_bytes: &[u8] visit_borrowed_bytes: &'de [u8] visit_byte_buf: Vec<u8>
         }
 
+        #[inline]
         fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
             self.inner.visit_none()
         }
 
+        #[inline]
         fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
             self.inner.visit_unit()
         }
 
+        #[inline]
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             self.inner.expecting(f)
         }
@@ -51,26 +55,31 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Counting<'_, V> {
 
     plain_values!();
 
+    #[inline]
     fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
         self.heap.add(text.len());
         self.inner.visit_str(text)
     }
 
+    #[inline]
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
         self.heap.add(text.len());
         self.inner.visit_borrowed_str(text)
     }
 
+    #[inline]
     fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
         self.heap.add(text.len());
         self.inner.visit_string(text)
     }
 
+    #[inline]
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
         let deserializer = self.with(deserializer);
         self.inner.visit_some(deserializer)
     }
 
+    #[inline]
     fn visit_newtype_struct<D: Deserializer<'de>>(
         self,
         deserializer: D,
@@ -79,14 +88,17 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Counting<'_, V> {
         self.inner.visit_newtype_struct(deserializer)
     }
 
+    #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
         self.inner.visit_seq(List::new(list, self.heap))
     }
 
+    #[inline]
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
         self.inner.visit_map(Entries::new(entries, self.heap))
     }
 
+    #[inline]
     fn visit_enum<A: EnumAccess<'de>>(self, variants: A) -> Result<V::Value, A::Error> {
         self.inner.visit_enum(Variants::new(variants, self.heap))
     }

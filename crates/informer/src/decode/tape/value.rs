@@ -1,4 +1,6 @@
 //! [`Value`]: a part of a tape as a deserializer.
+//!
+//! What types call is `#[inline]`: they are compiled in the user's crate, for which each would else be a call.
 
 use std::{cell::Cell, fmt};
 
@@ -75,6 +77,7 @@ pub(in crate::decode) struct Value<'t, 'de> {
 }
 
 /// The first value of some nodes, and what comes behind.
+#[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
@@ -94,6 +97,7 @@ impl<'t, 'de> Value<'t, 'de> {
         rest.is_empty().then_some(value)
     }
 
+    #[inline]
     fn node(self) -> Node<'de> {
         self.nodes
             .first()
@@ -101,6 +105,7 @@ impl<'t, 'de> Value<'t, 'de> {
             .unwrap_or(Node::Static(StaticNode::Null))
     }
 
+    #[inline]
     fn text(self) -> Result<&'de str, Refused> {
         match self.node() {
             Node::String(text) => Ok(text),
@@ -108,6 +113,7 @@ impl<'t, 'de> Value<'t, 'de> {
         }
     }
 
+    #[inline]
     fn parts(self, len: usize) -> Result<Parts<'t, 'de>, Refused> {
         let depth = self.reading.depth.get();
         if depth >= DEPTH_MAX {
@@ -121,6 +127,7 @@ impl<'t, 'de> Value<'t, 'de> {
         })
     }
 
+    #[inline]
     fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Static(StaticNode::I64(number)) => match u64::try_from(number) {
@@ -136,6 +143,7 @@ impl<'t, 'de> Value<'t, 'de> {
 
 macro_rules! as_another {
     ($another:ident: $($method:ident)*) => {$(
+        #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
             self.$another(visitor)
         }
@@ -145,6 +153,7 @@ macro_rules! as_another {
 impl<'de> Deserializer<'de> for Value<'_, 'de> {
     type Error = Refused;
 
+    #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::String(text) => visitor.visit_borrowed_str(text),
@@ -173,6 +182,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         deserialize_byte_buf
     }
 
+    #[inline]
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Static(StaticNode::Bool(value)) => visitor.visit_bool(value),
@@ -180,10 +190,12 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         visitor.visit_borrowed_str(self.text()?)
     }
 
+    #[inline]
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::String(text) => visitor.visit_borrowed_bytes(text.as_bytes()),
@@ -192,6 +204,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Static(StaticNode::Null) => visitor.visit_unit(),
@@ -199,6 +212,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Array { len, .. } => visitor.visit_seq(self.parts(len)?),
@@ -206,6 +220,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Object { len, .. } => visitor.visit_map(self.parts(len)?),
@@ -213,6 +228,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.node() {
             Node::Static(StaticNode::Null) => visitor.visit_none(),
@@ -220,6 +236,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_unit_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -228,6 +245,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         self.deserialize_unit(visitor)
     }
 
+    #[inline]
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -239,10 +257,12 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         visitor.visit_newtype_struct(self)
     }
 
+    #[inline]
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
         self.deserialize_seq(visitor)
     }
 
+    #[inline]
     fn deserialize_tuple_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -252,6 +272,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         self.deserialize_seq(visitor)
     }
 
+    #[inline]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -265,6 +286,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -287,6 +309,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
         }
     }
 
+    #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         visitor.visit_unit()
     }
@@ -301,6 +324,7 @@ struct Parts<'t, 'de> {
 }
 
 impl Drop for Parts<'_, '_> {
+    #[inline]
     fn drop(&mut self) {
         let Reading { depth, left_some } = self.reading;
         depth.set(depth.get() - 1);
@@ -311,6 +335,7 @@ impl Drop for Parts<'_, '_> {
 }
 
 impl<'t, 'de> Parts<'t, 'de> {
+    #[inline]
     fn next(&mut self) -> Result<Value<'t, 'de>, Refused> {
         let (value, rest) = split(self.rest, self.reading).ok_or(Refused)?;
         self.rest = rest;
@@ -321,6 +346,7 @@ impl<'t, 'de> Parts<'t, 'de> {
 impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
     type Error = Refused;
 
+    #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
@@ -332,6 +358,7 @@ impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
         seed.deserialize(self.next()?).map(Some)
     }
 
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         Some(self.len)
     }
@@ -340,6 +367,7 @@ impl<'de> SeqAccess<'de> for Parts<'_, 'de> {
 impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     type Error = Refused;
 
+    #[inline]
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
@@ -352,10 +380,12 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
         seed.deserialize(self.next()?).map(Some)
     }
 
+    #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Refused> {
         seed.deserialize(self.next()?)
     }
 
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         Some(self.len)
     }
@@ -371,6 +401,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
     type Error = Refused;
     type Variant = Self;
 
+    #[inline]
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Refused> {
         Ok((seed.deserialize(self.name)?, self))
     }
@@ -379,6 +410,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
 impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
     type Error = Refused;
 
+    #[inline]
     fn unit_variant(self) -> Result<(), Refused> {
         let Some(mut content) = self.content else {
             return Ok(());
@@ -389,16 +421,19 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
         }
     }
 
+    #[inline]
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Refused> {
         let mut content = self.content.ok_or(Refused)?;
         seed.deserialize(content.next()?)
     }
 
+    #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
         let mut content = self.content.ok_or(Refused)?;
         content.next()?.deserialize_seq(visitor)
     }
 
+    #[inline]
     fn struct_variant<V: Visitor<'de>>(
         self,
         fields: &'static [&'static str],

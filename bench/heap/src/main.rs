@@ -52,7 +52,8 @@ fn main() -> Result<()> {
     if let Some(pods) = flags.floor {
         let (asked, resident) = floor(pods)?;
         let steady = if flags.resident { resident } else { asked };
-        writeln!(out, r#"{{"objects":{pods},"steady_kib":{steady}}}"#)?;
+        let line = serde_json::json!({"objects": pods, "steady_kib": steady});
+        writeln!(out, "{line}")?;
         return Ok(());
     }
     writeln!(

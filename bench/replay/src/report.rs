@@ -5,6 +5,7 @@
 use std::fmt;
 
 use anyhow::Result;
+use serde_json::json;
 
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
@@ -96,20 +97,15 @@ impl Report {
     /// The means as a line of JSON: bytes per object, and how many times as large its JSON is as with a dictionary.
     /// What there is not is `null`.
     pub fn line(&self) -> String {
-        let mean = |sizes: Option<&Sizes>| {
-            sizes.map_or_else(|| "null".to_owned(), |sizes| format!("{:.1}", sizes.mean))
-        };
-        let ratio = self.with_dictionary.map_or_else(
-            || "null".to_owned(),
-            |sizes| format!("{:.2}", self.json.mean / sizes.mean),
-        );
-        format!(
-            r#"{{"json_bytes":{},"protobuf_bytes":{},"zstd_bytes":{},"dictionary_bytes":{},"ratio":{ratio}}}"#,
-            mean(Some(&self.json)),
-            mean(self.protobuf.as_ref()),
-            mean(Some(&self.compressed)),
-            mean(self.with_dictionary.as_ref()),
-        )
+        let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
+        let line = json!({
+            "json_bytes": self.json.mean,
+            "protobuf_bytes": self.protobuf.map(|sizes| sizes.mean),
+            "zstd_bytes": self.compressed.mean,
+            "dictionary_bytes": dictionary,
+            "ratio": dictionary.map(|bytes| self.json.mean / bytes),
+        });
+        line.to_string()
     }
 }
 
@@ -159,5 +155,35 @@ impl Sizes {
 impl fmt::Display for Sizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.0} / {}", self.mean, self.median)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::kind::CorpusKind;
+
+    fn line(kind: CorpusKind, objects: usize) -> Value {
+        let report = Report::of(&Corpus::new(kind, objects, 1).unwrap()).unwrap();
+        serde_json::from_str(&report.line()).unwrap()
+    }
+
+    #[test]
+    fn what_there_is_not_of_a_kind_is_null_and_a_dictionary_makes_objects_smaller() {
+        let custom = line(CorpusKind::Custom, 200);
+        assert_eq!(custom["protobuf_bytes"], Value::Null);
+        let pods = line(CorpusKind::Pods, 200);
+        let bytes = [
+            "json_bytes",
+            "protobuf_bytes",
+            "zstd_bytes",
+            "dictionary_bytes",
+        ];
+        let bytes = bytes.map(|name| pods[name].as_f64().unwrap());
+        assert!(bytes.is_sorted_by(|more, less| more > less), "{bytes:?}");
+        let ratio = pods["ratio"].as_f64().unwrap();
+        assert_eq!(format!("{ratio:.6}"), format!("{:.6}", bytes[0] / bytes[3]));
     }
 }

@@ -207,7 +207,7 @@ pub(crate) fn at_rate(name: &str, rate: usize) -> String {
 
 fn paced(plan: &Plan) -> Vec<Case> {
     let at = |rate| {
-        // As long as it takes for what a collector does from time to time to be among them.
+        // At the higher rate a collection of client-go's is among them, which two seconds may have none of.
         let events = plan.paced * rate;
         growing().into_iter().map(move |case| Case {
             name: at_rate(&case.name, rate),

@@ -112,9 +112,9 @@ impl Packing {
         changed
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_due(&self) -> bool {
-        self.learning.lock().is_due(self.samples, false)
+    /// Whether a dictionary is to be made, which is later if more is about to come.
+    pub(crate) fn is_due(&self, more_comes: bool) -> bool {
+        self.learning.lock().is_due(self.samples, more_comes)
     }
 
     /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.

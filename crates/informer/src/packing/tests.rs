@@ -15,10 +15,10 @@ fn json(kind: u64, number: usize) -> String {
 fn trained(kind: u64) -> Packing {
     let packing = Packing::new(SAMPLES);
     for number in 0..SAMPLES {
-        assert!(!packing.is_due());
+        assert!(!packing.is_due(false));
         assert!(!packing.pack(json(kind, number).as_bytes()).is_compressed());
     }
-    assert!(packing.is_due());
+    assert!(packing.is_due(false));
     assert!(packing.train(false));
     packing
 }
@@ -87,16 +87,16 @@ fn another_dictionary_comes_when_objects_change_and_the_first_must_be_gone_befor
         }
     };
     keep(&packing, 1, 10_000);
-    assert!(!packing.is_due(), "all is as it was");
+    assert!(!packing.is_due(false), "all is as it was");
     keep(&packing, 2, 1000 + SAMPLES);
     assert!(packing.train(false));
     keep(&packing, 2, 8000);
     keep(&packing, 3, 1000 + SAMPLES);
-    assert!(!packing.is_due(), "two are in use");
+    assert!(!packing.is_due(false), "two are in use");
     for packed in &mut kept {
         packing.repack(packed);
     }
-    assert!(packing.is_due());
+    assert!(packing.is_due(false));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
     let mut tried = Vec::new();
     for at in 0..10 * SAMPLES {
         packing.pack(b"");
-        if packing.is_due() {
+        if packing.is_due(false) {
             assert!(!packing.train(false));
             tried.push((at + 1) / SAMPLES);
         }
@@ -118,10 +118,13 @@ fn however_many_objects_are_to_make_a_dictionary_large_ones_wait_for_no_more_tha
     let packing = Packing::new(usize::MAX);
     let large = vec![b'x'; 200_000];
     for number in 0..64 {
-        assert!(!packing.is_due(), "{number}");
+        assert!(!packing.is_due(false), "{number}");
         packing.pack(&large);
     }
-    assert!(packing.is_due(), "there are as many as are learnt from");
+    assert!(
+        packing.is_due(false),
+        "there are as many as are learnt from"
+    );
     packing.pack(&large);
     let learning = packing.learning.lock();
     let samples = learning.samples.as_ref().unwrap();

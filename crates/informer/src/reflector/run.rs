@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::{
     decoding::{Piece, Pieces},
-    repacking::{Pending, Repacking},
+    repacking::{Pending, Repacking, Training},
 };
 use super::{
     Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
@@ -80,6 +80,7 @@ pub(super) struct Running<K, S> {
     events: u64,
     /// Failures since something worked, for people.
     failures: u32,
+    training: Training,
     repacking: Repacking,
     pending: Pending<K>,
 }
@@ -117,6 +118,7 @@ where
             skips: Ration::default(),
             events: 0,
             failures: 0,
+            training: Training::new(),
             repacking: Repacking::default(),
             pending: Pending::new(),
         }

@@ -1,5 +1,7 @@
 //! Packed objects: what packs them is kept fit for them.
 
+use std::sync::Arc;
+
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::task::{JoinSet, yield_now};
@@ -7,7 +9,7 @@ use tokio::task::{JoinSet, yield_now};
 use super::{super::ReflectorStore, Running};
 use crate::{
     beside,
-    object::{Object, ObjectName},
+    object::{Object, ObjectName, Opener},
 };
 
 /// So many objects of the store are looked at for each chunk that comes, and between two looks at whether
@@ -36,6 +38,43 @@ pub(super) struct Repacking {
 impl Repacking {
     pub(super) fn is_under_way(&self) -> bool {
         !matches!(self.walk, Walk::Done)
+    }
+}
+
+/// Makes the dictionaries behind the first beside the reflector: it takes as long as some hundred events, which go
+/// on with the one before. For the first the list waits, of which all that comes meanwhile would stay unpacked.
+pub(super) struct Training {
+    /// One at most.
+    under_way: JoinSet<()>,
+    is_beside: bool,
+}
+
+impl Training {
+    /// For the runtime that this is called in.
+    pub(super) fn new() -> Self {
+        Self {
+            under_way: JoinSet::new(),
+            is_beside: beside::width_here() > 0,
+        }
+    }
+
+    /// Makes one if it is time, or begins to.
+    fn tend<K: Send + Sync + 'static>(&mut self, opener: &Arc<Opener<K>>, more_comes: bool) {
+        let packing = opener.packing();
+        if !packing.is_due(more_comes) {
+            return;
+        }
+        if !self.is_beside || packing.generation() == 0 {
+            packing.train(more_comes);
+            return;
+        }
+        while self.under_way.try_join_next().is_some() {}
+        if self.under_way.is_empty() {
+            let opener = Arc::clone(opener);
+            self.under_way.spawn_blocking(move || {
+                opener.packing().train(more_comes);
+            });
+        }
     }
 }
 
@@ -126,15 +165,14 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Makes another dictionary if it is time, which depends on whether a list goes on, and packs anew some of
+    /// Has another dictionary made if it is time, which depends on whether a list goes on, and packs anew some of
     /// what an older one has packed.
     pub(super) fn tend_packing(&mut self, more_comes: bool) {
         let Some(opener) = self.reflector.decoder.opener() else {
             return;
         };
-        let packing = opener.packing();
-        packing.train(more_comes);
-        let generation = packing.generation();
+        self.training.tend(opener, more_comes);
+        let generation = opener.packing().generation();
         if generation != self.repacking.generation {
             self.repacking = Repacking {
                 generation,

@@ -106,3 +106,49 @@ async fn with_several_threads_it_is_done_beside() {
         tokio::task::yield_now().await;
     }
 }
+
+/// What makes a dictionary like those of [`decoder`], and then would fit another one.
+fn outgrown() -> Arc<Opener<ConfigMap>> {
+    let decoder = decoder();
+    let opener = Arc::clone(decoder.opener().unwrap());
+    let mut rng = fastrand::Rng::with_seed(1);
+    for number in 0..8000 {
+        opener.packing().pack(&json(number));
+    }
+    for _ in 0..1000 + SAMPLES {
+        let other: Vec<u8> = (0..300).map(|_| rng.u8(b'a'..b'e')).collect();
+        opener.packing().pack(&other.repeat(2));
+    }
+    assert!(opener.packing().is_due(false));
+    opener
+}
+
+#[tokio::test]
+async fn with_one_thread_another_dictionary_is_made_in_place() {
+    let opener = outgrown();
+    Training::new().tend(&opener, false);
+    assert_eq!(opener.packing().generation(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_several_threads_the_first_dictionary_is_made_in_place_and_others_beside() {
+    let mut training = Training::new();
+    let opener = Arc::new(Opener::<ConfigMap>::new(
+        PackOptions::new(SAMPLES),
+        open,
+        Box::new(|_| {}),
+    ));
+    (0..SAMPLES).for_each(|number| _ = opener.packing().pack(&json(number)));
+    training.tend(&opener, false);
+    assert_eq!(opener.packing().generation(), 1);
+    assert!(training.under_way.is_empty());
+
+    let opener = outgrown();
+    training.tend(&opener, false);
+    training.tend(&opener, false);
+    assert_eq!(training.under_way.len(), 1);
+    training.under_way.join_next().await.unwrap().unwrap();
+    assert_eq!(opener.packing().generation(), 2);
+    training.tend(&opener, false);
+    assert!(training.under_way.is_empty(), "it is not due");
+}

@@ -255,32 +255,50 @@ impl<'a> Reader<'a> {
             Token::Symbol("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
+        if self.next_is(")") {
+            return Ok(vec![String::new()]);
+        }
         let mut values = Vec::new();
         loop {
             match self.next() {
                 Token::Word(word) => {
                     values.push(checked_value(word, key, values.len())?);
-                    match self.next() {
-                        Token::Symbol(",") => {}
-                        Token::Symbol(")") => return Ok(values),
-                        other => {
-                            return Err(format!("found '{}', expected: ',' or ')'", other.text()));
-                        }
+                    if self.next_is(")") {
+                        return Ok(values);
+                    }
+                    let after = self.peek();
+                    if after != Token::Symbol(",") {
+                        return Err(format!("found '{}', expected: ',' or ')'", after.text()));
                     }
                 }
-                Token::Symbol(",") => values.push(String::new()),
-                Token::Symbol(")") => {
-                    values.push(String::new());
-                    return Ok(values);
+                // A comma stands for an empty value at the beginning, before `)` and before another comma, which it takes; so no list ends in two.
+                Token::Symbol(",") => {
+                    let last = self.next_is(")");
+                    let doubled = !last && self.next_is(",");
+                    if values.is_empty() || last || doubled {
+                        values.push(String::new());
+                    }
+                    if last {
+                        return Ok(values);
+                    }
                 }
                 other => {
                     return Err(format!(
-                        "found '{}', expected: ',', ')' or identifier",
+                        "found '{}', expected: ',', or identifier",
                         other.text()
                     ));
                 }
             }
         }
+    }
+
+    /// Takes the symbol if it is next.
+    fn next_is(&mut self, symbol: &'static str) -> bool {
+        let is_next = self.peek() == Token::Symbol(symbol);
+        if is_next {
+            self.next();
+        }
+        is_next
     }
 }
 

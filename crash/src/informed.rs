@@ -66,11 +66,8 @@ impl Informed {
         let (stop, stopped) = oneshot::channel::<()>();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            controller
-                .run(async {
-                    let _ = stopped.await;
-                })
-                .await;
+            let ended = controller.run(async { drop(stopped.await) }).await;
+            ended.expect("the informer does not fail");
         });
         Ok(Self {
             informer,

@@ -151,6 +151,7 @@ fn required() -> BTreeSet<(&'static str, String)> {
             &[
                 "cache compared at its revision",
                 "everything right in the end",
+                "old object sent again",
                 "own write read",
                 "resync heard",
             ],
@@ -186,12 +187,15 @@ const EDGES: [&str; 14] = [
 ];
 
 /// Faults that hit requests, as the server's log has them.
-const HITS: [&str; 25] = [
+const HITS: [&str; 28] = [
+    "401",
     "410",
     "429",
     "429 plain",
     "500",
+    "502",
     "503",
+    "504",
     "504 too-large",
     "break",
     "break after bytes",

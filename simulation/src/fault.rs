@@ -18,6 +18,9 @@ pub(crate) const FROZEN: &str = "watch frozen";
 /// They go on.
 pub(crate) const THAWED: &str = "watch thawed";
 
+/// Watches send the state of an object that has not changed for a while, at its own revision.
+pub(crate) const OLD_OBJECT: &str = "old object sent again";
+
 /// The same of what does not mean that the server was away: when it answers again, and what was asked
 /// for is gone, that is a failure too.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
@@ -123,7 +126,7 @@ const WITHOUT_END: u32 = 60;
 
 /// All of them. A watch that ends at once, before it has told anything, counts as a failure too, so
 /// most are healed within one pause.
-pub(crate) const KINDS: [Kind; 35] = [
+pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
@@ -185,8 +188,10 @@ pub(crate) const KINDS: [Kind; 35] = [
     kind("500", ONE_PAUSE, |rng| {
         format!("* pods: 500 x{}; {LIST}", rng.u32(1..5))
     }),
-    kind("503", ONE_PAUSE, |rng| {
-        format!("* pods: 503 x{}; cut watch pods", rng.u32(1..5))
+    // What a watch keeps its revision through.
+    kind("refused for now", ONE_PAUSE, |rng| {
+        let code = [401, 502, 503, 504][rng.usize(..4)];
+        format!("* pods: {code} x{}; cut watch pods", rng.u32(1..5))
     }),
     kind("revision too large", ONE_PAUSE, |rng| {
         format!("* pods: 504 too-large x{}; {LIST}", rng.u32(1..4))
@@ -227,6 +232,8 @@ pub(crate) const KINDS: [Kind; 35] = [
             )
         }),
     ),
+    // Which one, the world chooses.
+    harmful(Harm::Lies, kind(OLD_OBJECT, ONE_PAUSE, |_| String::new())),
     // The next state of the object mends it.
     harmful(
         Harm::Lies,

@@ -193,6 +193,11 @@ impl Setting {
         }
     }
 
+    /// Whether an index function reads each state when it arrives, so that no object is unread.
+    pub(crate) fn reads_each_state(&self) -> bool {
+        self.rng.is_multiple_of(2)
+    }
+
     /// How many lists and watches the informer has.
     pub(crate) fn sources(&self) -> usize {
         if self.scope == Scope::TwoNamespaces {
@@ -263,6 +268,9 @@ impl fmt::Display for Setting {
         }
         if self.lazy {
             f.write_str(" lazy")?;
+        }
+        if self.reads_each_state() {
+            f.write_str(" read at once")?;
         }
         write!(f, ", {:?}, {:?}", self.scope, self.queue)?;
         write!(f, " of {} waiting, {:?}", self.capacity, self.initial_list)?;

@@ -9,7 +9,7 @@ pub(crate) use self::{source::Spoilt, waiting::queue};
 
 use std::{collections::BTreeMap, fmt};
 
-use kube_informer::{Event, EventHandler};
+use kube_informer::{Event, EventHandler, Object, Snapshot};
 use parking_lot::Mutex;
 
 /// A bug.
@@ -51,15 +51,25 @@ pub(crate) enum Bug {
     StaleIndexValue,
     /// How long a server wants to be left alone is not heard.
     PatienceIgnored,
+    /// An event below the last revision is taken for a setback.
+    OldEventListed,
+    /// A watch that is refused for now is followed by a list.
+    ListedAfterOutage,
     /// Nobody is told everything again.
     ResyncForgotten,
     /// Any number of changes wait for the cache.
     CapacityIgnored,
+    /// A reflector panics when a watch is refused.
+    Panics,
+    /// A write that lapses is not reported.
+    LapseUnreported,
+    /// An object that could not be decoded when it was read is listed and not counted.
+    BrokenUncounted,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::EventLost,
         Self::WatchFromNow,
         Self::GoneIgnored,
@@ -78,8 +88,13 @@ impl Bug {
         Self::BoundIgnored,
         Self::StaleIndexValue,
         Self::PatienceIgnored,
+        Self::OldEventListed,
+        Self::ListedAfterOutage,
         Self::ResyncForgotten,
         Self::CapacityIgnored,
+        Self::Panics,
+        Self::LapseUnreported,
+        Self::BrokenUncounted,
     ];
 }
 
@@ -104,8 +119,13 @@ impl fmt::Display for Bug {
             Self::BoundIgnored => "a bounded buffer that grows",
             Self::StaleIndexValue => "a stale index value",
             Self::PatienceIgnored => "a pause that was asked for and is not made",
+            Self::OldEventListed => "a list because of an event of an old object",
+            Self::ListedAfterOutage => "a list after a watch that was refused for now",
             Self::ResyncForgotten => "a resync that nobody hears",
             Self::CapacityIgnored => "a queue without a bound",
+            Self::Panics => "a reflector that panics",
+            Self::LapseUnreported => "a lapse that is not reported",
+            Self::BrokenUncounted => "a broken object that stays listed",
         })
     }
 }
@@ -136,6 +156,16 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
             self.handler.handle(event).await;
         }
     }
+}
+
+/// Whether a cache lists an object in this very state.
+pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
+    let kept = snapshot.get(object.object_name());
+    let is_kept = kept.is_some_and(|kept| kept.is_same(object));
+    // With the bug the reader's failure changes nothing: the state is listed until the next one arrives.
+    is_kept
+        || bug == Some(Bug::BrokenUncounted)
+            && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
 /// What the index of thirds says of a value.

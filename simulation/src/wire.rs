@@ -17,6 +17,15 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
+/// What stands behind an object that is sent again as it has been for a while. No client looks at it.
+pub(crate) const OLD_OBJECT: &str = "\"old\":true";
+
+/// Whether a line is the event of such an object, as it was sent.
+pub(crate) fn is_old_object(line: &[u8]) -> bool {
+    let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
+    is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
+}
+
 /// What precedes a revision in a body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
 
@@ -63,12 +72,14 @@ impl Wire {
         self.0.lock().wrong.get_or_insert(wrong);
     }
 
-    fn opened(&self, body: ByteStream) -> ByteStream {
+    fn opened(&self, body: ByteStream, pace: Option<Arc<Mutex<Pace>>>) -> ByteStream {
         self.0.lock().open += 1;
         Box::pin(Body {
             wire: self.clone(),
+            pace,
             bytes: body,
             carried: Vec::new(),
+            line: Vec::new(),
         })
     }
 }
@@ -77,12 +88,13 @@ impl Wire {
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
-    pace: Mutex<Pace>,
+    pace: Arc<Mutex<Pace>>,
 }
 
 impl<S> Watched<S> {
-    pub(crate) fn new(source: S, wire: Wire) -> Self {
-        let pace = Mutex::default();
+    /// `compared` says whether the cache is compared with the server, which may lead to a list any time.
+    pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
+        let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
     }
 
@@ -91,16 +103,17 @@ impl<S> Watched<S> {
         asked: Asked,
         answer: BoxFuture<'_, Result<ByteStream, Error>>,
     ) -> Result<ByteStream, Error> {
-        if let Err(wrong) = self.pace.lock().asks(asked) {
+        let asks = self.pace.lock().asks(asked);
+        if let Err(wrong) = asks {
             self.wire.note_wrong(wrong);
         }
         let answer = answer.await;
-        let mut pace = self.pace.lock();
         match &answer {
-            Ok(_) => pace.answered(),
-            Err(error) => pace.refused(asked, error),
+            Ok(_) => self.pace.lock().answered(),
+            Err(error) => self.pace.lock().refused(asked, error),
         }
-        Ok(self.wire.opened(answer?))
+        let pace = asked.is_watch().then(|| Arc::clone(&self.pace));
+        Ok(self.wire.opened(answer?, pace))
     }
 }
 
@@ -113,7 +126,7 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
         self.wire.asked(options, false);
         let asked = self.source.list_metadata(options);
-        Box::pin(async { Ok(self.wire.opened(asked.await?)) })
+        Box::pin(async { Ok(self.wire.opened(asked.await?, None)) })
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
@@ -141,12 +154,29 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 /// The body of an answer, read along.
 struct Body {
     wire: Wire,
+    /// Of a watch.
+    pace: Option<Arc<Mutex<Pace>>>,
     bytes: ByteStream,
     /// The end of the last chunk, which may hold the beginning of a revision.
     carried: Vec<u8>,
+    /// The end of the last chunk, which may be the beginning of a line.
+    line: Vec<u8>,
 }
 
 impl Body {
+    /// Notes which of its lines are of old objects.
+    fn read_lines(&mut self, chunk: &Bytes) {
+        let Some(pace) = &self.pace else {
+            return;
+        };
+        self.line.extend_from_slice(chunk);
+        while let Some(end) = memchr::memchr(b'\n', &self.line) {
+            let is_old = is_old_object(&self.line[..end]);
+            self.line.drain(..=end);
+            pace.lock().heard(is_old);
+        }
+    }
+
     fn read(&mut self, chunk: &Bytes) {
         self.carried.extend_from_slice(chunk);
         let mut seen = self.wire.0.lock();
@@ -173,6 +203,12 @@ impl Stream for Body {
         let next = self.bytes.as_mut().poll_next(context);
         if let Poll::Ready(Some(Ok(chunk))) = &next {
             self.read(chunk);
+            self.read_lines(chunk);
+        } else if next.is_ready()
+            && let Some(pace) = &self.pace
+        {
+            // Whatever follows, follows the end.
+            pace.lock().heard(false);
         }
         next
     }

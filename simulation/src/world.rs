@@ -3,6 +3,7 @@
 mod check;
 mod running;
 mod users;
+mod woken;
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, time::Duration};
 
@@ -10,13 +11,14 @@ use fastrand::Rng;
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{DynamicObject, PartialObjectMeta};
+use kube_informer::{Object, object::Known as _};
 use kube_informer_apiserver::{LoggedRequest, Server, WatchCache};
 use serde_json::{Value, json};
 use tokio::{
     runtime::{self, Handle},
     sync::oneshot,
     task::{JoinSet, yield_now},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use self::{
@@ -26,12 +28,12 @@ use self::{
 };
 use crate::{
     coverage::Seen,
-    fault::{Fault, Harm},
-    life::{Change, End, Key, Life, NAMESPACES, Step, Store, Written},
+    fault::{Fault, Harm, OLD_OBJECT},
+    life::{Change, End, Key, Life, NAMESPACES, Scope, Step, Store, Written},
     planted::Bug,
     stored::Stored,
     truth::{self, Truth},
-    wire::Wire,
+    wire::{self, Wire},
 };
 
 /// Within it an informer that is told to stop has stopped: the callback in progress ends, which takes
@@ -101,6 +103,8 @@ struct World<'a, K> {
     gaps: bool,
     /// What may be said of the cache, after the faults that there were.
     harm: BTreeSet<&'static str>,
+    /// Objects that a snapshot listed and that could not be decoded, with when they were read.
+    read_in_vain: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
 
@@ -143,6 +147,7 @@ impl<'a, K: Stored> World<'a, K> {
             reads: JoinSet::new(),
             gaps: false,
             harm: BTreeSet::new(),
+            read_in_vain: Vec::new(),
             outcome,
         }
     }
@@ -264,9 +269,51 @@ impl<'a, K: Stored> World<'a, K> {
             Harm::PutsBack => return self.put_back(fault).await,
         }
         let faults = self.server.faults();
+        if fault.name() == OLD_OBJECT {
+            if let Some(plan) = self.old_object() {
+                self.outcome.seen.checked(OLD_OBJECT);
+                faults.inject(&plan).map_err(|error| error.to_string())?;
+            }
+            return Ok(());
+        }
         faults
             .inject(&fault.plan)
             .map_err(|error| error.to_string())
+    }
+
+    /// Sends one object again to the watches that are about it, as the cache has had it for a while: at a
+    /// revision that its source has left behind. Aggregated API servers do so when access is granted.
+    fn old_object(&self) -> Option<String> {
+        let snapshot = self.informer.informer.indexer().snapshot();
+        let namespace_of = |namespace: &str| match self.life.setting.scope {
+            Scope::TwoNamespaces => format!(" in {namespace}"),
+            Scope::Everywhere | Scope::Labelled => String::new(),
+        };
+        Key::all().find_map(|key| {
+            let (source, cached) = snapshot.known(&key.object_name())?;
+            let mut object = self.server.get("v1", "pods", &path(key))?;
+            let revision = object["metadata"]["resourceVersion"].as_str()?;
+            let is_old = *cached.revision() < snapshot.source_revision(source);
+            if !is_old || cached.revision().to_string() != revision {
+                return None;
+            }
+            if self.life.setting.store == Store::Metadata {
+                object = json!({
+                    "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadata",
+                    "metadata": object["metadata"],
+                });
+            }
+            let event = format!(
+                "{{\"type\":\"MODIFIED\",\"object\":{object},{}}}\n",
+                wire::OLD_OBJECT
+            );
+            let text = Value::String(event);
+            Some(format!(
+                "send {text} to watch pods{}",
+                namespace_of(key.namespace())
+            ))
+        })
     }
 
     fn harmed(&mut self, fault: &Fault) {
@@ -323,6 +370,7 @@ impl<'a, K: Stored> World<'a, K> {
         let setting = &self.life.setting;
         let seed = self.rng.u64(..);
         self.truth.begin(&self.server, setting);
+        self.read_in_vain.clear();
         self.informer = start(setting, self.bug, &self.server, &self.wire, seed);
         let users = std::mem::take(&mut self.users);
         for user in users {

@@ -1,10 +1,11 @@
 //! The bodies of lists and watches, made while they are sent.
 //!
 //! Guarantees:
-//! - a body holds one chunk at a time, and makes the next when the connection asks for it;
+//! - a body holds the chunks of a few objects at a time, and makes more when the connection asks for them;
 //! - a list and the initial events of a watch show the objects as of one moment;
 //! - events come in order, none twice and none left out, until the watch is cut.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -14,19 +15,21 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 
+use crate::chunks::{Buffer, Output};
 use crate::corpus::{Version, Writer};
 use crate::framing::{EventType, Framing, ListMeta};
+use crate::refusal::Refusal;
 use crate::slot::Encoding;
 use crate::source::{Follower, Reader};
 
 /// About how many bytes are made at once: few enough for the cache of a core.
-const CHUNK: usize = 64 * 1024;
+const MADE: usize = 64 * 1024;
 
-/// How many objects or changes are looked up at once; a chunk has about eight pods.
+/// How many objects or changes are looked up at once; this many pods are about as many bytes as are made at once.
 const BATCH: usize = 8;
 
-/// What a chunk may grow to: a batch is begun before it is full.
-const CAPACITY: usize = 3 * CHUNK;
+/// What may be made at once: a batch is begun before it is full.
+const CAPACITY: usize = 3 * MADE;
 
 /// Any body.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -36,10 +39,20 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
+/// A watch that ends with the event that says why.
+pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> Body {
+    let (mut out, mut chunks) = (Output::new(buffer), VecDeque::new());
+    framing.error(refusal, &mut out);
+    out.flush();
+    out.take(&mut chunks);
+    StreamBody::new(stream::iter(chunks.into_iter().map(frame))).boxed_unsync()
+}
+
 /// The objects of a range, as of the reader's moment.
 pub(crate) fn list(
     reader: Reader,
     framing: Framing,
+    buffer: Buffer,
     objects: Range<usize>,
     next: Option<(String, u64)>,
 ) -> Body {
@@ -47,7 +60,7 @@ pub(crate) fn list(
         revision: reader.moment().revision,
         next,
     };
-    let mut first = Vec::with_capacity(CAPACITY);
+    let mut out = Output::new(buffer);
     let corpus = reader.source().corpus();
     let items = match framing.encoding {
         Encoding::Json => 0,
@@ -56,19 +69,26 @@ pub(crate) fn list(
             .map(|(len, count)| Framing::item_len(len) * count)
             .sum(),
     };
-    framing.list_start(&meta, items, &mut first);
-    let pages = List {
+    framing.list_start(&meta, items, &mut out);
+    let list = List {
         first: objects.start,
         objects,
         reader,
         framing,
-        start: Some(first),
+        meta: Some(meta),
+        out,
+        chunks: VecDeque::new(),
     };
-    StreamBody::new(stream::iter(pages.map(frame))).boxed_unsync()
+    StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
 /// Changes after the follower's moment, behind the objects as of it if `initial` says so.
-pub(crate) fn watch(follower: Follower, framing: Framing, initial: Initial) -> Body {
+pub(crate) fn watch(
+    follower: Follower,
+    framing: Framing,
+    buffer: Buffer,
+    initial: Initial,
+) -> Body {
     let count = follower.reader.source().corpus().len();
     let initial = match initial {
         Initial::None => None,
@@ -80,6 +100,8 @@ pub(crate) fn watch(follower: Follower, framing: Framing, initial: Initial) -> B
         follower,
         framing,
         changes: Vec::new(),
+        out: Output::new(buffer),
+        chunks: VecDeque::new(),
     };
     let chunks = stream::unfold(watch, async |mut watch| {
         let chunk = watch.next().await?;
@@ -105,8 +127,10 @@ struct List {
     objects: Range<usize>,
     reader: Reader,
     framing: Framing,
-    /// The bytes before the items; `None` once they are sent.
-    start: Option<Vec<u8>>,
+    /// For the end of the list; `None` once that is written.
+    meta: Option<ListMeta>,
+    out: Output,
+    chunks: VecDeque<Bytes>,
 }
 
 /// What is left of a watch.
@@ -116,24 +140,27 @@ struct Watch {
     follower: Follower,
     framing: Framing,
     changes: Vec<(usize, Version)>,
+    out: Output,
+    chunks: VecDeque<Bytes>,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a body is a stream of results")]
-fn frame(chunk: Vec<u8>) -> Result<Frame<Bytes>, Infallible> {
-    Ok(Frame::data(Bytes::from(chunk)))
+fn frame(chunk: Bytes) -> Result<Frame<Bytes>, Infallible> {
+    Ok(Frame::data(chunk))
 }
 
-/// Writes objects as of the reader's moment until the chunk is full.
+/// Writes objects as of the reader's moment until enough is made.
 fn put_objects(
     reader: &Reader,
     objects: &mut Range<usize>,
     encoding: Encoding,
-    out: &mut Vec<u8>,
-    mut put: impl FnMut((usize, Version), &mut Writer<'_>, &mut Vec<u8>),
+    out: &mut Output,
+    mut put: impl FnMut((usize, Version), &mut Writer<'_>, &mut Output),
 ) {
     let mut writer = reader.source().corpus().writer(encoding);
     let mut versions = Vec::with_capacity(BATCH);
-    while out.len() < CHUNK && !Range::is_empty(objects) {
+    out.reserve(CAPACITY);
+    while out.len() < MADE && !Range::is_empty(objects) {
         let batch = objects.start..objects.end.min(objects.start + BATCH);
         objects.start = batch.end;
         reader.versions(batch.clone(), &mut versions);
@@ -145,32 +172,45 @@ fn put_objects(
 
 // === impl List ===
 
-impl Iterator for List {
-    type Item = Vec<u8>;
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let start = self.start.take();
-        if start.is_none() && self.objects.is_empty() {
-            return None;
-        }
-        let mut out = start.unwrap_or_else(|| Vec::with_capacity(CAPACITY));
+impl List {
+    /// Makes more of the list; false at its end.
+    fn make(&mut self) -> bool {
+        let Some(meta) = &self.meta else {
+            return false;
+        };
         let (first, framing) = (self.first, &self.framing);
         put_objects(
             &self.reader,
             &mut self.objects,
             framing.encoding,
-            &mut out,
+            &mut self.out,
             |object, writer, out| {
                 framing.item(object.0 == first, object, writer, out);
             },
         );
         if self.objects.is_empty() {
-            framing.list_end(&mut out);
+            framing.list_end(meta, &mut self.out);
+            self.out.flush();
+            self.meta = None;
         }
-        self.reader
-            .source()
-            .count(|stats| stats.bytes += out.len() as u64);
-        Some(out)
+        true
+    }
+}
+
+impl Iterator for List {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        while self.chunks.is_empty() {
+            if !self.make() {
+                return None;
+            }
+            self.out.take(&mut self.chunks);
+            let bytes: usize = self.chunks.iter().map(Bytes::len).sum();
+            let source = self.reader.source();
+            source.count(|stats| stats.bytes += bytes as u64);
+        }
+        self.chunks.pop_front()
     }
 }
 
@@ -178,57 +218,64 @@ impl Iterator for List {
 
 impl Watch {
     /// The next chunk; `None` when the watch is cut.
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        if self.initial.is_none() {
-            self.follower.wait().await;
-        }
-        if self.follower.is_cut() {
-            return None;
-        }
-        let mut out = Vec::with_capacity(CAPACITY);
-        let mut events = 0;
-        match self.initial.take() {
-            Some((mut objects, bookmark)) => {
-                events += self.put_initial(&mut objects, bookmark, &mut out);
-                if !objects.is_empty() {
-                    self.initial = Some((objects, bookmark));
-                }
+    async fn next(&mut self) -> Option<Bytes> {
+        while self.chunks.is_empty() {
+            if self.initial.is_none() {
+                self.follower.wait().await;
             }
-            None => events += self.put_changes(&mut out),
+            if self.follower.is_cut() {
+                return None;
+            }
+            let events = match self.initial.take() {
+                Some((mut objects, bookmark)) => {
+                    let events = self.put_initial(&mut objects, bookmark);
+                    if !objects.is_empty() {
+                        self.initial = Some((objects, bookmark));
+                    }
+                    events
+                }
+                None => self.put_changes(),
+            };
+            // As a watch of kube-apiserver does when its channel is empty.
+            if self.initial.is_none() && self.follower.is_current() {
+                self.out.flush();
+            }
+            self.out.take(&mut self.chunks);
+            let bytes: usize = self.chunks.iter().map(Bytes::len).sum();
+            self.follower.reader.source().count(|stats| {
+                stats.events += events;
+                stats.bytes += bytes as u64;
+            });
         }
-        self.follower.reader.source().count(|stats| {
-            stats.events += events;
-            stats.bytes += out.len() as u64;
-        });
-        Some(out)
+        self.chunks.pop_front()
     }
 
-    fn put_initial(&self, objects: &mut Range<usize>, bookmark: bool, out: &mut Vec<u8>) -> u64 {
+    fn put_initial(&mut self, objects: &mut Range<usize>, bookmark: bool) -> u64 {
         let (framing, reader, mut events) = (&self.framing, &self.follower.reader, 0);
         put_objects(
             reader,
             objects,
             framing.encoding,
-            out,
+            &mut self.out,
             |object, writer, out| {
                 framing.event(EventType::Added, object, writer, out);
                 events += 1;
             },
         );
         if bookmark && Range::is_empty(objects) {
-            framing.bookmark(reader.moment().revision, true, out);
+            framing.bookmark(reader.moment().revision, true, &mut self.out);
             events += 1;
         }
         events
     }
 
-    fn put_changes(&mut self, out: &mut Vec<u8>) -> u64 {
+    fn put_changes(&mut self) -> u64 {
         self.follower.reader.take(BATCH, &mut self.changes);
         let source = self.follower.reader.source();
         let mut writer = source.corpus().writer(self.framing.encoding);
         for change in &self.changes {
             self.framing
-                .event(EventType::Modified, *change, &mut writer, out);
+                .event(EventType::Modified, *change, &mut writer, &mut self.out);
         }
         self.changes.len() as u64
     }

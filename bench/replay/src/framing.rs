@@ -1,12 +1,12 @@
 //! What stands around objects in lists and watches.
 //!
-//! Guarantees: bodies are those of an API server, byte for byte where a client could tell the difference.
+//! Guarantees: bodies are those of an API server, byte for byte where a client could tell the difference, and written with its writes, so that their chunks end where its chunks do.
 
-use serde_json::{Value, json};
-
+use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
 use crate::kind::Kind;
 use crate::protobuf::{MAGIC, field_len, put_bytes, put_head, put_number};
+use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
 /// The empty fields that end Go's envelopes: encoding and type of the content.
@@ -69,19 +69,19 @@ impl Framing {
     }
 
     /// The start of a list whose items have `items` bytes together, their own heads included.
-    pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Vec<u8>) {
+    pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
-        match self.encoding {
-            Encoding::Json => {
-                let mut members = json!({"resourceVersion": meta.revision.to_string()});
-                if let Some((token, left)) = &meta.next {
-                    members["continue"] = json!(token);
-                    members["remainingItemCount"] = json!(left);
-                }
+        out.write(|out| match self.encoding {
+            Encoding::Json if self.kind.has_protobuf => {
                 let start = format!(
-                    r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{members},"items":["#
+                    r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{},"items":["#,
+                    meta.json(&["resourceVersion", "continue", "remainingItemCount"])
                 );
+                out.extend_from_slice(start.as_bytes());
+            }
+            Encoding::Json => {
+                let start = format!(r#"{{"apiVersion":"{api_version}","items":["#);
                 out.extend_from_slice(start.as_bytes());
             }
             Encoding::Protobuf => {
@@ -97,7 +97,7 @@ impl Framing {
                 put_head(out, 2, field_len(members.len()) + items);
                 put_bytes(out, 1, &members);
             }
-        }
+        });
     }
 
     /// How many bytes an item of this length has in a list; asked of protobuf, which says lengths first.
@@ -111,32 +111,46 @@ impl Framing {
         is_first: bool,
         object: (usize, Version),
         writer: &mut Writer<'_>,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         match self.encoding {
             Encoding::Json => {
                 if !is_first {
-                    out.push(b',');
+                    out.write(|out| out.push(b','));
                 }
-                // Go's lists of types that it knows have `kind` and `apiVersion` once.
-                let start = if self.kind.has_protobuf {
-                    "{"
-                } else {
-                    &self.start
-                };
-                out.extend_from_slice(start.as_bytes());
+                out.write(|out| {
+                    // Go's lists of types that it knows have `kind` and `apiVersion` once.
+                    let start = if self.kind.has_protobuf {
+                        "{"
+                    } else {
+                        &self.start
+                    };
+                    out.extend_from_slice(start.as_bytes());
+                    writer.write(object.0, object.1, out);
+                });
             }
-            Encoding::Protobuf => put_head(out, 2, writer.len(object.0)),
+            Encoding::Protobuf => {
+                out.write(|out| put_head(out, 2, writer.len(object.0)));
+                out.write(|out| writer.write(object.0, object.1, out));
+            }
         }
-        writer.write(object.0, object.1, out);
     }
 
-    /// What ends a list.
-    pub(crate) fn list_end(&self, out: &mut Vec<u8>) {
-        match self.encoding {
-            Encoding::Json => out.extend_from_slice(b"]}\n"),
+    /// The end of a list.
+    pub(crate) fn list_end(&self, meta: &ListMeta, out: &mut Output) {
+        out.write(|out| match self.encoding {
+            Encoding::Json if self.kind.has_protobuf => out.extend_from_slice(b"]}\n"),
+            Encoding::Json => {
+                // A list of objects that Go knows no type for is a map, whose keys it sorts.
+                let end = format!(
+                    "],\"kind\":\"{}List\",\"metadata\":{}}}\n",
+                    self.kind.kind,
+                    meta.json(&["continue", "remainingItemCount", "resourceVersion"])
+                );
+                out.extend_from_slice(end.as_bytes());
+            }
             Encoding::Protobuf => out.extend_from_slice(&ENVELOPE_END),
-        }
+        });
     }
 
     /// An object that was added or has changed.
@@ -145,35 +159,43 @@ impl Framing {
         event: EventType,
         object: (usize, Version),
         writer: &mut Writer<'_>,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) {
         match self.encoding {
-            Encoding::Json => {
-                self.json_event_start(event, out);
+            Encoding::Json => out.write(|out| {
+                put_json_event_start(event, out);
                 out.extend_from_slice(self.start.as_bytes());
                 writer.write(object.0, object.1, out);
                 out.extend_from_slice(b"}\n");
-            }
+            }),
             Encoding::Protobuf => {
                 let len = writer.len(object.0);
-                put_event_start(event, &self.envelope, len, out);
-                writer.write(object.0, object.1, out);
-                out.extend_from_slice(&ENVELOPE_END);
+                let event = EventHead::new(event, &self.envelope, len);
+                out.write(|out| event.put_length(out));
+                out.write(|out| {
+                    event.put_start(out);
+                    writer.write(object.0, object.1, out);
+                    out.extend_from_slice(&ENVELOPE_END);
+                });
             }
         }
     }
 
     /// A bookmark; `is_initial_end` if it stands behind the initial events.
-    pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Vec<u8>) {
+    pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
             Encoding::Json => {
-                let mut metadata = json!({"resourceVersion": revision.to_string()});
-                if is_initial_end {
-                    metadata["annotations"] = json!({INITIAL_END: "true"});
-                }
-                self.json_event_start(EventType::Bookmark, out);
-                out.extend_from_slice(self.start.as_bytes());
-                out.extend_from_slice(format!("\"metadata\":{metadata}}}}}\n").as_bytes());
+                let revision = format!(r#""resourceVersion":"{revision}""#);
+                let annotation = format!(r#""annotations":{{"{INITIAL_END}":"true"}}"#);
+                // Go's order for types that it knows; others are maps, whose keys it sorts.
+                let metadata = match (is_initial_end, self.kind.has_protobuf) {
+                    (false, _) => revision,
+                    (true, true) => format!("{revision},{annotation}"),
+                    (true, false) => format!("{annotation},{revision}"),
+                };
+                let empty = self.kind.empty;
+                let object = format!("{}\"metadata\":{{{metadata}}}{empty}}}", self.start);
+                put_whole_json_event(EventType::Bookmark, &object, out);
             }
             Encoding::Protobuf => {
                 let mut metadata = Vec::new();
@@ -192,33 +214,92 @@ impl Framing {
     }
 
     /// The event that ends a watch with a refusal.
-    pub(crate) fn error(&self, status: &Value, out: &mut Vec<u8>) {
+    pub(crate) fn error(&self, refusal: &Refusal, out: &mut Output) {
         match self.encoding {
-            Encoding::Json => {
-                self.json_event_start(EventType::Error, out);
-                out.extend_from_slice(format!("{status}}}\n").as_bytes());
-            }
+            Encoding::Json => put_whole_json_event(EventType::Error, &refusal.json(), out),
             Encoding::Protobuf => {
-                let text = |name: &str| status[name].as_str().unwrap_or_default().as_bytes();
                 let mut message = Vec::new();
                 put_bytes(&mut message, 1, b"");
-                put_bytes(&mut message, 2, text("status"));
-                put_bytes(&mut message, 3, text("message"));
-                put_bytes(&mut message, 4, text("reason"));
-                put_number(&mut message, 6, status["code"].as_u64().unwrap_or_default());
+                put_bytes(&mut message, 2, Refusal::STATUS.as_bytes());
+                put_bytes(&mut message, 3, refusal.message.as_bytes());
+                put_bytes(&mut message, 4, refusal.reason.as_bytes());
+                put_number(&mut message, 6, refusal.code.as_u16().into());
                 put_whole_event(EventType::Error, &envelope("v1", "Status"), &message, out);
             }
         }
     }
+}
 
-    #[expect(
-        clippy::unused_self,
-        reason = "events of JSON are started by a framing of JSON alone"
-    )]
-    fn json_event_start(&self, event: EventType, out: &mut Vec<u8>) {
-        let start = format!(r#"{{"type":"{}","object":"#, event.name());
-        out.extend_from_slice(start.as_bytes());
+// === impl ListMeta ===
+
+impl ListMeta {
+    /// The members in an order, as Go writes them: of a type that it knows only those that are not empty.
+    fn json(&self, order: &[&str; 3]) -> String {
+        let is_typed = order[0] == "resourceVersion";
+        let members = order.iter().filter_map(|name| match (*name, &self.next) {
+            ("resourceVersion", _) => Some(format!(r#""{name}":"{}""#, self.revision)),
+            ("continue", Some((token, _))) => Some(format!(r#""{name}":"{token}""#)),
+            ("continue", None) if !is_typed => Some(format!(r#""{name}":"""#)),
+            ("remainingItemCount", Some((_, left))) => Some(format!(r#""{name}":{left}"#)),
+            _ => None,
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
+}
+
+// === impl EventHead ===
+
+/// The bytes of an event before the message of its object:
+/// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
+struct EventHead<'a> {
+    event: EventType,
+    envelope: &'a [u8],
+    /// Bytes of the message.
+    message: usize,
+}
+
+impl<'a> EventHead<'a> {
+    fn new(event: EventType, envelope: &'a [u8], message: usize) -> EventHead<'a> {
+        EventHead {
+            event,
+            envelope,
+            message,
+        }
+    }
+
+    fn enveloped(&self) -> usize {
+        self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
+    }
+
+    /// The length in front of the frame, which Go writes by itself.
+    fn put_length(&self, out: &mut Vec<u8>) {
+        let extension = field_len(self.enveloped());
+        let frame = field_len(self.event.name().len()) + field_len(extension);
+        let frame = u32::try_from(frame).expect("objects have less than 4 GiB");
+        out.extend_from_slice(&frame.to_be_bytes());
+    }
+
+    fn put_start(&self, out: &mut Vec<u8>) {
+        let enveloped = self.enveloped();
+        put_bytes(out, 1, self.event.name().as_bytes());
+        put_head(out, 2, field_len(enveloped));
+        put_head(out, 1, enveloped);
+        out.extend_from_slice(self.envelope);
+        put_head(out, 2, self.message);
+    }
+}
+
+fn put_json_event_start(event: EventType, out: &mut Vec<u8>) {
+    let start = format!(r#"{{"type":"{}","object":"#, event.name());
+    out.extend_from_slice(start.as_bytes());
+}
+
+fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
+    out.write(|out| {
+        put_json_event_start(event, out);
+        out.extend_from_slice(object.as_bytes());
+        out.extend_from_slice(b"}\n");
+    });
 }
 
 /// The start of `runtime.Unknown`, behind the magic number and up to its message.
@@ -231,23 +312,12 @@ fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     out
 }
 
-/// A frame up to the message of its object: `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
-fn put_event_start(event: EventType, envelope: &[u8], message: usize, out: &mut Vec<u8>) {
-    let enveloped = envelope.len() + field_len(message) + ENVELOPE_END.len();
-    let extension = field_len(enveloped);
-    let name = event.name();
-    let frame = field_len(name.len()) + field_len(extension);
-    let frame = u32::try_from(frame).expect("objects have less than 4 GiB");
-    out.extend_from_slice(&frame.to_be_bytes());
-    put_bytes(out, 1, name.as_bytes());
-    put_head(out, 2, extension);
-    put_head(out, 1, enveloped);
-    out.extend_from_slice(envelope);
-    put_head(out, 2, message);
-}
-
-fn put_whole_event(event: EventType, envelope: &[u8], message: &[u8], out: &mut Vec<u8>) {
-    put_event_start(event, envelope, message.len(), out);
-    out.extend_from_slice(message);
-    out.extend_from_slice(&ENVELOPE_END);
+fn put_whole_event(event: EventType, envelope: &[u8], message: &[u8], out: &mut Output) {
+    let head = EventHead::new(event, envelope, message.len());
+    out.write(|out| head.put_length(out));
+    out.write(|out| {
+        head.put_start(out);
+        out.extend_from_slice(message);
+        out.extend_from_slice(&ENVELOPE_END);
+    });
 }

@@ -34,6 +34,8 @@ pub struct Kind {
     pub short_name: &'static str,
     /// Whether it is a built-in kind, which has protobuf.
     pub has_protobuf: bool,
+    /// What Go writes behind the metadata of an object that has nothing else, as in a bookmark.
+    pub(crate) empty: &'static str,
 }
 
 // === impl CorpusKind ===
@@ -53,7 +55,10 @@ impl CorpusKind {
 // === impl Kind ===
 
 impl Kind {
-    const PODS: Kind = Kind::core("pods", "pod", "Pod", "po");
+    const PODS: Kind = Kind {
+        empty: r#","spec":{"containers":null},"status":{}"#,
+        ..Kind::core("pods", "pod", "Pod", "po")
+    };
     const CONFIG_MAPS: Kind = Kind::core("configmaps", "configmap", "ConfigMap", "cm");
     const SECRETS: Kind = Kind::core("secrets", "secret", "Secret", "");
     const APPLICATIONS: Kind = Kind {
@@ -64,6 +69,7 @@ impl Kind {
         kind: "Application",
         short_name: "app",
         has_protobuf: false,
+        empty: "",
     };
 
     const fn core(
@@ -80,6 +86,7 @@ impl Kind {
             kind,
             short_name,
             has_protobuf: true,
+            empty: "",
         }
     }
 

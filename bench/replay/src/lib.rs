@@ -4,10 +4,11 @@
 //! It is no API server: what it leaves out, `README.md` says.
 //!
 //! Guarantees:
-//! - whoever asks gets the same objects, in the order and with the bytes of an API server;
+//! - whoever asks gets the same objects, in the order, with the bytes and in the chunks of an API server;
 //! - serving costs little beside what is measured: objects are templates with holes, filled on the way out, so memory does not grow with their number either.
 
 mod body;
+mod chunks;
 mod corpus;
 mod document;
 mod framing;
@@ -22,6 +23,7 @@ mod slot;
 mod source;
 mod template;
 
+pub use chunks::Chunking;
 pub use corpus::{Corpus, Version};
 pub use kind::{CorpusKind, Kind};
 pub use report::Report;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use replay::{Corpus, CorpusKind, Report, Source, serve};
+use replay::{Chunking, Corpus, CorpusKind, Report, Source, serve};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::runtime;
@@ -34,6 +34,9 @@ struct Args {
     /// Where to listen on 127.0.0.1; 0 is any free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
+    /// Where the chunks of lists and watches end.
+    #[arg(long, value_enum, default_value_t = Chunking::Server)]
+    chunks: Chunking,
     /// Print what the objects are like, and end.
     #[arg(long)]
     describe: bool,
@@ -58,13 +61,13 @@ fn main() -> Result<()> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(run(corpus, args.port));
+    let served = runtime.block_on(run(corpus, args.port, args.chunks));
     // A thread that waits for standard input can't be stopped.
     runtime.shutdown_background();
     served
 }
 
-async fn run(corpus: Corpus, port: u16) -> Result<()> {
+async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
     let source = Source::new(corpus, nanoseconds);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
     let listener = listener.with_context(|| format!("can't listen on port {port}"))?;
@@ -79,7 +82,7 @@ async fn run(corpus: Corpus, port: u16) -> Result<()> {
             () = input_end() => {}
         }
     };
-    serve(listener, source, shutdown).await;
+    serve(listener, source, chunking, shutdown).await;
     Ok(())
 }
 

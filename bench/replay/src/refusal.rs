@@ -3,7 +3,7 @@
 //! Guarantees: clients recognize the reasons of an API server.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::history::NoMoment;
 
@@ -11,13 +11,16 @@ use crate::history::NoMoment;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,
-    reason: &'static str,
-    message: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 // === impl Refusal ===
 
 impl Refusal {
+    /// The member `status` of every refusal.
+    pub(crate) const STATUS: &str = "Failure";
+
     pub(crate) fn new(
         code: StatusCode,
         reason: &'static str,
@@ -34,17 +37,15 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// The object that says so.
-    pub(crate) fn status(&self) -> Value {
-        json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-            "code": self.code.as_u16(),
-        })
+    /// The `Status` object, with its members in Go's order.
+    pub(crate) fn json(&self) -> String {
+        format!(
+            r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,
+            Self::STATUS,
+            json!(self.message),
+            self.reason,
+            self.code.as_u16(),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server: HTTP/1.1 and HTTP/2 on the loopback address.
 //!
 //! Guarantees:
-//! - a request is answered from the source alone, and what it makes is bounded by [`CONNECTIONS_MAX`] connections with a chunk each;
+//! - a request is answered from the source alone, and what it makes is bounded by [`CONNECTIONS_MAX`] connections with the chunks of a few objects each;
 //! - nothing outlives [`serve`].
 
 use std::convert::Infallible;
@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::body::{self, Body, Initial};
+use crate::chunks::{Buffer, Chunking};
 use crate::document;
 use crate::framing::Framing;
 use crate::history::Moment;
@@ -36,7 +37,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Serves until `shutdown` is ready, and then closes all connections.
 ///
 /// Cancel safe: dropping it closes all connections.
-pub async fn serve(listener: TcpListener, source: Arc<Source>, shutdown: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: TcpListener,
+    source: Arc<Source>,
+    chunking: Chunking,
+    shutdown: impl Future<Output = ()>,
+) {
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -46,7 +52,7 @@ pub async fn serve(listener: TcpListener, source: Arc<Source>, shutdown: impl Fu
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&source)));
+                    connections.spawn(connection(stream, Arc::clone(&source), chunking));
                 }
                 // Too many open files, most likely: some are closed in time.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -55,12 +61,15 @@ pub async fn serve(listener: TcpListener, source: Arc<Source>, shutdown: impl Fu
     }
 }
 
-async fn connection(stream: TcpStream, source: Arc<Source>) {
+async fn connection(stream: TcpStream, source: Arc<Source>, chunking: Chunking) {
     // Without it a lone event waits until the one before is acknowledged.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let service = service_fn(move |request| answer(Arc::clone(&source), request));
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let buffer = chunking.buffer(request.version());
+        answer(Arc::clone(&source), buffer, request)
+    });
     let server = Builder::new(TokioExecutor::new());
     // An error is that the client is gone, which is its own business.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
@@ -68,6 +77,7 @@ async fn connection(stream: TcpStream, source: Arc<Source>) {
 
 async fn answer(
     source: Arc<Source>,
+    buffer: Buffer,
     request: http::Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let kind = source.corpus().kind();
@@ -81,8 +91,8 @@ async fn answer(
                 format!("{path} is not served"),
             )),
         },
-        Ok(Request::List(list)) => answer_list(&source, list),
-        Ok(Request::Watch(watch)) => Ok(answer_watch(&source, &watch)),
+        Ok(Request::List(list)) => answer_list(&source, buffer, list),
+        Ok(Request::Watch(watch)) => Ok(answer_watch(&source, buffer, &watch)),
         Ok(Request::Emit { changes, rate }) => {
             let emitted = source.emit(changes, rate).await;
             Ok(json_answer(
@@ -104,10 +114,14 @@ async fn answer(
         Ok(Request::Stats) => Ok(json_answer(StatusCode::OK, &stats(&source))),
         Err(refusal) => Err(refusal),
     };
-    Ok(answer.unwrap_or_else(|refusal| json_answer(refusal.code, &refusal.status())))
+    Ok(answer.unwrap_or_else(|refusal| json_text(refusal.code, refusal.json())))
 }
 
-fn answer_list(source: &Arc<Source>, request: ListRequest) -> Result<Response<Body>, Refusal> {
+fn answer_list(
+    source: &Arc<Source>,
+    buffer: Buffer,
+    request: ListRequest,
+) -> Result<Response<Body>, Refusal> {
     let (start, moment) = match request.from {
         ListFrom::Newest => (0, source.now()),
         ListFrom::Exact(revision) => (0, source.moment(revision)?),
@@ -127,7 +141,7 @@ fn answer_list(source: &Arc<Source>, request: ListRequest) -> Result<Response<Bo
     source.count(|stats| stats.lists += 1);
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let objects = Range { start, end };
-    let body = body::list(source.read(moment), framing, objects, next);
+    let body = body::list(source.read(moment), framing, buffer, objects, next);
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
@@ -146,7 +160,7 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
 }
 
 /// A watch that can't begin ends with an event that says why, as one of an API server's cache does.
-fn answer_watch(source: &Arc<Source>, request: &WatchRequest) -> Response<Body> {
+fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {
         WatchFrom::Objects { bookmark: false } => (Ok(source.now()), Initial::Objects),
@@ -154,12 +168,8 @@ fn answer_watch(source: &Arc<Source>, request: &WatchRequest) -> Response<Body> 
         WatchFrom::Revision(revision) => (source.moment(revision), Initial::None),
     };
     let body = match moment {
-        Ok(moment) => body::watch(source.follow(moment), framing, initial),
-        Err(why) => {
-            let mut event = Vec::new();
-            framing.error(&Refusal::from(why).status(), &mut event);
-            body::whole(event)
-        }
+        Ok(moment) => body::watch(source.follow(moment), framing, buffer, initial),
+        Err(why) => body::refused(&Refusal::from(why), &framing, buffer),
     };
     typed_answer(content_type(request.encoding, true), body)
 }
@@ -185,7 +195,11 @@ fn stats(source: &Source) -> Value {
 }
 
 fn json_answer(code: StatusCode, value: &Value) -> Response<Body> {
-    let mut answer = typed_answer("application/json", body::whole(value.to_string()));
+    json_text(code, value.to_string())
+}
+
+fn json_text(code: StatusCode, text: String) -> Response<Body> {
+    let mut answer = typed_answer("application/json", body::whole(text));
     *answer.status_mut() = code;
     answer
 }
@@ -193,6 +207,9 @@ fn json_answer(code: StatusCode, value: &Value) -> Response<Body> {
 fn typed_answer(content_type: &'static str, body: Body) -> Response<Body> {
     let value = header::HeaderValue::from_static(content_type);
     let mut answer = Response::new(body);
-    answer.headers_mut().insert(header::CONTENT_TYPE, value);
+    let headers = answer.headers_mut();
+    let uncached = header::HeaderValue::from_static("no-cache, private");
+    headers.insert(header::CACHE_CONTROL, uncached);
+    headers.insert(header::CONTENT_TYPE, value);
     answer
 }

@@ -276,6 +276,11 @@ impl Follower {
         self.news.borrow().cuts > self.cuts
     }
 
+    /// Whether every change so far was taken.
+    pub(crate) fn is_current(&self) -> bool {
+        self.news.borrow().changes <= self.reader.at.changes
+    }
+
     /// Waits until there is a change that was not taken, or a cut.
     ///
     /// Cancel safe: nothing is taken.

@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 
 use crate::case::{Case, Program};
 
@@ -27,14 +28,29 @@ const SEED: &str = "1";
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
+    chunks: Chunks,
+}
+
+/// Where the chunks of the source's lists and watches end, as `replay --chunks` knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Chunks {
+    /// As those of kube-apiserver
+    #[default]
+    Server,
+    /// After several objects each
+    Large,
 }
 
 impl Programs {
-    /// Those of the tree at `root`, which may not be built yet.
-    pub(crate) fn of(root: &Path) -> Self {
+    /// Those of the tree at `root`, which may not be built yet; the source cuts bodies into such chunks.
+    pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
-        Self { bench, release }
+        Self {
+            bench,
+            release,
+            chunks,
+        }
     }
 
     /// Builds all in release.
@@ -105,7 +121,9 @@ impl Programs {
     pub(crate) fn run(&self, case: &Case) -> Result<String> {
         let mut program = Command::new(self.path(case.program));
         program.args(&case.arguments);
-        let source = case.source.map(|pods| Source::start(&self.release, pods));
+        let source = case
+            .source
+            .map(|pods| Source::start(&self.release, pods, self.chunks));
         let source = source.transpose()?;
         if let Some(source) = &source {
             program.args(["--server", &source.address]);
@@ -130,6 +148,15 @@ impl Programs {
     }
 }
 
+impl Chunks {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Large => "large",
+        }
+    }
+}
+
 /// The neutral source, until it is dropped.
 struct Source {
     address: String,
@@ -137,10 +164,11 @@ struct Source {
 }
 
 impl Source {
-    fn start(release: &Path, pods: u32) -> Result<Self> {
+    fn start(release: &Path, pods: u32, chunks: Chunks) -> Result<Self> {
         let child = Command::new(release.join("replay"))
             .args(["--kind", "pods", "--seed", SEED, "--port", "0"])
             .args(["--pods", &pods.to_string()])
+            .args(["--chunks", chunks.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();

@@ -26,7 +26,7 @@ use clap::Parser;
 
 use self::{
     case::Case,
-    child::Programs,
+    child::{Chunks, Programs},
     document::Document,
     plan::{Plan, Topic},
     samples::Samples,
@@ -51,6 +51,10 @@ struct Options {
     /// Only programs whose name contains this
     #[arg(long, default_value = "", value_name = "TEXT")]
     program: String,
+    /// Where the chunks of the source's lists and watches end; BENCHMARKING.md is written only with those of
+    /// a server
+    #[arg(long, value_enum, default_value_t = Chunks::Server)]
+    chunks: Chunks,
     /// One round with 2,000 pods, under two minutes once built; writes nothing
     #[arg(long)]
     quick: bool,
@@ -85,7 +89,7 @@ fn run(options: &Options) -> Result<()> {
     if !options.only.is_empty() {
         plan.topics.clone_from(&options.only);
     }
-    let programs = Programs::of(root);
+    let programs = Programs::of(root, options.chunks);
     if !options.built && options.log.is_none() {
         programs.build()?;
     }
@@ -104,7 +108,8 @@ fn run(options: &Options) -> Result<()> {
         say(&format!("\n## {name}\n\n{text}"))?;
         document.set(&name, &text);
     }
-    if options.quick || !options.program.is_empty() {
+    let is_part = !options.program.is_empty() || options.chunks != Chunks::Server;
+    if options.quick || is_part {
         return Ok(());
     }
     if plan.topics.contains(&Topic::Scale) {

@@ -53,7 +53,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         registrations.push(pods.on_update(told).register()?);
     }
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(std::future::pending()));
+    tasks.spawn(async { drop(controller.run(std::future::pending()).await) });
     for registration in &registrations {
         registration.wait_for_sync().await?;
     }

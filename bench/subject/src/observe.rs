@@ -49,14 +49,14 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let registration = pods.handler(handler).register()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(async {
-        // Dropping the other end says the same.
-        let _ = stopped.await;
-    }));
+    // Dropping the other end stops it too.
+    tasks.spawn(controller.run(async { drop(stopped.await) }));
     let synced = async { Ok(registration.wait_for_sync().await?) };
     gauge::observe(flags, &told, start, synced).await?;
     drop(stop);
-    while tasks.join_next().await.is_some() {}
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
     Ok(())
 }
 

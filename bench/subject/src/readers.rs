@@ -71,7 +71,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let window = Arc::new(Semaphore::new(WINDOW));
     let registration = pods.on_update(counting(&pods, &done, &window)).register()?;
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(std::future::pending()));
+    tasks.spawn(async { drop(controller.run(std::future::pending()).await) });
     registration.wait_for_sync().await?;
     tasks.spawn(write(writer, window));
     let threads = readers(options, &pods.indexer(), &done, &mut tasks)?;

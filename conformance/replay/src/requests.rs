@@ -125,6 +125,9 @@ const REFUSALS: [&str; 9] = [
 /// So many of them it does not.
 const UNREPEATED: usize = 6;
 
+/// What a watch may be answered with beside that: a list takes them as it takes the others.
+const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
+
 fn draw(draw: &mut Draw) -> Sequence {
     // A page of a list at a revision is exactly of that, a streaming list is not: then both would be in
     // different states whenever one lists where the other streams.
@@ -218,7 +221,7 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
         // Without a refused streaming list there is no other.
         2..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
         8 | 9 if lists => {
-            let watch = refusal(draw, "watch", &REFUSALS);
+            let watch = watch_refusal(draw);
             // Three streaming lists in vain are one more reason for a list.
             if watch.contains("reset") || streaming && watch.ends_with("x3") {
                 return operation.text(watch);
@@ -232,8 +235,13 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
             let list = refusal(draw, "list", &REFUSALS[..known]);
             operation.text(format!("{watch}; {list}"))
         }
-        _ => operation.text(refusal(draw, "watch", &REFUSALS)),
+        _ => operation.text(watch_refusal(draw)),
     }
+}
+
+fn watch_refusal(draw: &mut Draw) -> String {
+    let all = [&REFUSALS[..], &WATCH_REFUSALS].concat();
+    refusal(draw, "watch", &all)
 }
 
 fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {

@@ -179,7 +179,10 @@ async fn listed(builder: Builder<Pod>) -> Result<Taken> {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
     let synced = async { pods.wait_for_sync().await };
-    controller.run(synced.map(drop)).await;
+    controller
+        .run(synced.map(drop))
+        .await
+        .expect("the informer does not fail");
     anyhow::ensure!(pods.indexer().len() == PODS, "all pods are listed");
     Ok(Taken::since(begun, PODS))
 }

@@ -67,7 +67,10 @@ async fn listed(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
     let synced = async { pods.wait_for_sync().await.unwrap() };
-    controller.run(synced).await;
+    controller
+        .run(synced)
+        .await
+        .expect("the informer does not fail");
     println!("listed {} in {:?}", pods.indexer().len(), begun.elapsed());
 }
 
@@ -79,7 +82,10 @@ async fn save(builder: Builder<Pod>) {
         let saved = pods.save().await.unwrap();
         println!("saved {} bytes in {:?}", saved.bytes, begun.elapsed());
     };
-    controller.run(saved).await;
+    controller
+        .run(saved)
+        .await
+        .expect("the informer does not fail");
 }
 
 /// Until the cache has everything; it says that it is synced a second later.
@@ -94,5 +100,8 @@ async fn loaded(builder: Builder<Pod>) {
         assert!(is_warm, "{:?}", decided.warm_start);
         println!("loaded {} in {:?}", pods.indexer().len(), begun.elapsed());
     };
-    controller.run(started).await;
+    controller
+        .run(started)
+        .await
+        .expect("the informer does not fail");
 }

@@ -124,10 +124,8 @@ async fn custom_transport() -> anyhow::Result<()> {
         .register()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(async {
-        // An error says that the program has broken off, which ends the informer too.
-        let _ = stopped.await;
-    }));
+    // An error says that the program has broken off, which ends the informer too.
+    tasks.spawn(controller.run(async { drop(stopped.await) }));
     maps.wait_for_sync().deadline(PATIENCE).await?;
 
     memory.append("MODIFIED", "sky", "grey");
@@ -151,10 +149,10 @@ async fn custom_transport() -> anyhow::Result<()> {
         ])
         .await?;
 
-    // A refusal says that the informer has ended by itself.
+    // A refusal says that the informer has failed, which its result explains.
     let _ = stop.send(());
     while let Some(ended) = tasks.join_next().await {
-        ended?;
+        ended??;
     }
     Ok(())
 }

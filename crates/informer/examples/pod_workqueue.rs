@@ -93,24 +93,29 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let synced = controller.wait_for_sync();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(async {
+    tasks.spawn(async {
         // An error says that the program has broken off, which ends the informer too.
-        let _ = stopped.await;
-    }));
+        let ended = controller.run(async { drop(stopped.await) }).await;
+        ended.map(|_| ()).map_err(anyhow::Error::from)
+    });
 
     // A worker that began earlier would take every pod that is not listed yet for deleted.
     synced.deadline(Duration::from_secs(30)).await?;
     output.say("The cache is complete");
     for _ in 0..workers {
-        tasks.spawn(work(queue.clone(), pods.clone(), output));
+        let worker = work(queue.clone(), pods.clone(), output);
+        tasks.spawn(async {
+            worker.await;
+            Ok(())
+        });
     }
     act(&ours, output).await?;
 
     queue.shut_down_with_drain().await;
-    // A refusal says that the informer has ended by itself.
+    // A refusal says that the informer has failed, which its result explains.
     let _ = stop.send(());
     while let Some(ended) = tasks.join_next().await {
-        ended?;
+        ended??;
     }
     ensure!(
         queue.given_up_items() == 1,

@@ -80,7 +80,7 @@ async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<Warm
     let mut outcome = Ok(());
     controller
         .run(async { outcome = reach(&informer, count).await })
-        .await;
+        .await?;
     outcome?;
     let status = informer.status().get();
     status.warm_start.context("how it started is decided")

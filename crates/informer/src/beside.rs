@@ -112,6 +112,36 @@ impl<T: Send + 'static> Beside<T> {
     }
 }
 
+/// Objects from which on work on each of them is offloaded. It takes some microseconds an object, so that
+/// fewer keep a thread for a millisecond or two; handing it over takes a twentieth of that.
+pub(crate) const OFFLOADED_MIN: usize = 500;
+
+/// Computes something on the runtime's pool for blocking work: for what keeps a thread for longer than the
+/// other tasks of that thread can wait. Panics as the computation did, and waits for ever if the runtime
+/// shuts down before it has begun.
+///
+/// # Cancel safety
+/// Dropping the future does not end a computation that has begun: it runs to its end, and what it owns is
+/// dropped there.
+pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
+    let mut tasks = JoinSet::new();
+    tasks.spawn_blocking(compute);
+    match tasks.join_next().await {
+        Some(Ok(computed)) => computed,
+        Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+        Some(Err(_)) | None => std::future::pending().await,
+    }
+}
+
+/// Drops something on the runtime's pool for blocking work, because it takes long; at once, where there is
+/// no runtime.
+pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
+    match Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
+        Err(_) => drop(garbage),
+    }
+}
+
 /// How much may go on beside a task of the runtime that this is called in, so that each of its threads has
 /// something to do; nothing, if it has one.
 pub(crate) fn width_here() -> usize {

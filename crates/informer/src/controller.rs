@@ -5,15 +5,21 @@
 //! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
 //! something of it sends a command, which it obeys between two batches.
 
+mod applying;
 mod bounds;
 mod consistency;
+mod end;
+mod found_broken;
 mod inbox;
 mod run;
 mod served;
 mod syncing;
 mod warm_up;
 
-pub(crate) use self::{bounds::Bounds, inbox::Inbox, served::Definition, warm_up::WarmUp};
+pub use self::end::Ended;
+pub(crate) use self::{
+    applying::Lent, bounds::Bounds, inbox::Inbox, served::Definition, warm_up::WarmUp,
+};
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -25,7 +31,13 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::{consistency::ConsistencyCheck, served::Following, syncing::Unconfirmed};
+use self::{
+    applying::report_changes,
+    consistency::ConsistencyCheck,
+    end::{GoneGuard, LOOP, serve},
+    served::Following,
+    syncing::Unconfirmed,
+};
 use crate::{
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
@@ -34,11 +46,11 @@ use crate::{
     limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
     mutation_detector::MutationDetector,
-    object::SourceId,
+    object::{ObjectName, SourceId},
     processor::{Closing, ListenerId, NewListener, Processor},
     queue::{KeyErrors, Queue, Replaced},
     reflector::{Delta, DeltaKind, Error, Reflector, Reporter},
-    status::{StatusReader, WaitForSync},
+    status::{FailureCause, StatusReader, WaitForSync},
     warm_start::Moment,
 };
 
@@ -62,6 +74,8 @@ pub(crate) enum Command<K> {
     Warm(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Answered with one moment of the store that can be saved, or compared, as soon as there is one.
     Moment(oneshot::Sender<Moment<K>>),
+    /// The body of an object was decoded in vain: once per state, by the reader who was the first.
+    FoundBroken(ObjectName),
 }
 
 /// A reflector that feeds the loop.
@@ -78,7 +92,7 @@ enum Phase {
 /// What the loop works with.
 pub(crate) struct Parts<K> {
     pub(crate) queue: Box<dyn Queue<K>>,
-    pub(crate) indexer: IndexerWriter<K>,
+    pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
     /// Only if it was asked for.
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
@@ -100,7 +114,7 @@ pub struct Controller<K> {
     following: Option<Following>,
     drain: Option<Duration>,
     phase: watch::Sender<Phase>,
-    serving: JoinSet<()>,
+    serving: JoinSet<Option<FailureCause>>,
     report: Reporter,
     warm_up: Option<WarmUp<K>>,
     consistency_check: Option<ConsistencyCheck<K>>,
@@ -140,11 +154,11 @@ where
             notes: StatusNotes::new(report.clone()),
             keyless: Ration::default(),
             phase: told,
-            _gone: GoneGuard(report.clone(), Arc::clone(&parts.applied)),
             parts,
         };
+        let gone = GoneGuard(report.clone(), Arc::clone(&served.parts.applied));
         let mut serving = JoinSet::new();
-        serving.spawn(served.serve().instrument(report.span.clone()));
+        serving.spawn(serve(served, gone).instrument(report.span.clone()));
         Self {
             reflectors,
             following: None,
@@ -228,8 +242,6 @@ struct Serving<K> {
     /// Objects that the queue could not name.
     keyless: Ration,
     phase: watch::Receiver<Phase>,
-    /// Last, so that everything else is gone when it says so.
-    _gone: GoneGuard,
 }
 
 impl<K> Serving<K>
@@ -239,7 +251,7 @@ where
     async fn serve(mut self) {
         let mut arrived = Vec::new();
         loop {
-            let more = self.pop();
+            let more = self.pop().await;
             self.hand_out_moments();
             self.parts.report.meter.queued(self.parts.queue.len());
             let Parts {
@@ -280,7 +292,7 @@ where
     }
 
     /// Applies and tells what the listeners have room for, up to a batch; whether there may be more.
-    fn pop(&mut self) -> bool {
+    async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
         loop {
@@ -302,7 +314,7 @@ where
             let Applied {
                 changes,
                 index_errors,
-            } = self.parts.indexer.apply(popped);
+            } = self.apply(popped).await;
             self.parts.applied.notify_waiters();
             if let Some(timer) = &mut timer {
                 timer.visible();
@@ -313,8 +325,9 @@ where
                 if let Change::Listed(source) = change {
                     self.listed.insert(*source);
                 }
-                self.parts.report.meter.told(|| change.told());
             }
+            let meter = self.parts.report.meter.clone();
+            let changes = report_changes(meter, changes).await;
             self.parts.processor.distribute(&changes);
             self.parts.report.meter.batch_ended(timer);
         }
@@ -347,12 +360,12 @@ where
                     revision,
                 };
                 queue
-                    .replace(list, indexer)
+                    .replace(list, &**indexer)
                     .err()
                     .map(|KeyErrors(errors)| errors)
             }
             kind => {
-                let pushed = queue.push(Delta { kind, ..delta }, indexer);
+                let pushed = queue.push(Delta { kind, ..delta }, &**indexer);
                 pushed.err().map(|error| vec![error])
             }
         };
@@ -405,7 +418,7 @@ where
         }
         let Reporter { name, expects, .. } = &self.parts.report;
         tracing::debug!(informer = %name, %expects, "forcing a resync");
-        self.parts.queue.resync(&self.parts.indexer);
+        self.parts.queue.resync(&*self.parts.indexer);
         self.resyncing = true;
     }
 
@@ -422,6 +435,7 @@ where
             Command::Settle(reply) => drop(reply.send(())),
             Command::Moment(reply) => self.moments.push(reply),
             Command::Warm(lists, reply) => self.fill(lists, reply),
+            Command::FoundBroken(name) => self.find_broken(name),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {
                     self.notes.note(&indexer.snapshot(), &errors);
@@ -468,16 +482,6 @@ async fn next_check<K>(detector: Option<&MutationDetector<K>>) {
     match detector {
         Some(detector) => detector.due().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Says that the informer has ended, however it ends.
-struct GoneGuard(Reporter, Arc<Notify>);
-
-impl Drop for GoneGuard {
-    fn drop(&mut self) {
-        self.0.status.stopped();
-        self.1.notify_waiters();
     }
 }
 

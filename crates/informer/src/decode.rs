@@ -8,17 +8,13 @@
 mod expected;
 mod heap;
 mod known;
+mod restore;
 mod tape;
 mod usual;
 
 pub(crate) use self::known::KnownStates;
 
-use std::{
-    any::TypeId,
-    borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{any::TypeId, borrow::Cow, sync::Arc};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -28,7 +24,9 @@ use crate::{
     limits::{NAME_BYTES, PARTS, REVISION_BYTES},
     object::{
         self, DecodeError, Head, Lazy, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
+        UnreadCount,
     },
+    panics::{Panicked, confined},
     pruning::Pruning,
     transport::parts,
 };
@@ -100,6 +98,17 @@ impl<K> Decoder<K> {
 
     pub(crate) fn opener(&self) -> Option<&Arc<Opener<K>>> {
         self.opener.as_ref()
+    }
+
+    /// Whether objects are decoded when somebody reads them.
+    fn is_on_demand(&self) -> bool {
+        (self.opener.is_some() || self.lazy.is_some()) && self.transform.is_none()
+    }
+
+    /// Counts the objects that have not been decoded, if they are decoded on demand.
+    pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
+        let packed = self.opener.as_ref().map(|opener| opener.unread());
+        packed.or_else(|| self.lazy.as_ref().map(|lazy| lazy.unread()))
     }
 }
 
@@ -221,8 +230,7 @@ where
         at: Option<usize>,
         known: Option<&KnownStates<K>>,
     ) -> Option<Head<'a>> {
-        let is_unread = self.opener.is_some() || self.lazy.is_some();
-        let is_unread = is_unread && self.transform.is_none();
+        let is_unread = self.is_on_demand();
         let is_wanted = is_unread || known.is_some() || !self.pruning.is_empty();
         let at = at.filter(|_| is_wanted)?;
         let usual = is_unread.then(|| usual::head(bytes, at)).flatten();
@@ -243,16 +251,25 @@ where
             return broken(bytes, ".", &reason);
         }
         let head = head.or_else(|| known.and_then(|_| serde_json::from_slice(bytes).ok()));
-        if let (Some(head), Some(known)) = (&head, known)
-            && let Some(object) = known.unchanged(head)
-        {
+        let known = head.as_ref().zip(known);
+        let known = known.and_then(|(head, known)| known.unchanged(head));
+        let was_broken = known.as_ref().is_some_and(|it| it.broken().is_some());
+        if let Some(object) = known.filter(|_| !was_broken) {
             return Decoded::Known(object);
         }
         let wire_bytes = bytes.len();
         let cut = head.as_ref();
         let cut = cut.and_then(|head| self.pruning.cut_found(head.prunable(), bytes));
         let bytes = &*cut.unwrap_or_else(|| self.pruning.cut(bytes));
-        match (&self.opener, &self.lazy, &self.transform) {
+        // Decoded again, as in any cache, before it counts as usable: of a state that nobody has read since,
+        // it would not be known that it is broken.
+        if was_broken
+            && self.is_on_demand()
+            && let Err(Unfit { field, reason }) = open::<K>(bytes)
+        {
+            return broken(bytes, &field, &reason);
+        }
+        let unread = match (&self.opener, &self.lazy, &self.transform) {
             (Some(opener), _, None) => unread(bytes, head, |name, head| {
                 let packed = if self.packs_later {
                     Object::packed_later
@@ -264,11 +281,16 @@ where
             (None, Some(lazy), None) => unread(bytes, head, |name, head| {
                 Object::lazy(name, head, bytes, wire_bytes, lazy)
             }),
-            (None, _, _) => self.whole(bytes, wire_bytes),
-            (Some(opener), _, Some(_)) => match self.whole(bytes, wire_bytes) {
-                Decoded::Object(object) => Decoded::Object(object.pack(opener)),
-                decoded => decoded,
-            },
+            _ => None,
+        };
+        unread.unwrap_or_else(|| self.packed_whole(bytes, wire_bytes))
+    }
+
+    /// Decodes the object now, and packs it if that is what the cache keeps.
+    fn packed_whole(&self, bytes: &[u8], wire_bytes: usize) -> Decoded<K> {
+        match (self.whole(bytes, wire_bytes), &self.opener) {
+            (Decoded::Object(object), Some(opener)) => Decoded::Object(object.pack(opener)),
+            (decoded, _) => decoded,
         }
     }
 
@@ -287,8 +309,10 @@ where
         }
         let uid = UidMark::of_object(&object);
         if let Some(transform) = &self.transform {
-            let transformed = catch_unwind(AssertUnwindSafe(|| transform(&mut object)));
-            if let Err(reason) = transformed.unwrap_or_else(|_| Err("it panicked".to_owned())) {
+            let transformed = confined(|| transform(&mut object));
+            if let Err(reason) =
+                transformed.unwrap_or_else(|Panicked| Err("it panicked".to_owned()))
+            {
                 return broken(bytes, ".", &format!("the transform failed: {reason}"));
             }
         }
@@ -347,7 +371,10 @@ pub(crate) fn ends_initial_events(bytes: &[u8]) -> bool {
 }
 
 fn broken<K>(bytes: &[u8], field: &str, reason: &str) -> Decoded<K> {
-    let head: Head<'_> = serde_json::from_slice(bytes).unwrap_or_default();
+    let head = serde_json::from_slice(bytes).ok();
+    // What is no JSON behind its metadata is still the object that they name: it is not gone.
+    let head = head.or_else(|| Head::begins_at(bytes, expected::metadata_at(bytes)?));
+    let head: Head<'_> = head.unwrap_or_default();
     let Some(name) = head.name() else {
         return Decoded::Unreadable(DecodeError::new(None, field, reason));
     };
@@ -372,23 +399,19 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
 }
 
 /// Keeps an object's bytes without decoding more of them than says which object it is. Whether they fit
-/// the type, or are JSON at all but for what identifies it, shows when somebody asks for the object.
+/// the type, or are JSON at all but for what identifies it, shows when somebody asks for the object. `None` if
+/// nothing that identifies it can be read: decoding the whole then says why, or that it can after all.
 fn unread<K>(
     bytes: &[u8],
     head: Option<Head<'_>>,
     keep: impl Fn(ObjectName, &Head<'_>) -> Object<K>,
-) -> Decoded<K> {
-    let head = match head.map_or_else(|| serde_json::from_slice(bytes), Ok) {
-        Ok(head) => head,
-        Err(error) => return broken(bytes, ".", &what(&error)),
-    };
-    let Some(name) = head.name() else {
-        return broken(bytes, "metadata.name", "no name");
-    };
+) -> Option<Decoded<K>> {
+    let head = head.or_else(|| serde_json::from_slice(bytes).ok())?;
+    let name = head.name()?;
     if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
-        return Decoded::Unreadable(unfit);
+        return Some(Decoded::Unreadable(unfit));
     }
-    Decoded::Object(keep(name, &head))
+    Some(Decoded::Object(keep(name, &head)))
 }
 
 /// Makes an object of its JSON.
@@ -396,17 +419,27 @@ fn unread<K>(
 /// # Errors
 /// It does not fit the type; in words that quote nothing of it.
 pub(crate) fn open<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, Unfit> {
-    if let Some(object) = tape::decode(bytes) {
-        return Ok(object);
-    }
-    serde_json::from_slice(bytes).map_err(|error| locate::<K>(bytes, &error))
+    let opened = confined(|| match tape::decode(bytes) {
+        Some(object) => Ok(object),
+        None => serde_json::from_slice(bytes).map_err(|error| locate::<K>(bytes, &error)),
+    });
+    opened.unwrap_or_else(|Panicked| Err(panicked()))
 }
 
 /// The same, and how many bytes of heap it takes beyond itself, about.
 pub(crate) fn measured<K: DeserializeOwned>(bytes: &[u8]) -> Result<(K, usize), Unfit> {
-    match heap::from_slice(bytes) {
+    let measured = confined(|| match heap::from_slice(bytes) {
         Ok(decoded) => Ok((decoded.value, decoded.heap_bytes)),
         Err(error) => Err(locate::<K>(bytes, &error)),
+    });
+    measured.unwrap_or_else(|Panicked| Err(panicked()))
+}
+
+/// The type's own `Deserialize` panicked.
+fn panicked() -> Unfit {
+    Unfit {
+        field: ".".to_owned(),
+        reason: "its type's Deserialize panicked".to_owned(),
     }
 }
 

@@ -25,7 +25,7 @@ pub use self::{
     type_options::{NamespaceOptions, TypeOptions},
 };
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -41,6 +41,7 @@ use crate::{
     controller::Controller,
     lister::Lister,
     shared_informer::SharedInformer,
+    status::InformerError,
     transport::client::{ClientSource, TweakListOptions},
 };
 
@@ -121,7 +122,6 @@ impl SharedInformerFactory {
 
     /// The informer of a kind; made when it is first asked for, and running after the next
     /// [`SharedInformerFactory::start`]. Must be called inside a Tokio runtime.
-    #[track_caller]
     #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedInformer<K>
     where
@@ -129,8 +129,7 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let request = Request::of_type(InformerOptions::new());
-        self.get_or_make(request, Want::Pinned, Location::caller())
-            .informer
+        self.get_or_make(request, Want::Pinned).informer
     }
 
     /// The informer of a kind with options of its own. Selectors and namespaces make it another
@@ -139,7 +138,6 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// There is an informer for this kind and scope with other options.
-    #[track_caller]
     pub fn informer_with<K>(
         &self,
         options: InformerOptions<K>,
@@ -149,12 +147,11 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let request = Request::of_type(options);
-        let found = self.asked_for(request, Want::Pinned, Location::caller())?;
+        let found = self.asked_for(request, Want::Pinned)?;
         Ok(found.informer)
     }
 
     /// Reads from the cache of a kind; asks for its informer.
-    #[track_caller]
     pub fn lister<K>(&self) -> Lister<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -225,6 +222,41 @@ impl SharedInformerFactory {
     /// nothing.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.places.waits())
+    }
+
+    /// Waits until an informer of this factory fails, and returns which one and why; for ever if none
+    /// does. If several fail, each call returns the first. An informer that fails takes no other with it,
+    /// and its place is free: the next request for it makes a new one.
+    ///
+    /// An informer fails only where waiting and retrying can't help, see
+    /// [`FailureCause`](crate::status::FailureCause); no error of a server does. A program that must not
+    /// go on with a cache that is no longer updated selects on this:
+    ///
+    /// ```no_run
+    /// # async fn example(factory: kube_informer::SharedInformerFactory) -> anyhow::Result<()> {
+    /// tokio::select! {
+    ///     failure = factory.failed() => return Err(failure.into()),
+    ///     signal = tokio::signal::ctrl_c() => signal?,
+    /// }
+    /// factory.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// An [adopted](Self::adopt) informer reports its failure to whoever runs it. The future holds nothing
+    /// of the factory.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub fn failed(&self) -> impl Future<Output = InformerError> + Send + use<> {
+        let mut failure = self.inner.places.failure.subscribe();
+        async move {
+            let failed = failure.wait_for(Option::is_some).await;
+            match failed.ok().and_then(|failed| failed.clone()) {
+                Some(failure) => failure,
+                // The factory is gone, and no informer of it can fail any more.
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Ends all informers but the adopted ones, and waits until their tasks have ended: no task is

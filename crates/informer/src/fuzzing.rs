@@ -122,9 +122,10 @@ where
 ///
 /// # Errors
 /// It can't be used.
-pub fn load_store<K: Resource + DeserializeOwned>(
-    text: &[u8],
-) -> Result<Vec<Vec<Object<K>>>, ColdReason> {
+pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
+{
     warm_start::fuzzing::load(text)
 }
 

@@ -73,10 +73,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod broken;
 mod build;
 mod change;
 mod feed;
 mod field;
+mod generation;
 mod index;
 mod listed;
 mod placement;

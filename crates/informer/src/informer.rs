@@ -19,7 +19,7 @@
 //! # Ok(()) }
 //! ```
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -33,7 +33,7 @@ use crate::{
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
-    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
+    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
     shared_informer::{self, SharedInformer},
     transport::ListerWatcher,
 };
@@ -48,8 +48,7 @@ use crate::{
 pub struct Informer;
 
 impl Informer {
-    /// An informer over a source, which has no handler yet. Its name is the caller's file and line.
-    #[track_caller]
+    /// An informer over a source, which has no handler yet. Its default name is kind and scope.
     pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
     where
         K: Resource + Send + Sync + 'static,
@@ -59,7 +58,6 @@ impl Informer {
     }
 
     /// The same for a type known at run time only.
-    #[track_caller]
     pub fn builder_with_type<K>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -67,9 +65,8 @@ impl Informer {
     where
         K: Resource + Send + Sync + 'static,
     {
-        let place = Location::caller();
         InformerBuilder {
-            shared: SharedInformer::builder_with_type(source, dyntype).name(place.to_string()),
+            shared: SharedInformer::builder_with_type(source, dyntype),
             handler: Callbacks::new(),
         }
     }
@@ -219,6 +216,13 @@ where
     /// time in vain, and for tests that count requests.
     pub fn initial_list(mut self, initial_list: InitialList) -> Self {
         self.shared = self.shared.initial_list(initial_list);
+        self
+    }
+
+    /// Whether the reflector checks that the server has not gone back in time: on by default. See
+    /// [`RollbackDetection`] for what it costs, and when it is in the way.
+    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
+        self.shared = self.shared.rollback_detection(detection);
         self
     }
 

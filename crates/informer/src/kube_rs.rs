@@ -53,7 +53,8 @@
 //! strings for name, namespace, uid and revision. That is about 300 to 400 bytes with their
 //! allocations, however large the object is; kube pays the same on top of its copy. Kinds that only
 //! trigger (`owns_stream`, `watches_stream`) have no store, and cost nothing beyond the informer but
-//! one copy of the metadata per event of an owned object.
+//! one copy of the metadata per event of an owned object; of a packed or lazy informer, also a name and a
+//! pointer for each object, so that a deletion can be told whose final state does not decode.
 //!
 //! # What is read when
 //!

@@ -29,6 +29,7 @@ mod beside;
 mod clock;
 pub mod logs;
 pub mod limits;
+mod panics;
 mod packing;
 pub mod pruning;
 pub mod object;

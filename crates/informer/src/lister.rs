@@ -71,6 +71,13 @@ impl<K: Resource> Lister<K> {
         }
     }
 
+    /// Everything that it reads, of one moment. A controller that lists and then deletes what is missing
+    /// reads both from one snapshot: the objects, and how many of the namespace are broken
+    /// ([`Snapshot::broken_in`]) and so not among them.
+    pub fn snapshot(&self) -> Snapshot<K> {
+        self.indexer.snapshot()
+    }
+
     /// The objects of one namespace.
     #[doc(alias = "ByNamespace")]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {

@@ -30,6 +30,7 @@
 //! | ERROR | `no thread for the handler` | `handler`, `error` |
 //! | ERROR | `the informer's loop ended by itself`, `a reflector ended by itself`: a panic in a type's own code | |
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
+//! | WARN | `not served`: a list or a watch was refused with 404; at DEBUG until the kind has been listed again | as `failed`, and `hint` |
 //! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these`, and ten a minute of everything else, then `more were skipped within a minute` | `error`; `skipped` |
 //! | WARN | `not indexed`: an index function, or one of a derived index, failed; ten a minute of each, then `more were not indexed within a minute` | `error`; `objects` |
 //! | WARN | `slow handler`: a callback took more than 100 ms while others waited; ten a minute of each handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
@@ -39,7 +40,7 @@
 //! | WARN | `differs from its own copy`, `comparing it panicked`: of the mutation detector | `object`, `revision` |
 //! | WARN | `not checked`: a consistency check has failed; at INFO `not checked: the revision is too old` | `what`, `error` |
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `asking`, `reading`, `handing_on`, `handed_on` |
-//! | INFO | `listing, as the streaming list has failed`, `the store is full; the watch is let go of` | |
+//! | INFO | `listing, as the streaming list has failed`, at DEBUG while retries fail; `the streaming list has no objects, and the cache has some`; `events arrive in no order of revision; the server is not asked about them until the next list`; `the store is full; the watch is let go of` | |
 //! | DEBUG | `starting`, `stopped` | |
 //! | DEBUG | `listed`, `streamed` | `revision`, `count` |
 //! | DEBUG | `the watch closed` | `open_for`, `events` |
@@ -60,6 +61,20 @@ mod ration;
 pub(crate) use self::ration::{LINES, Ration};
 
 use tracing::Span;
+
+/// Maximum names that [`first_few`] lists.
+const NAMES_LISTED: usize = 3;
+
+/// `a`, `a, b`, `a, b, c and 2 more`.
+pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let first: Vec<_> = names.clone().take(NAMES_LISTED).collect();
+    let more = names.count() - first.len();
+    let text = first.join(", ");
+    match more {
+        0 => text,
+        _ => format!("{text} and {more} more"),
+    }
+}
 
 /// The span of an informer.
 pub(crate) fn informer_span(name: &str, kind: &str) -> Span {

@@ -96,7 +96,7 @@ pub trait WorkQueueMetrics: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct InformerIdentity {
-    /// The informer's name; the place where it was made, if it was given none.
+    /// The informer's name, as it was set; otherwise kind and scope, such as `pods in shop`.
     pub name: Arc<str>,
     /// The group of its kind; empty for the core group.
     pub group: String,
@@ -104,12 +104,19 @@ pub struct InformerIdentity {
     pub version: String,
     /// The plural name of its kind.
     pub resource: String,
+    /// The namespaces that it lists, at most three by name: `shop`, `a, b, c and 2 more`; empty for all.
+    pub namespace: String,
 }
 
 impl InformerIdentity {
-    pub(crate) fn of<K: Resource>(name: Arc<str>, dyntype: &K::DynamicType) -> Self {
+    pub(crate) fn of<K: Resource>(
+        name: &Arc<str>,
+        namespace: &str,
+        dyntype: &K::DynamicType,
+    ) -> Self {
         Self {
-            name,
+            name: Arc::clone(name),
+            namespace: namespace.to_owned(),
             group: K::group(dyntype).into_owned(),
             version: K::version(dyntype).into_owned(),
             resource: K::plural(dyntype).into_owned(),
@@ -174,7 +181,7 @@ pub enum RelistReason {
     ListFailed,
     /// The watch's revision was too old for the server.
     Expired,
-    /// The server told an older revision than before.
+    /// The server has gone back in time: [`Class::WentBack`], or it does not know the last revision.
     WentBack,
     /// The watch was not opened.
     WatchRefused,

@@ -7,6 +7,8 @@
 //!   events, and no write outlasts the news that its object was deleted. (With a
 //!   [`DeltaFifo`](crate::queue::DeltaFifo), which runs ahead of the revision, it may by a moment.)
 //! - Nothing stays longer than its time, and there is a bound to how many there are.
+//! - [`MutationCache::lapsed`] reports the writes that ended without the cache having shown them:
+//!   readers see another state then, and no event says so.
 //!
 //! Whoever can wait has it simpler with
 //! [`wait_for_revision`](SharedInformer::wait_for_revision); this is for those who can't.
@@ -25,16 +27,23 @@
 //! # Ok(()) }
 //! ```
 
+mod lapsed;
 mod layer;
+
+pub use self::lapsed::Lapsed;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use parking_lot::Mutex;
+use tokio::{sync::Notify, time::Instant};
 
-use self::layer::{Absent, Layer, View};
+use self::{
+    lapsed::Listeners,
+    layer::{Absent, Layer, View},
+};
 use crate::{
-    indexer::{IndexRef, Indexer, NoSuchIndex, Snapshot},
+    indexer::{IndexRef, NoSuchIndex, Snapshot},
     lister::GetError,
     object::{Nameless, Object, ObjectName},
     selector::Selector,
@@ -65,17 +74,35 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// Beyond its capacity it lets go of the oldest write, or deletion, and reads are the cache's again.
 /// Time is tokio's; there is no task, and what has had its time stays in memory until the next call.
+///
+/// # Who decides by what is read here
+///
+/// A program that reads this overlay when an event wakes it also needs [`MutationCache::lapsed`]:
+/// a write can end without an event.
 #[doc(alias = "Overlay")]
 pub struct MutationCache<K> {
-    indexer: Indexer<K>,
+    informer: SharedInformer<K>,
     kind: Arc<str>,
-    layer: Arc<Mutex<Layer<K>>>,
+    shared: Arc<Shared<K>>,
+}
+
+/// What the clones of an overlay share.
+struct Shared<K> {
+    laid: Mutex<Laid<K>>,
+    /// Notified when a name has lapsed, or the first write or deletion is laid over the cache, if there
+    /// are listeners.
+    changed: Notify,
+}
+
+struct Laid<K> {
+    layer: Layer<K>,
+    listeners: Listeners,
 }
 
 /// Settles the limits of a [`MutationCache`].
 #[must_use]
 pub struct Builder<K> {
-    indexer: Indexer<K>,
+    informer: SharedInformer<K>,
     kind: Arc<str>,
     limits: Limits,
     absent: Absent,
@@ -152,10 +179,17 @@ impl<K> Builder<K> {
         let layer = Layer::new(self.limits.capacity, self.limits.ttl)
             .absent(self.absent)
             .sources(self.sources);
+        let laid = Laid {
+            layer,
+            listeners: Listeners::default(),
+        };
         MutationCache {
-            indexer: self.indexer,
+            informer: self.informer,
             kind: self.kind,
-            layer: Arc::new(Mutex::new(layer)),
+            shared: Arc::new(Shared {
+                laid: Mutex::new(laid),
+                changed: Notify::new(),
+            }),
         }
     }
 }
@@ -165,9 +199,9 @@ impl<K> Builder<K> {
 impl<K> Clone for MutationCache<K> {
     fn clone(&self) -> Self {
         Self {
-            indexer: self.indexer.clone(),
+            informer: self.informer.clone(),
             kind: Arc::clone(&self.kind),
-            layer: Arc::clone(&self.layer),
+            shared: Arc::clone(&self.shared),
         }
     }
 }
@@ -186,7 +220,7 @@ where
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn builder(informer: &SharedInformer<K>) -> Builder<K> {
         Builder {
-            indexer: informer.indexer(),
+            informer: informer.clone(),
             kind: Arc::from(informer.kind()),
             limits: Limits {
                 capacity: CAPACITY,
@@ -283,18 +317,66 @@ where
         self.with(Layer::pending)
     }
 
+    /// The names of writes and deletions that lapsed from now on: they ended although the cache never
+    /// showed them, so readers of the overlay see another state than before, and there may be no event
+    /// for it. A program that reads the overlay adds each name to its work queue, or resyncs:
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_informer::{MutationCache, ObjectName, workqueue::RateLimitingQueue};
+    /// # async fn example(overlay: MutationCache<Pod>, queue: RateLimitingQueue<ObjectName>) {
+    /// let mut lapsed = overlay.lapsed();
+    /// while let Some(name) = lapsed.next().await {
+    ///     queue.add(name);
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// A write lapses when
+    ///
+    /// - the cache is past its revision without having had the object: it was deleted before the cache
+    ///   saw it, or the informer's selector leaves it out;
+    /// - its time is up, or more writes than the capacity came after it;
+    /// - the server's revision went backwards.
+    ///
+    /// A deletion lapses in the latter two ways, if the cache still has the object.
+    ///
+    /// A write does not lapse when the cache has it or a newer state of the name, when the cache has had
+    /// its object and lost it, when a later write replaces it, or when [`MutationCache::delete`] ends it.
+    /// Handlers receive an event in the first two cases. Where an object was created and deleted between
+    /// two looks at the cache, handlers may have received events and the name is reported all the same.
+    #[must_use]
+    pub fn lapsed(&self) -> Lapsed {
+        Lapsed::new(self.clone())
+    }
+
     /// What differs from the cache, and the cache of that moment. No code of the user runs meanwhile.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
+    /// Lets go of everything that has ended; when the next has had its time, if there is one.
+    fn settle(&self) -> Option<Instant> {
+        self.with(|layer, cache| {
+            layer.settle(cache);
+            layer.next_expiry()
+        })
+    }
+
     /// The snapshot is taken under the lock, so that nobody brings an older one after a newer one.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
-        let mut layer = self.layer.lock();
-        let cache = self.indexer.snapshot();
-        let result = act(&mut layer, &cache);
-        let let_go = layer.take_let_go();
-        drop(layer);
+        let mut laid = self.shared.laid.lock();
+        let Laid { layer, listeners } = &mut *laid;
+        let cache = self.informer.indexer().snapshot();
+        let was_empty = layer.is_empty();
+        let result = act(layer, &cache);
+        let (let_go, lapsed) = (layer.take_let_go(), layer.take_lapsed());
+        listeners.record(&lapsed);
+        let begins = was_empty && !layer.is_empty();
+        if !listeners.is_empty() && (begins || !lapsed.is_empty()) {
+            self.shared.changed.notify_waiters();
+        }
+        drop(laid);
         // A type may have a destructor of the user's, which must not find the lock taken.
         drop(let_go);
         result

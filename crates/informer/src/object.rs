@@ -21,6 +21,7 @@ mod labels;
 mod lazy;
 mod name;
 mod opener;
+mod reading;
 mod revision;
 mod timeline;
 mod uid;
@@ -37,6 +38,7 @@ pub(crate) use self::{
     head::{Head, HeadMetadata, Pairs},
     lazy::Lazy,
     opener::{Opener, PackOptions, Unfit},
+    reading::{UnreadCount, UnreadMoment},
     timeline::Timeline,
     uid::UidMark,
 };
@@ -191,21 +193,13 @@ impl<K> Object<K> {
         }
     }
 
-    /// Why the object has no body, if it was known to have none when it came. Of one in a packed or lazy
-    /// cache that is not known; [`Object::get`] says it.
+    /// Why the object has no body, if that was known when this handle was made. A packed or lazy cache
+    /// knows it once the object was read: a handle that it gives out afterwards returns the reason, the
+    /// handle that was read does not; [`Object::get`] of either does.
     pub fn broken(&self) -> Option<&DecodeError> {
         match &self.inner.body {
             Body::Live(_) | Body::Packed(_) | Body::Lazy(_) => None,
             Body::Broken(broken) => Some(&broken.error),
-        }
-    }
-
-    /// How many bytes its packed body takes; `None` if it is kept in another form.
-    #[cfg(test)]
-    pub(crate) fn packed_bytes(&self) -> Option<usize> {
-        match &self.inner.body {
-            Body::Packed(packed) => Some(packed.size()),
-            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
         }
     }
 
@@ -399,7 +393,7 @@ impl<K> Object<K> {
             revision: self.inner.revision.clone(),
             wire_bytes: self.inner.wire_bytes,
             uid: self.inner.uid,
-            body: Body::Packed(opener.body(&head.metadata.uid, head.labels(), &json)),
+            body: Body::Packed(opener.read_body(&head.metadata.uid, head.labels(), &json)),
         };
         Self {
             inner: Arc::new(inner),

@@ -78,6 +78,11 @@ impl Packing {
         }
     }
 
+    /// Objects that each dictionary is made of.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples
+    }
+
     /// Packs what may be learnt from.
     pub(crate) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);

@@ -105,7 +105,8 @@ pub struct Batch<K> {
     pub completes: Option<SourceId>,
     /// How far the store has come with this batch: up to these revisions it has everything that the
     /// sources told. The revisions of single objects don't say that, for a queue may hand out a newer
-    /// change of one object before an older one of another.
+    /// change of one object before an older one of another. A revision below one that the store has
+    /// reached changes nothing: aggregated API servers send old objects late.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -171,7 +172,8 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// How far each source has come with these changes, if none is missing before them.
+/// How far each source has come with these changes, if none is missing before them: for each, the largest
+/// revision on the timeline of the last change.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -182,8 +184,14 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
             | DeltaKind::Deleted(Deleted::Known(object)) => object.revision(),
             _ => continue,
         };
-        if !revision.is_unset() && reached.iter().all(|(source, _)| *source != delta.source) {
-            reached.push((delta.source, revision.clone()));
+        if revision.is_unset() {
+            continue;
+        }
+        let mut known = reached.iter_mut();
+        match known.find(|(source, _)| *source == delta.source) {
+            None => reached.push((delta.source, revision.clone())),
+            Some((_, reached)) if reached.is_behind(revision) => *reached = revision.clone(),
+            Some(_) => {}
         }
     }
     reached

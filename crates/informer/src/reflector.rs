@@ -31,6 +31,7 @@ mod meter;
 mod probe;
 mod report;
 mod retry_budget;
+mod rollback;
 mod run;
 mod settings;
 mod store;
@@ -43,18 +44,19 @@ pub(crate) use self::{
     machine::{MachineConfig, PAGE_SIZE},
     probe::{probe_options, read_probe},
     report::Reporter,
-    settings::Settings,
+    settings::{Settings, named},
 };
 pub use self::{
     backoff::BackoffConfig,
     builder::ReflectorBuilder,
     delta::{Delta, DeltaKind, DeltaType},
+    rollback::RollbackDetection,
     store::{ReflectorStore, StoreError},
     streaming::InitialList,
     timeouts::TimeoutConfig,
 };
 
-use std::{fmt, future::Future, panic::Location, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -169,24 +171,22 @@ impl<K, S> fmt::Debug for Reflector<K, S> {
 }
 
 impl Reflector<(), ()> {
-    /// Begins a reflector over a source. Its name is the caller's file and line until it is given
-    /// another.
-    #[track_caller]
+    /// Begins a reflector over a source. Its default name is kind and scope, such as
+    /// `pods in shop`.
     pub fn builder<K: Resource>(source: impl ListerWatcher) -> ReflectorBuilder<K>
     where
         K::DynamicType: Default,
     {
         let dyntype = K::DynamicType::default();
-        ReflectorBuilder::new(Arc::new(source), dyntype, Location::caller())
+        ReflectorBuilder::new(Arc::new(source), dyntype)
     }
 
     /// The same for a type known at run time only.
-    #[track_caller]
     pub fn builder_with_type<K: Resource>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
     ) -> ReflectorBuilder<K> {
-        ReflectorBuilder::new(Arc::new(source), dyntype, Location::caller())
+        ReflectorBuilder::new(Arc::new(source), dyntype)
     }
 }
 

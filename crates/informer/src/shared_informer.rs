@@ -54,7 +54,7 @@ use std::{
 };
 
 use kube_core::Resource;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
 
 use self::roster::Roster;
 use crate::{
@@ -146,27 +146,21 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Begins an informer over a source. Its name is the caller's file and line until it is given
-    /// another.
+    /// Begins an informer over a source. Its default name is kind and scope, such as
+    /// `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
-    #[track_caller]
     pub fn builder(source: impl ListerWatcher) -> Builder<K>
     where
         K::DynamicType: Default,
     {
-        Builder::new(
-            Arc::new(source),
-            K::DynamicType::default(),
-            Location::caller(),
-        )
+        Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
     /// The same for a type known at run time only.
-    #[track_caller]
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
-        Builder::new(Arc::new(source), dyntype, Location::caller())
+        Builder::new(Arc::new(source), dyntype)
     }
 
     /// Registers a handler; [`HandlerBuilder::register`] makes it so.
@@ -358,13 +352,14 @@ impl<K> SharedInformer<K> {
         self.shared.status.afresh()
     }
 
-    /// Whether the first list is in the cache. Handlers may still be hearing of it: they have a
-    /// `has_synced` of their own.
+    /// Whether the first list is in the cache. It stays true after an orderly end, and is false once the
+    /// informer has [failed](crate::status::Status::failure). Handlers may not have received all of the
+    /// list yet: they have a `has_synced` of their own.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     #[doc(alias = "InformerSynced")]
     pub fn has_synced(&self) -> bool {
-        self.shared.status.get().synced
+        self.shared.status.get().has_synced()
     }
 
     /// Whether the informer has ended.
@@ -379,9 +374,8 @@ impl<K> SharedInformer<K> {
         self.shared.indexer.snapshot().revision()
     }
 
-    /// Waits until the first list is in the cache; in vain, with a
-    /// [`SyncError`](crate::status::SyncError), if the informer stops before. Owns what it needs, and
-    /// polls nothing.
+    /// Waits until the first list is in the cache; returns a [`SyncError`](crate::status::SyncError) if the
+    /// informer ends or fails before, or has ended already. Owns what it needs, and polls nothing.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -402,6 +396,9 @@ impl<K> SharedInformer<K> {
     /// stopped, the revisions have no order, or the server went back behind what it had told. A server
     /// that went back and has not told the informer yet can't be told from one that did not; if it has
     /// come past the revision again by then, the wait ends as if nothing had been.
+    ///
+    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait
+    /// for that revision then ends before the object arrives.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
@@ -473,6 +470,16 @@ impl<K> SharedInformer<K> {
     /// How many sources the informer is over.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Resolves after the next batch that readers can see from this call on, or at the informer's end.
+    pub(crate) fn applied(&self) -> Notified<'_> {
+        self.shared.applied.notified()
+    }
+
+    /// Resolves when the informer has ended.
+    pub(crate) async fn stopped(&self) {
+        self.shared.commands.closed().await;
     }
 
     fn command(&self, command: Command<K>) -> Result<(), Stopped> {

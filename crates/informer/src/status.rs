@@ -3,11 +3,13 @@
 //! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
 
 mod consistency;
+mod failure;
 mod wait;
 mod warm_start;
 
 pub use self::{
     consistency::{ConsistencyChecks, Difference},
+    failure::{FailureCause, InformerError},
     wait::{SyncError, SyncFailure, WaitForSync},
     warm_start::{ColdReason, WarmStart},
 };
@@ -30,6 +32,8 @@ pub struct Status {
     /// After a warm start: whether what was saved is in the cache and every source's server goes on
     /// from there, or what was listed instead is.
     pub synced: bool,
+    /// Why the informer failed; `None` while it runs, and after an orderly end.
+    pub failure: Option<Arc<InformerError>>,
     /// How the start came out with a [saved store](crate::warm_start); `None` if there is none to
     /// begin with, or it has not been decided yet.
     pub warm_start: Option<WarmStart>,
@@ -62,7 +66,7 @@ pub struct Status {
 #[non_exhaustive]
 pub struct SourceStatus {
     /// What it lists and watches, as its
-    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it: `pods in namespace shop`.
+    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it: `pods in shop`.
     pub description: Arc<str>,
     /// What it does right now.
     pub activity: Activity,
@@ -196,6 +200,12 @@ impl Status {
         self.failed()?.failing_for()
     }
 
+    /// Whether the cache had the first list of every source, and the informer has not failed since. It
+    /// stays true after an orderly end.
+    pub fn has_synced(&self) -> bool {
+        self.synced && self.failure.is_none()
+    }
+
     fn failed(&self) -> Option<&SourceStatus> {
         let sources = self.sources.iter();
         let failed = sources.filter(|source| source.last_error.is_some());
@@ -253,6 +263,9 @@ impl fmt::Display for Status {
             }
             Activity::NotServed => write!(f, "{synced}, the kind is not served")?,
             Activity::Stopped => write!(f, "{synced}, stopped")?,
+        }
+        if let Some(failure) = &self.failure {
+            write!(f, "; failed: {}", failure.cause)?;
         }
         if let Some(error) = self.last_error() {
             let source = self.failed().filter(|_| self.sources.len() > 1);
@@ -405,6 +418,15 @@ impl StatusWriter {
             }
             false
         });
+    }
+
+    /// Notes why the informer has failed, unless a reason is known already; the first reason.
+    pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
+        let mut first = Arc::new(error);
+        self.sender.send_modify(|status| {
+            first = Arc::clone(status.failure.get_or_insert_with(|| Arc::clone(&first)));
+        });
+        first
     }
 
     pub(crate) fn stopped(&self) {

@@ -71,8 +71,8 @@ pub trait ListerWatcher: Send + Sync + 'static {
     ///
     /// By default not, as a source of one's own may not know of it; everything is listed then. Nor is
     /// such a source asked for one object that is "not older than" the last revision after a connection
-    /// was lost, for it may pass over that too; so a server behind it that was put back is noticed only
-    /// by what it tells.
+    /// was lost, for it may pass over that too. So a server behind it that was restored from a backup is
+    /// noticed only by a list, or by an event that is older than the object in the cache.
     ///
     /// One that passes requests on to a [`ListWatch`](client::ListWatch) passes this on too.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
@@ -96,11 +96,20 @@ pub trait ListerWatcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// The namespace whose objects are listed, for names and metrics; `None`, the default, if it is
+    /// all, or unknown.
+    fn namespace(&self) -> Option<String> {
+        None
+    }
+
     /// What is listed, for logs and errors: a kind, perhaps with namespace and selectors.
     fn description(&self) -> String {
-        "objects".to_owned()
+        UNDESCRIBED.to_owned()
     }
 }
+
+/// The description of a source that has none of its own.
+pub(crate) const UNDESCRIBED: &str = "objects";
 
 /// The options of one list or watch request. What is `None`, unset or empty is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use memchr::memmem;
 use tokio::{task::JoinSet, time::sleep};
 
 use super::Bug;
+use crate::wire::is_old_object;
 
 /// One watch event of so many is lost.
 const LOST: usize = 7;
@@ -43,7 +44,14 @@ impl<S: ListerWatcher> Spoilt<S> {
         if self.bug == Some(Bug::PatienceIgnored) {
             opened = opened.map_err(|error| error.with_retry_after(None));
         }
+        if self.bug == Some(Bug::ListedAfterOutage) && !streams {
+            opened = opened.map_err(|error| match error.class() {
+                Class::Unavailable => Error::new(Class::Server, error.to_string()),
+                _ => error,
+            });
+        }
         let body = match (self.bug, opened) {
+            (Some(Bug::Panics), Err(_)) => panic!("planted: a refused watch"),
             (Some(Bug::GoneIgnored), Err(error)) if error.class() == Class::Expired => {
                 return Ok(Box::pin(futures_util::stream::empty()));
             }
@@ -60,6 +68,18 @@ impl<S: ListerWatcher> Spoilt<S> {
             Some(Bug::BookmarkTooEarly) if streams => lines(body, |_, line| {
                 has(line, b"initial-events-end").then(|| line.clone())
             }),
+            Some(Bug::OldEventListed) => Box::pin(body.map(|chunk| {
+                match chunk {
+                    Ok(chunk)
+                        if chunk
+                            .split_inclusive(|byte| *byte == b'\n')
+                            .any(is_old_object) =>
+                    {
+                        Err(Error::new(Class::WentBack, "an old object"))
+                    }
+                    chunk => chunk,
+                }
+            })),
             Some(Bug::BodyLeaked) => leak(body),
             Some(Bug::TaskLeaked) => {
                 let mut tasks = JoinSet::new();

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     life::{Key, NAMES, NAMESPACES, Queue, Scope, Written},
+    planted,
     stored::Stored,
     truth::{self, States},
 };
@@ -42,8 +43,9 @@ impl<K: Stored> World<'_, K> {
     /// What must hold at every moment.
     pub(super) fn check_now(&mut self) -> Result<(), Wrong> {
         let snapshot = self.informer.informer.indexer().snapshot();
-        check_indices(&snapshot)?;
+        check_indices(&snapshot, self.life.setting.reads_each_state())?;
         truth::check_bodies(&snapshot)?;
+        self.check_broken(&snapshot)?;
         self.check_revision(&snapshot)?;
         self.check_synced(&snapshot)?;
         let (queued, most) = (self.informer.queued(), self.queue_max());
@@ -65,6 +67,34 @@ impl<K: Stored> World<'_, K> {
             self.check_read(read.map_err(|error| error.to_string())?)?;
         }
         self.wire.wrong().map_or(Ok(()), Err)
+    }
+
+    /// An object that could not be decoded when it was read is counted as broken, and left out of later
+    /// snapshots. Time passes only when the informer has nothing left to do.
+    fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
+        let (counted, now) = (
+            self.informer.informer.status().get().broken_count,
+            Instant::now(),
+        );
+        if counted != snapshot.broken_count() {
+            let broken = snapshot.broken_count();
+            return Err(format!(
+                "{broken} objects are broken, the status has {counted}"
+            ));
+        }
+        let read: Vec<_> = self
+            .read_in_vain
+            .extract_if(.., |(at, _)| *at < now)
+            .collect();
+        for (_, object) in read {
+            if planted::lists(self.bug, snapshot, &object) {
+                return Err(format!("{object:?} is listed after it was read in vain"));
+            }
+            self.outcome.seen.checked("broken when read");
+        }
+        let unreadable = snapshot.iter().filter(|object| object.get().is_err());
+        self.read_in_vain = unreadable.map(|object| (now, object.clone())).collect();
+        Ok(())
     }
 
     /// So many changes wait for the cache, and as many are on their way there; what everybody hears
@@ -275,12 +305,31 @@ impl<K: Stored> World<'_, K> {
             let differs = truth::difference(&laid, &want);
             return Err(format!("read through the overlay:\n    {differs}"));
         }
+        self.check_woken(&want).await?;
         let different = self.informer.informer.status().get().consistency.different;
         if different > 0 && self.harm.is_empty() {
             return Err("a comparison found a difference, and nothing was lost".to_owned());
         }
         self.outcome.seen.checked("everything right in the end");
         self.check_now()
+    }
+
+    /// A controller that reads the overlay only when it is woken has read the server's state.
+    async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
+        if !self.harm.is_empty() {
+            return Ok(());
+        }
+        let woken = &self.informer.woken;
+        for _ in 0..10 {
+            if woken.states() == *want {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        let differs = truth::difference(&woken.states(), want);
+        Err(format!(
+            "a controller that reads the overlay is not woken:\n    {differs}"
+        ))
     }
 
     fn check_user(&self, user: &User<K>, want: &States) -> Result<(), Wrong> {
@@ -314,15 +363,17 @@ impl<K: Stored> World<'_, K> {
 }
 
 /// What the indices say is what the objects of the same moment say.
-fn check_indices<K: Stored>(snapshot: &Snapshot<K>) -> Result<(), Wrong> {
+fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Functions of the whole object can't place them.
     let broken = truth::broken(snapshot);
+    let is_placed =
+        |index: &str, name| !broken.contains(name) || index == "app" && !reads_each_state;
     for index in snapshot.index_names() {
         let mut want: BTreeMap<String, BTreeSet<ObjectName>> = BTreeMap::new();
         for (name, state) in &states {
             let value = match &*index {
-                LATE_INDEX | "app" if broken.contains(name) => None,
+                LATE_INDEX | "app" if !is_placed(&index, name) => None,
                 LATE_INDEX => state.value.parse().ok().map(crate::planted::third),
                 "app" => state.web.then(|| "web".to_owned()),
                 _ => name.namespace().map(str::to_owned),

@@ -14,6 +14,7 @@ use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet};
 
+use super::woken::Woken;
 use crate::{
     coverage::{Seen, edge},
     life::{NAMESPACES, Queue, Scope, Setting},
@@ -27,6 +28,7 @@ pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
     pub(super) overlay: MutationCache<K>,
+    pub(super) woken: Woken<K>,
     pub(super) stop: oneshot::Sender<()>,
     pub(super) tasks: JoinSet<()>,
     pub(super) edges: JoinSet<Seen>,
@@ -64,7 +66,8 @@ pub(super) fn start<K: Stored>(
 ) -> Running<K> {
     let dyntype = K::dyntype();
     let all = ListWatch::<K>::with_type(server.client(), &dyntype);
-    let source = |list_watch| Spoilt::new(Watched::new(list_watch, wire.clone()), bug);
+    let compared = setting.consistency > 0;
+    let source = |list_watch| Spoilt::new(Watched::new(list_watch, wire.clone(), compared), bug);
     let builder = |first| SharedInformer::<K>::builder_with_type(source(first), dyntype.clone());
     let builder = match setting.scope {
         Scope::Everywhere => builder(all),
@@ -79,8 +82,13 @@ pub(super) fn start<K: Stored>(
     };
     let sampler = Sampler::default();
     let app = |object: &K| object.meta().labels.as_ref()?.get("app").cloned();
+    let indexers = if setting.reads_each_state() {
+        Indexers::new().with("app", app)
+    } else {
+        Indexers::new().with_label("app", "app")
+    };
     let mut builder = builder
-        .indexers(Indexers::new().with("app", app))
+        .indexers(indexers)
         .expect("one index")
         .rng_seed(seed)
         .resync(Duration::from_secs(setting.resync))
@@ -104,20 +112,25 @@ pub(super) fn start<K: Stored>(
         Queue::InOrder(batch) => planted::queue(builder, InOrder::new().batch_size(batch), bug),
         Queue::DeltaFifo => planted::queue(builder, DeltaFifo::new(), bug),
     };
-    Running::new(builder, sampler)
+    Running::new(builder, sampler, bug)
 }
 
 impl<K: Stored> Running<K> {
-    fn new(builder: Builder<K>, sampler: Sampler) -> Self {
+    fn new(builder: Builder<K>, sampler: Sampler, bug: Option<Bug>) -> Self {
         let (informer, controller) = builder.build();
         let (stop, stopped) = oneshot::channel::<()>();
         let mut tasks = JoinSet::new();
-        tasks.spawn(controller.run(async { drop(stopped.await) }));
+        let running = controller.run(async { drop(stopped.await) });
+        tasks.spawn(async {
+            running.await.expect("the informer does not fail");
+        });
         let mut edges = JoinSet::new();
         edges.spawn(note_edges(informer.status()));
+        let overlay = informer.overlay();
         Self {
             sampler,
-            overlay: informer.overlay(),
+            woken: Woken::new(&informer, overlay.clone(), bug),
+            overlay,
             informer,
             stop,
             tasks,

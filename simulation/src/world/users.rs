@@ -166,6 +166,7 @@ impl<K: Stored> World<'_, K> {
         let overlay = &self.informer.overlay;
         let put = overlay.put(object.clone());
         put.map_err(|error| error.to_string())?;
+        self.informer.woken.wrote(&written.key.object_name());
         let read = overlay.find(&written.key.object_name());
         let read = read.map_or(0, |object| order(&object));
         if read < revision && self.harm.is_empty() {
@@ -197,6 +198,7 @@ impl<K: Stored> World<'_, K> {
         let uid: Arc<str> = Arc::from(uid);
         let overlay = &self.informer.overlay;
         overlay.delete(&key.object_name(), Arc::clone(&uid));
+        self.informer.woken.wrote(&key.object_name());
         let read = overlay.find(&key.object_name());
         if read.is_some_and(|object| object.uid() == &*uid) && self.harm.is_empty() {
             return Err(format!(

@@ -6,5 +6,6 @@
 )]
 
 mod binary;
+mod captures;
 mod kube_client;
 mod served;

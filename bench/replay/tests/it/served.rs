@@ -4,12 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use replay::{Corpus, CorpusKind, Source, serve};
+use replay::{Chunking, Corpus, CorpusKind, Source, serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -35,6 +36,7 @@ impl Served {
         server.spawn(serve(
             listener,
             Source::new(corpus, ticks),
+            Chunking::Server,
             std::future::pending(),
         ));
         Served {
@@ -47,6 +49,18 @@ impl Served {
     pub(crate) fn kube(&self) -> kube::Client {
         let config = kube::Config::new(self.uri.parse().unwrap());
         kube::Client::try_from(config).unwrap()
+    }
+
+    /// The answer over HTTP/2, with windows that are never full.
+    pub(crate) async fn ask_http2(&self, path: &str, accept: &str) -> Response<Incoming> {
+        let http: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new())
+            .http2_only(true)
+            .http2_initial_stream_window_size(1 << 28)
+            .http2_initial_connection_window_size(1 << 29)
+            .build_http();
+        let request = Request::get(format!("{}{path}", self.uri)).header(header::ACCEPT, accept);
+        let request = request.body(Empty::new()).unwrap();
+        http.request(request).await.unwrap()
     }
 
     /// The code and the body; of a watch, all of it once it is cut.

@@ -192,8 +192,10 @@ impl<'a> Shared<'a> {
         self.source.refuse(refusals);
         let (stop, stopped) = oneshot::channel::<()>();
         self.stop = Some(stop);
-        self.running
-            .spawn(controller.run(async { drop(stopped.await) }));
+        let running = controller.run(async { drop(stopped.await) });
+        self.running.spawn(async {
+            running.await.expect("the informer does not fail");
+        });
     }
 
     /// Registers a handler; whether the informer took it.

@@ -9,8 +9,8 @@ mod asked;
 use crate::compare::Moment;
 
 use self::asked::{
-    LOSE, Pause, Request, Side, expired, is_page, is_probe, is_stream, is_watch, owed, requests,
-    revision, split, without_revision,
+    LOSE, Pause, Request, Side, expired, is_away, is_page, is_probe, is_stream, is_watch,
+    lags_behind, owed, requests, revision, split,
 };
 
 /// The first relist after health waits for nobody.
@@ -21,6 +21,8 @@ const RESET: &str = "a_reset_connection_is_backed_off_from";
 const IN_VAIN: &str = "a_streaming_list_in_vain_is_backed_off_from";
 /// One object is asked for after a lost connection, or a watch that was closed before its time.
 const PROBE: &str = "a_lost_connection_is_probed";
+/// A watch that is refused for now is requested again, and not listed for.
+const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
 /// A watch that expires leads to a list of the newest state, if one at its revision may lead back to it.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// The list of the newest state comes in pages, whatever failed before it.
@@ -33,6 +35,8 @@ const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
 /// One that closes behind its end is watched on.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
+/// A streaming list without objects is confirmed by a list before it empties the cache.
+const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
 /// An object that can't be decoded is kept as broken.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
@@ -45,6 +49,10 @@ struct Pair<'a> {
     expired: Vec<String>,
     /// Which of our requests may be a probe: a connection has been lost, and nobody has asked since.
     owed: Vec<bool>,
+    /// Nothing is in the store afterwards.
+    is_empty: bool,
+    /// A list may be of a newer revision than the last one that a watch has sent.
+    lags: bool,
 }
 
 /// How many requests of theirs and of ours belong together, and why.
@@ -78,6 +86,8 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
         ours: requests(&ours, Side::Ours, moment.verb()),
         expired: expired(moment),
         owed: owed(moment),
+        is_empty: our_store == "store []",
+        lags: lags_behind(moment),
     };
     let alignment = pair.align(0, 0, false)?;
     (alignment.parts || their_store == our_store).then_some(alignment)
@@ -105,8 +115,9 @@ impl<'a> Pair<'a> {
     /// Aligns what is left, by the first rules that lead to the end. Once the newest state was asked for
     /// here instead of one at a revision, theirs may fall behind.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
-        let rules: [Rule<'a>; 10] = [
+        let rules: [Rule<'a>; 12] = [
             Self::same,
+            Self::kept,
             Self::probed,
             Self::made_up_for,
             Self::newest,
@@ -115,12 +126,13 @@ impl<'a> Pair<'a> {
             Self::overdue,
             Self::given_up,
             Self::complete,
+            Self::confirmed,
             Self::broken,
         ];
         if newer && self.is_behind(i, j) {
             return Some(Alignment::parting(Vec::new()));
         }
-        if let Some(names) = self.left(i, j) {
+        if let Some(names) = self.left(i, j).or_else(|| self.kept_behind(i, j)) {
             return Some(Alignment::parting(names));
         }
         if i == self.theirs.len() && j == self.ours.len() {
@@ -136,7 +148,7 @@ impl<'a> Pair<'a> {
         alignments.next()
     }
 
-    fn both(&self, i: usize, j: usize) -> Option<(&Request<'_>, &Request<'_>)> {
+    fn both(&self, i: usize, j: usize) -> Option<(&Request<'a>, &Request<'a>)> {
         Some((self.theirs.get(i)?, self.ours.get(j)?))
     }
 
@@ -173,16 +185,11 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// A probe that came too early, and for which an open watch gives way when the minute is over.
+    /// A probe that came too early, and is sent beside the open watch when the minute is over.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
-        let (our, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
-        let (open, _) = our.before?;
-        let gives_way = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
-        let goes_on = (watch.pause, watch.outcome) == (Pause::None, "200");
-        // It has gone on meanwhile.
-        let is_same = without_revision(watch.asked) == without_revision(open)
-            && revision(our.asked) == revision(watch.asked);
-        (gives_way && goes_on && is_same).then(|| (0, 2, vec![PROBE]))
+        let our = self.ours.get(j)?;
+        let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
+        is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
     /// A probe that is told that the server has not come so far, so that everything is asked for.
@@ -196,6 +203,104 @@ impl<'a> Pair<'a> {
             return None;
         }
         Some([vec![PROBE], paused(their, our)?].concat())
+    }
+
+    /// The watch that was refused for now, until it is opened; theirs lists, and watches from there.
+    fn kept(&self, i: usize, j: usize) -> Option<Matched> {
+        let (theirs, ours, probed) = self.retried(i, j)?;
+        let names = if probed {
+            vec![KEPT, PROBE]
+        } else {
+            vec![KEPT]
+        };
+        Some((theirs, ours, names))
+    }
+
+    /// The same, when their list is of a newer revision than ours watches from, or leads in pages to a
+    /// revision that has expired, again and again.
+    fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
+        let Some((theirs, ours, _)) = self.retried(i, j) else {
+            let asked_newest = |it: &Request<'_>| {
+                it.asked.starts_with("list") && revision(it.asked).is_empty() && !is_page(it.asked)
+            };
+            let expires = self.theirs.last()?.outcome == "expired";
+            let is_newest = self.ours[j..].iter().any(asked_newest);
+            let (refused, outcome) = self.begins_again(i, j)?;
+            self.watched_again(j, refused, outcome)?;
+            return (expires && is_newest).then(|| vec![KEPT, EXPIRED]);
+        };
+        let (their, our) = (&self.theirs[i + theirs - 1], &self.ours[j + ours - 1]);
+        let is_newer = match (is_stream(their.asked), is_stream(our.asked)) {
+            (true, true) => false,
+            (false, false) => revision(their.asked) != revision(our.asked),
+            _ => self.lags,
+        };
+        is_newer.then(|| vec![KEPT])
+    }
+
+    /// How many requests of theirs and of ours lead from a watch that was refused for now to one that is
+    /// open, and whether ours have probed.
+    fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
+        let (refused, outcome) = self.begins_again(i, j)?;
+        let (ours, probed) = self.watched_again(j, refused, outcome)?;
+        let is_right = |it: &Request<'_>| {
+            it.pause != Pause::Strange && (it.outcome == "200" || it.outcome == outcome)
+        };
+        let opens = |it: &Request<'_>| !it.asked.starts_with("list") && it.outcome == "200";
+        let opened = self.theirs[i..].iter().position(opens)?;
+        let all_right = self.theirs[i..=i + opened].iter().all(is_right);
+        all_right.then_some((opened + 1, ours, probed))
+    }
+
+    /// The watch that was refused for now, and how, if client-go lists next.
+    fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
+        let (their, our) = self.both(i, j)?;
+        let (refused, outcome) = our.before?;
+        let lists = is_stream(their.asked) || their.asked.starts_with("list");
+        let is_it = their.before == our.before && is_watch(refused) && is_away(outcome) && lists;
+        is_it.then_some((refused, outcome))
+    }
+
+    /// The same watch, after a pause each time, until it is opened; behind a probe where one is owed.
+    /// If it has expired meanwhile, everything is listed, as behind any other that has.
+    fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
+        let (mut at, mut probed) = (j, false);
+        loop {
+            let mut pause = Pause::Backoff;
+            let probe = self.ours.get(at)?;
+            let is_ours = is_probe(probe.asked) && revision(probe.asked) == revision(refused);
+            if is_ours && self.owed[at] && (probe.pause, probe.outcome) == (pause, "200") {
+                (at, pause, probed) = (at + 1, Pause::None, true);
+            }
+            let watch = self.ours.get(at)?;
+            if watch.asked != refused || watch.pause != pause {
+                return None;
+            }
+            at += 1;
+            match watch.outcome {
+                "200" => return Some((at - j, probed)),
+                "expired" => return Some((at - j + self.relisted(at)?, probed)),
+                again if again == outcome => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// How many requests of ours are a list and its watch, or a streaming list.
+    fn relisted(&self, at: usize) -> Option<usize> {
+        let list = self.ours.get(at)?;
+        let is_due = list.is_free || list.pause == Pause::Backoff;
+        if !is_due || list.outcome != "200" {
+            return None;
+        }
+        if is_stream(list.asked) {
+            return Some(1);
+        }
+        let follows = |it: &&Request<'_>| it.pause == Pause::None && it.outcome == "200";
+        let pages = self.ours[at + 1..].iter().take_while(follows);
+        let pages = pages.take_while(|it| is_page(it.asked)).count();
+        let watch = self.ours.get(at + 1 + pages).filter(follows)?;
+        (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
     /// A list, or a streaming one, of the newest state instead of one at a revision; or the same list
@@ -351,6 +456,16 @@ impl<'a> Pair<'a> {
         };
         let streams = self.theirs[i..].iter().take_while(again).count();
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
+    }
+
+    /// A list of the newest state behind a streaming list that was complete and empty.
+    fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
+        let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
+        let (streamed, outcome) = list.before?;
+        let follows = list.pause == Pause::None && watch.pause == Pause::None;
+        let is_it = is_stream(streamed) && outcome == "200" && list.asked == "list limit=500";
+        let well = list.outcome == "200" && watch.outcome == "200" && is_watch(watch.asked);
+        (self.is_empty && follows && is_it && well).then(|| (0, 2, vec![CONFIRMED]))
     }
 
     fn broken(&self, i: usize, j: usize) -> Option<Matched> {

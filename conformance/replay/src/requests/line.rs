@@ -58,6 +58,8 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
         "a streaming list: 503 with Retry-After",
     ),
     ("stream at", "403", "a streaming list: 403"),
+    ("stream at", "401", "a streaming list: 401"),
+    ("stream at", "502", "a streaming list: 502"),
     (
         "stream at",
         "504",
@@ -85,6 +87,8 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "503", "a watch: 503"),
     ("watch", "503 for 20 s", "a watch: 503 with Retry-After"),
     ("watch", "403", "a watch: 403"),
+    ("watch", "401", "a watch: 401"),
+    ("watch", "502", "a watch: 502"),
     ("watch", "504", "a watch: 504, the revision is too large"),
     ("probe", "refused", "a probe: the connection is refused"),
     ("watch", "reset", "a watch: the connection is reset"),

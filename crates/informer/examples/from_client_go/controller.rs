@@ -144,8 +144,12 @@ struct Owners {
 
 impl Owners {
     fn handle(&self, object: &Object<Deployment>) {
-        let owner = object.live().and_then(controller_of);
-        let Some((app, _)) = owner else { return };
+        let Ok(deployment) = object.get() else {
+            return; // it does not decode, so its owner is not known
+        };
+        let Some((app, _)) = controller_of(&deployment) else {
+            return;
+        };
         let app = ObjectName::new(object.namespace(), app);
         if self.apps.find(&app).is_some() {
             self.queue.add(app);

@@ -66,7 +66,9 @@ async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<(
         .default_resync(Duration::from_secs(30))
         .build();
     let apps = factory.informer_with(InformerOptions::new().labels(APP.parse()?))?;
-    let controller = Controller::new(client, apps, factory.informer())?;
+    // The controller works with every form of cache; a packed one shows what it decodes.
+    let deployments = factory.informer_with(InformerOptions::new().packed())?;
+    let controller = Controller::new(client, apps, deployments)?;
     factory.start();
     let ran = controller.run(WORKERS, stop).await;
     factory.shutdown().await;

@@ -41,9 +41,8 @@ impl EventHandler<PersistentVolume> for EnqueueClaim {
         let (Event::Added { object, .. } | Event::Updated { new: object, .. }) = event else {
             return;
         };
-        let claim = object
-            .live()
-            .and_then(|volume| claim_of(volume, &self.class));
+        let volume = object.get().ok();
+        let claim = volume.and_then(|volume| claim_of(&volume, &self.class));
         if let Some(claim) = claim {
             self.queue.add(claim);
         }
@@ -70,7 +69,7 @@ impl Binder {
         let class = Arc::clone(&self.class);
         self.claims
             .handler(enqueue(&queue))
-            .filter(move |claim| claim.live().is_some_and(|claim| asks_for(claim, &class)))
+            .filter(move |claim| claim.get().is_ok_and(|claim| asks_for(&claim, &class)))
             .register()?;
         let (class, queue_of_claims) = (Arc::clone(&self.class), queue.clone());
         let volumes = EnqueueClaim {

@@ -162,7 +162,7 @@ impl ProvisionController {
             .on_add(move |class, _| {
                 let waiting = claims.list().into_iter();
                 waiting
-                    .filter(|claim| class_name(claim) == Some(class.name()))
+                    .filter(|claim| class_name(claim).as_deref() == Some(class.name()))
                     .for_each(|claim| queue.add(claim.object_name().clone()));
             })
             .register()?;
@@ -223,7 +223,7 @@ impl Provisioner {
         let Some(claim) = self.claims.find(name) else {
             return Ok(());
         };
-        let Some(class) = class_name(&claim).map(ObjectName::cluster) else {
+        let Some(class) = class_name(&claim).map(|class| ObjectName::cluster(&class)) else {
             return Ok(());
         };
         let (claim, Some(class)) = (claim.get()?, self.classes.find(&class)) else {
@@ -327,8 +327,9 @@ pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
 }
 
-fn class_name(claim: &Object<PersistentVolumeClaim>) -> Option<&str> {
-    claim.live()?.spec.as_ref()?.storage_class_name.as_deref()
+fn class_name(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
+    let claim = claim.get().ok()?;
+    claim.spec.as_ref()?.storage_class_name.clone()
 }
 
 fn wants_volume(claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {

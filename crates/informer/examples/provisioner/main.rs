@@ -244,7 +244,7 @@ fn tell_claims(
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
     labelled.map(|state| state.replace('-', " ")).or_else(|| {
-        let claim = claim.live()?;
+        let claim = claim.get().ok()?;
         let volume = claim.spec.as_ref()?.volume_name.as_ref()?;
         let phase = claim.status.as_ref()?.phase.as_deref();
         (phase == Some("Bound")).then(|| format!("bound to {volume}"))
@@ -256,7 +256,7 @@ fn tell_volumes(
     volumes: &SharedInformer<PersistentVolume>,
     output: Transcript,
 ) -> Result<(), Stopped> {
-    let phase = |volume: &Object<PersistentVolume>| volume.live()?.status.clone()?.phase;
+    let phase = |volume: &Object<PersistentVolume>| volume.get().ok()?.status.clone()?.phase;
     volumes
         .on_update(move |old, new| {
             if let (before, Some(now)) = (phase(&old), phase(&new))

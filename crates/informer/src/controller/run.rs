@@ -1,21 +1,27 @@
 //! The life of an informer: what begins and ends when, and in which order.
 
-use std::{
-    future::Future,
-    pin::{Pin, pin},
-};
+use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
+use futures_util::FutureExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 use super::{
-    Controller, Phase, WarmUp, consistency,
+    Controller, Ended, LOOP, Phase, WarmUp, consistency,
     served::{Turn, next_turn},
     warm_up,
 };
-use crate::{clock, metrics::RelistReason, processor::Closing};
+use crate::{
+    clock,
+    metrics::RelistReason,
+    processor::Closing,
+    status::{FailureCause, InformerError},
+};
+
+/// What `Controller::run` does beside its tasks, in errors.
+const RUN: &str = "a check, a save or a warm start";
 
 impl<K> Controller<K>
 where
@@ -29,38 +35,43 @@ where
     /// An informer runs once, which the compiler sees to:
     ///
     /// ```
-    /// # async fn example(controller: kube_informer::Controller<k8s_openapi::api::core::v1::Pod>) {
-    /// controller.run(std::future::pending()).await;
-    /// # }
+    /// # async fn example(
+    /// #     controller: kube_informer::Controller<k8s_openapi::api::core::v1::Pod>,
+    /// # ) -> Result<(), kube_informer::status::InformerError> {
+    /// let ended = controller.run(std::future::pending()).await?;
+    /// println!("{} events were discarded", ended.discarded);
+    /// # Ok(()) }
     /// ```
     ///
     /// ```compile_fail,E0382
     /// # async fn example(controller: kube_informer::Controller<k8s_openapi::api::core::v1::Pod>) {
-    /// controller.run(std::future::pending()).await;
-    /// controller.run(std::future::pending()).await; // it was moved
+    /// let _ = controller.run(std::future::pending()).await;
+    /// let _ = controller.run(std::future::pending()).await; // it was moved
     /// # }
     /// ```
+    ///
+    /// # Errors
+    /// The informer failed before `shutdown` resolved or while it ended. No error of a server leads
+    /// here, and no panic in code that is called for one object or one event; what does is listed at
+    /// [`FailureCause`]. The first cause is returned, after every task has ended. From the failure on,
+    /// [`has_synced`](crate::SharedInformer::has_synced) is false and waits return an error; nothing
+    /// is saved.
     ///
     /// # Cancel safety
     /// Dropping the future aborts all tasks at once; handlers are cut off at an await, and nothing is
     /// saved. Nothing is left running, except a callback that blocks a thread of its own.
-    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
-        let mut shutdown = pin!(shutdown);
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
         let warm_up = self.warm_up.take();
         let mut reflecting = JoinSet::new();
-        tokio::select! {
-            biased;
-            () = &mut shutdown => {}
-            () = warm_up::begin(warm_up.as_ref(), &mut self.reflectors) => {
-                reflecting = self.reflect_until(shutdown, warm_up.as_ref()).await;
-            }
-        }
+        let ran = self.reflect_until(shutdown, warm_up.as_ref(), &mut reflecting);
+        let ran = ran.await;
+        let mut failure = ran.err().map(|cause| self.report.fail(cause));
         reflecting.shutdown().await;
-        // Asked for while the loop still answers, and written while the handlers end.
+        // Requested while the loop still replies, and written while the handlers end.
         let last = match &warm_up {
-            Some(warm_up) => Some((warm_up, warm_up.moment().await)),
-            None => None,
+            Some(warm_up) if failure.is_none() => Some((warm_up, warm_up.moment().await)),
+            _ => None,
         };
         let closing = self.drain.map_or(Closing::Discard, |drain| {
             Closing::Drain(clock::from_now(drain))
@@ -71,57 +82,126 @@ where
                 warm_up.save_moment(moment).await;
             }
         };
-        let ending = async { while self.serving.join_next().await.is_some() {} };
+        let (serving, report) = (&mut self.serving, &self.report);
+        let ending = async {
+            while let Some(ended) = serving.join_next().await {
+                if let Some(cause) = loop_end(ended) {
+                    failure = Some(report.fail(cause));
+                }
+            }
+        };
         tokio::join!(saving, ending);
+        match failure {
+            Some(failure) => Err(InformerError::clone(&failure)),
+            None => Ok(Ended {
+                discarded: self.report.status.reader().get().discarded,
+            }),
+        }
     }
 
-    /// Lets the reflectors run in turns; what runs at the end.
+    /// Lets the reflectors run in turns until the informer is to end; why it failed, if it did. What
+    /// runs then is left in `reflecting`.
     async fn reflect_until(
         &mut self,
-        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+        shutdown: impl Future<Output = ()>,
         warm_up: Option<&WarmUp<K>>,
-    ) -> JoinSet<()> {
+        reflecting: &mut JoinSet<FailureCause>,
+    ) -> Result<(), FailureCause> {
+        let mut shutdown = pin!(shutdown);
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(()),
+            begun = caught(warm_up::begin(warm_up, &mut self.reflectors)) => begun?,
+        }
         let mut following = self.following.take();
-        let mut reflecting = self.reflect(Turn::Reflect, None);
-        let mut saving = pin!(warm_up::save_every_so_often(warm_up));
+        *reflecting = self.reflect(Turn::Reflect, None);
+        let mut saving = pin!(caught(warm_up::save_every_so_often(warm_up)));
         let check = self.consistency_check.take();
-        let mut checking = pin!(consistency::check_every_so_often(check));
+        let mut checking = pin!(caught(consistency::check_every_so_often(check)));
         loop {
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
-                _ = self.serving.join_next() => {
-                    tracing::error!(informer = %self.report.name, "the informer's loop ended by itself");
-                    break;
-                }
-                _ = reflecting.join_next() => {
-                    tracing::error!(informer = %self.report.name, "a reflector ended by itself");
-                    break;
+                () = &mut shutdown => return Ok(()),
+                Some(ended) = self.serving.join_next() => return Err(ended_early(ended)),
+                Some(ended) = reflecting.join_next() => {
+                    return Err(self.reflector_end(ended).await);
                 }
                 turn = next_turn(following.as_mut()) => {
                     tracing::info!(informer = %self.report.name, ?turn, "the definition of the kind changed");
                     reflecting.shutdown().await;
-                    reflecting = self.reflect(turn, Some(RelistReason::ServedAgain));
+                    *reflecting = self.reflect(turn, Some(RelistReason::ServedAgain));
                 }
-                () = &mut saving => {}
-                () = &mut checking => {}
+                saved = &mut saving => saved?,
+                checked = &mut checking => checked?,
             }
         }
-        reflecting
     }
 
-    fn reflect(&mut self, turn: Turn, relists: Option<RelistReason>) -> JoinSet<()> {
+    fn reflect(&mut self, turn: Turn, relists: Option<RelistReason>) -> JoinSet<FailureCause> {
         let mut reflecting = JoinSet::new();
         for template in &mut self.reflectors {
             let mut reflector = template.again(relists);
             // What was saved is where the first turn goes on from, and no other.
             reflector.from = template.from.take();
+            let part = format!(
+                "the reflector of {}",
+                reflector.lister_watcher.description()
+            );
             let span = self.report.span.clone();
-            match turn {
-                Turn::Reflect => reflecting.spawn(reflector.run_inside().instrument(span)),
-                Turn::Rest => reflecting.spawn(reflector.rest().instrument(span)),
+            let running = async move {
+                match turn {
+                    Turn::Reflect => reflector.run_inside().await,
+                    Turn::Rest => reflector.rest().await,
+                }
             };
+            let running = AssertUnwindSafe(running.instrument(span)).catch_unwind();
+            reflecting.spawn(async move {
+                match running.await {
+                    Ok(()) => FailureCause::Returned {
+                        part: Arc::from(part),
+                    },
+                    Err(panic) => FailureCause::panicked(&part, &*panic),
+                }
+            });
         }
         reflecting
+    }
+
+    /// Why a reflector ended before it was asked to.
+    async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
+        let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
+        // One returns when the loop is gone, whose end says more.
+        if matches!(cause, FailureCause::Returned { .. })
+            && let Some(ended) = self.serving.join_next().await
+        {
+            return ended_early(ended);
+        }
+        cause
+    }
+}
+
+/// What the informer itself does while its tasks run. A panic of `shutdown`, which is the caller's, goes to
+/// the caller.
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
+    let worked = AssertUnwindSafe(work).catch_unwind().await;
+    worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))
+}
+
+/// Why the loop failed, if it did.
+fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCause> {
+    ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
+}
+
+/// Why the loop ended before it was asked to.
+fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
+    loop_end(ended).unwrap_or_else(|| FailureCause::Returned {
+        part: Arc::from(LOOP),
+    })
+}
+
+/// The tasks catch their panics, so what is left is that the runtime dropped one.
+fn cancelled(part: &str, _: &JoinError) -> FailureCause {
+    FailureCause::Cancelled {
+        part: Arc::from(part),
     }
 }

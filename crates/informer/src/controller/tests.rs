@@ -49,6 +49,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
     processor.started();
     tokio::time::advance(PERIOD).await;
     let report = Reporter {
+        not_served: Arc::default(),
         name: Arc::from("pods"),
         expects: Arc::from("v1 Pod"),
         status: StatusWriter::new(1),
@@ -69,12 +70,11 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         notes: StatusNotes::new(report.clone()),
         keyless: Ration::default(),
         phase: watch::channel(Phase::Running).1,
-        _gone: GoneGuard(report.clone(), Arc::clone(&applied)),
         parts: Parts {
             mutation_detector: None,
             bounds: Bounds::default(),
             queue: Box::new(queue),
-            indexer,
+            indexer: Lent::new(indexer),
             processor,
             commands: mpsc::unbounded_channel().1,
             deltas,
@@ -140,7 +140,7 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     let (reply, mut filled) = oneshot::channel();
     serving.fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])], reply);
     assert!(filled.try_recv().is_err());
-    serving.pop();
+    serving.pop().await;
     filled.try_recv().unwrap();
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
     assert!(!serving.synced, "nothing is confirmed");
@@ -153,10 +153,10 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     for _ in 0..BATCH {
         serving.accept(Delta::new(SourceId::new(0), bookmark()));
     }
-    serving.pop();
+    serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
     assert!(!serving.synced, "a list is waiting");
-    serving.pop();
+    serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 2);
     assert!(serving.synced, "what came behind it may never end");
     assert!(!serving.parts.queue.is_empty());
@@ -180,10 +180,10 @@ async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     let (mut by_key, _arriving) = due(DeltaFifo::new()).await;
     (0..=BATCH).for_each(|n| by_key.accept(added(n)));
     let mut saved = moment(&mut by_key);
-    by_key.pop();
+    by_key.pop().await;
     by_key.hand_out_moments();
     assert!(saved.try_recv().is_err(), "something waits");
-    by_key.pop();
+    by_key.pop().await;
     by_key.hand_out_moments();
     assert_eq!(saved.await.unwrap().unwrap().len(), BATCH + 1);
 

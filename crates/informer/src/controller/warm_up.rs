@@ -145,7 +145,11 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         if self.keeper.server().is_none() {
             self.identify(reflectors).await?;
         }
-        let loaded = self.keeper.load().await?;
+        let Some(first) = reflectors.first() else {
+            return Err(ColdReason::Unidentified);
+        };
+        // All of them keep objects alike.
+        let loaded = self.keeper.load(first.decoder.clone()).await?;
         for (reflector, (_, revision)) in reflectors.iter_mut().zip(&loaded.lists) {
             self.probe(reflector, revision).await?;
         }
@@ -155,7 +159,6 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             reflector.from = Some(revision.clone());
             let status = &self.report.status;
             status.progress(reflector.source, &revision, false);
-            let objects = reflector.decoder.kept(objects);
             let kind = DeltaKind::ReplacedAll { objects, revision };
             lists.push(Delta::new(reflector.source, kind));
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use crate::limits::one_line;
 
 /// The kind that every object must be of.
@@ -64,6 +66,16 @@ pub(super) const ITEM: &str = r#"{"metadata":"#;
 
 /// What comes next where the kind is named first.
 const METADATA: &str = r#","metadata":"#;
+
+/// Where the metadata begin, if they are of the object itself and nothing but texts stands before them.
+pub(super) fn metadata_at(bytes: &[u8]) -> Option<usize> {
+    const KEY: &[u8] = br#""metadata":"#;
+    let at = memmem::find(bytes, KEY)?;
+    let before = bytes[..at]
+        .iter()
+        .filter(|byte| matches!(byte, b'{' | b'['));
+    (before.count() == 1).then_some(at + KEY.len())
+}
 
 /// So much of what an object says of its kind is repeated in an error.
 const KIND_BYTES: usize = 128;

@@ -23,8 +23,7 @@ impl<K> Clone for KnownStates<K> {
 }
 
 impl<K> KnownStates<K> {
-    /// The state of which this is the head, if it is known and usable: by its revision, of the same object by
-    /// its uid.
+    /// The known state with this head: by its revision, of the same object by its uid. It may be a broken one.
     pub(super) fn unchanged(&self, head: &Head<'_>) -> Option<Object<K>> {
         let revision = head.revision();
         if revision.is_unset() {
@@ -32,7 +31,6 @@ impl<K> KnownStates<K> {
         }
         let (source, object) = self.states.known(&head.name()?)?;
         let is_the_same = source == self.source
-            && object.broken().is_none()
             && object.revision().timeline() == self.timeline
             && *object.revision() == revision
             && (object.uid_mark()).may_be(UidMark::of(&head.metadata.uid));

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     limits::Limits,
     metrics::Metrics,
-    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
+    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
     selector::Selector,
     transport::{
         ListOptions,
@@ -253,6 +253,13 @@ impl FactoryBuilder {
     /// time in vain, and for tests that count requests.
     pub fn initial_list(mut self, initial_list: InitialList) -> Self {
         self.defaults.initial_list = initial_list;
+        self
+    }
+
+    /// Whether reflectors check that the server has not gone back in time: on by default. See
+    /// [`RollbackDetection`] for what it costs, and when it is in the way.
+    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
+        self.defaults.rollback_detection = detection;
         self
     }
 

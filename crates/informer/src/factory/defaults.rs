@@ -18,7 +18,7 @@ use crate::{
     decode::Transform,
     limits::Limits,
     metrics::Metrics,
-    reflector::{BackoffConfig, Error, InitialList, TimeoutConfig},
+    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
     shared_informer,
 };
 
@@ -43,6 +43,7 @@ pub(super) struct Defaults {
     pub(super) timeouts: TimeoutConfig,
     pub(super) limits: Limits,
     pub(super) initial_list: InitialList,
+    pub(super) rollback_detection: RollbackDetection,
 }
 
 /// What is said of one type.
@@ -140,7 +141,8 @@ impl Defaults {
             .backoff(self.backoff)
             .timeouts(self.timeouts)
             .limits(self.limits)
-            .initial_list(self.initial_list);
+            .initial_list(self.initial_list)
+            .rollback_detection(self.rollback_detection);
         match self.error_handler.clone() {
             Some(handler) => {
                 let name = name.to_owned();

@@ -1,8 +1,6 @@
 //! Kinds that are known at run time only, whole or their metadata alone; and what the server says of
 //! them.
 
-use std::panic::Location;
-
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
 use super::{
@@ -40,7 +38,6 @@ impl SharedInformerFactory {
     /// # Errors
     /// A name of the kind is missing or can't stand in a URL, or discovery says that the server does
     /// not list and watch it.
-    #[track_caller]
     #[doc(alias = "ForResource")]
     #[doc(alias = "GenericInformer")]
     pub fn for_resource(
@@ -48,7 +45,7 @@ impl SharedInformerFactory {
         kind: &(impl KindRef + ?Sized),
     ) -> Result<SharedInformer<DynamicObject>, KindError> {
         let request = Request::of_resource(kind, InformerOptions::new())?;
-        let found = self.get_or_make(request, Want::Pinned, Location::caller());
+        let found = self.get_or_make(request, Want::Pinned);
         Ok(found.informer)
     }
 
@@ -58,7 +55,6 @@ impl SharedInformerFactory {
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource`], and if there is an informer for this kind and
     /// scope with other options.
-    #[track_caller]
     #[doc(alias = "NewFilteredDynamicInformer")]
     pub fn for_resource_with(
         &self,
@@ -66,7 +62,7 @@ impl SharedInformerFactory {
         options: InformerOptions<DynamicObject>,
     ) -> Result<SharedInformer<DynamicObject>, KindError> {
         let request = Request::of_resource(kind, options)?;
-        let found = self.asked_for(request, Want::Pinned, Location::caller())?;
+        let found = self.asked_for(request, Want::Pinned)?;
         Ok(found.informer)
     }
 
@@ -78,14 +74,13 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource`].
-    #[track_caller]
     #[doc(alias = "metadatainformer")]
     pub fn for_metadata(
         &self,
         kind: &(impl KindRef + ?Sized),
     ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, KindError> {
         let request = Request::of_resource(kind, InformerOptions::new())?;
-        let found = self.get_or_make(request, Want::Pinned, Location::caller());
+        let found = self.get_or_make(request, Want::Pinned);
         Ok(found.informer)
     }
 
@@ -93,7 +88,6 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource_with`].
-    #[track_caller]
     #[doc(alias = "NewFilteredMetadataInformer")]
     pub fn for_metadata_with(
         &self,
@@ -101,7 +95,7 @@ impl SharedInformerFactory {
         options: InformerOptions<PartialObjectMeta<DynamicObject>>,
     ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, KindError> {
         let request = Request::of_resource(kind, options)?;
-        let found = self.asked_for(request, Want::Pinned, Location::caller())?;
+        let found = self.asked_for(request, Want::Pinned)?;
         Ok(found.informer)
     }
 

@@ -4,7 +4,6 @@
 use std::{
     fmt,
     ops::Deref,
-    panic::Location,
     sync::{Arc, Weak},
 };
 
@@ -92,7 +91,6 @@ impl SharedInformerFactory {
     /// drop(pods); // a minute later nothing is watched any more, unless somebody else holds it
     /// # Ok(()) }
     /// ```
-    #[track_caller]
     pub fn hold<K>(&self) -> Hold<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -105,14 +103,13 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// There is an informer for this kind and scope with other options.
-    #[track_caller]
     pub fn hold_with<K>(&self, options: InformerOptions<K>) -> Result<Hold<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: Default + 'static,
     {
         let request = Request::of_type(options);
-        let found = self.asked_for(request, Want::Held, Location::caller())?;
+        let found = self.asked_for(request, Want::Held)?;
         Ok(self.held(found))
     }
 
@@ -121,7 +118,6 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource`].
-    #[track_caller]
     pub fn hold_resource(
         &self,
         kind: &(impl KindRef + ?Sized),
@@ -130,13 +126,12 @@ impl SharedInformerFactory {
         Ok(self.hold_requested(request))
     }
 
-    #[track_caller]
     pub(super) fn hold_requested<K>(&self, request: Request<K>) -> Hold<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        self.held(self.get_or_make(request, Want::Held, Location::caller()))
+        self.held(self.get_or_make(request, Want::Held))
     }
 
     fn held<K>(&self, found: Found<K>) -> Hold<K> {

@@ -1,6 +1,6 @@
 //! From what somebody asks a factory for to the informer that is in the place.
 
-use std::{any::TypeId, borrow::Cow, convert::Infallible, panic::Location, sync::Arc};
+use std::{any::TypeId, borrow::Cow, convert::Infallible, sync::Arc};
 
 use k8s_openapi::ClusterResourceScope;
 use kube_core::Resource;
@@ -15,7 +15,7 @@ use super::{
     term::Term,
 };
 use crate::{
-    controller::Controller, queue::DeltaFifo, shared_informer::SharedInformer,
+    controller::Controller, queue::DeltaFifo, reflector, shared_informer::SharedInformer,
     transport::client::ListWatch,
 };
 
@@ -75,7 +75,6 @@ impl SharedInformerFactory {
         &self,
         request: Request<K>,
         want: Want,
-        place: &Location<'_>,
     ) -> Result<Found<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -83,20 +82,15 @@ impl SharedInformerFactory {
     {
         let wanted = request.options.comparable();
         let kind = K::kind(&request.dyntype).into_owned();
-        self.get_if_or_make(request, want, place, |has| wanted.must_equal(has, &kind))
+        self.get_if_or_make(request, want, |has| wanted.must_equal(has, &kind))
     }
 
-    pub(super) fn get_or_make<K>(
-        &self,
-        request: Request<K>,
-        want: Want,
-        place: &Location<'_>,
-    ) -> Found<K>
+    pub(super) fn get_or_make<K>(&self, request: Request<K>, want: Want) -> Found<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let Ok(found) = self.get_if_or_make(request, want, place, |_| Ok::<_, Infallible>(()));
+        let Ok(found) = self.get_if_or_make(request, want, |_| Ok::<_, Infallible>(()));
         found
     }
 
@@ -104,7 +98,6 @@ impl SharedInformerFactory {
         &self,
         request: Request<K>,
         want: Want,
-        place: &Location<'_>,
         accept: impl Fn(&Comparable) -> Result<(), E>,
     ) -> Result<Found<K>, E>
     where
@@ -114,7 +107,7 @@ impl SharedInformerFactory {
         let key = self.key(&request);
         let fill = || {
             let options = request.options.comparable();
-            let (informer, controller) = self.make(request, &key.scope, place.to_string());
+            let (informer, controller) = self.make(request, &key.scope);
             Made {
                 informer,
                 options,
@@ -125,12 +118,7 @@ impl SharedInformerFactory {
         places.get_if_or_make(&key, want, accept, fill)
     }
 
-    fn make<K>(
-        &self,
-        request: Request<K>,
-        scope: &Scope,
-        name: String,
-    ) -> (SharedInformer<K>, Controller<K>)
+    fn make<K>(&self, request: Request<K>, scope: &Scope) -> (SharedInformer<K>, Controller<K>)
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
@@ -153,6 +141,9 @@ impl SharedInformerFactory {
         let first = sources.next().expect("a scope has at least one section");
         let others: Vec<_> = sources.collect();
         let resync = options.resync.unwrap_or(inner.defaults.resync::<K>());
+        let name = options
+            .name
+            .unwrap_or_else(|| Arc::from(reflector::named::<K>(&scope.name(&K::plural(&dyntype)))));
         let builder = SharedInformer::<K>::builder_with_type(first, dyntype);
         let mut builder = inner
             .defaults
@@ -188,6 +179,9 @@ impl SharedInformerFactory {
         let period = options.consistency_check;
         builder =
             builder.consistency_check(period.unwrap_or(inner.defaults.consistency_check::<K>()));
+        if let Some(detection) = options.rollback_detection {
+            builder = builder.rollback_detection(detection);
+        }
         if let Some(seed) = inner.seed {
             builder = builder.rng_seed(seed);
         }
@@ -212,9 +206,9 @@ where
             None => controller,
         };
         Box::pin(async move {
-            controller.run(term.over()).await;
+            let ended = controller.run(term.over()).await;
             drop(definitions);
-            term.end();
+            term.end(ended.err());
         })
     })
 }

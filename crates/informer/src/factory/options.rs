@@ -11,6 +11,7 @@ use crate::{
     mutation_detector::MutationDetector,
     object::PackOptions,
     pruning::{FieldPath, NotPrunable, Prunable, Pruned, Pruning, Storable},
+    reflector::RollbackDetection,
     selector::Selector,
     warm_start::{SavedStore, Storing},
 };
@@ -30,6 +31,7 @@ pub enum QueueKind {
 /// another informer.
 #[must_use]
 pub struct InformerOptions<K> {
+    pub(super) name: Option<Arc<str>>,
     pub(super) selection: Selection,
     pub(super) namespaces: Option<Vec<String>>,
     pub(super) resync: Option<Duration>,
@@ -41,6 +43,7 @@ pub struct InformerOptions<K> {
     pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
     pub(super) storing: Option<Storing<K>>,
     pub(super) consistency_check: Option<Duration>,
+    pub(super) rollback_detection: Option<RollbackDetection>,
     pub(super) pruning: Pruning,
     pub(super) packing: Option<PackOptions<K>>,
     pub(super) is_lazy: bool,
@@ -59,6 +62,7 @@ impl<K> fmt::Debug for InformerOptions<K> {
 impl<K> Clone for InformerOptions<K> {
     fn clone(&self) -> Self {
         Self {
+            name: self.name.clone(),
             selection: self.selection.clone(),
             namespaces: self.namespaces.clone(),
             resync: self.resync,
@@ -69,6 +73,7 @@ impl<K> Clone for InformerOptions<K> {
             mutation_detector: self.mutation_detector,
             storing: self.storing.clone(),
             consistency_check: self.consistency_check,
+            rollback_detection: self.rollback_detection,
             pruning: self.pruning.clone(),
             packing: self.packing,
             is_lazy: self.is_lazy,
@@ -86,6 +91,7 @@ impl<K> InformerOptions<K> {
     /// Nothing special.
     pub fn new() -> Self {
         Self {
+            name: None,
             selection: Selection::default(),
             namespaces: None,
             resync: None,
@@ -96,10 +102,19 @@ impl<K> InformerOptions<K> {
             mutation_detector: None,
             storing: None,
             consistency_check: None,
+            rollback_detection: None,
             pruning: Pruning::default(),
             packing: None,
             is_lazy: false,
         }
+    }
+
+    /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
+    /// `pods in shop`.
+    #[doc(alias = "InformerName")]
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Only objects with these labels, whatever is said of the type; the empty selector means all.
@@ -206,6 +221,13 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Whether the informer checks that the server has not gone back in time, whatever the factory's. See
+    /// [`RollbackDetection`] for what it costs, and when it is in the way.
+    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
+        self.rollback_detection = Some(detection);
+        self
+    }
+
     /// Looks for objects that are changed in the cache; see
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) of the shared informer.
     pub fn detect_mutations(mut self) -> Self
@@ -226,6 +248,7 @@ impl<K> InformerOptions<K> {
 
     pub(super) fn comparable(&self) -> Comparable {
         Comparable {
+            name: self.name.clone(),
             resync: self.resync,
             queue: self.queue,
             bounds: (self.batch_size, self.queue_capacity),
@@ -236,6 +259,7 @@ impl<K> InformerOptions<K> {
             detects_mutations: self.mutation_detector.is_some(),
             saved: self.storing.as_ref().map(Storing::to_string),
             consistency_check: self.consistency_check,
+            rollback_detection: self.rollback_detection,
             pruning: self.pruning.clone(),
             form: self.form(),
             constructed: false,
@@ -264,6 +288,8 @@ enum Form {
 /// The options that must be the same for everybody who shares an informer.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Comparable {
+    /// Only if it is settled: a request without a name accepts any.
+    name: Option<Arc<str>>,
     resync: Option<Duration>,
     queue: QueueKind,
     /// The size of a batch, and how much may wait.
@@ -274,6 +300,7 @@ pub(super) struct Comparable {
     /// Place and version of its saved store.
     saved: Option<String>,
     consistency_check: Option<Duration>,
+    rollback_detection: Option<RollbackDetection>,
     pruning: Pruning,
     form: Form,
     /// Made by the user's own constructor or another factory, with options that nobody knows here.
@@ -290,11 +317,17 @@ impl Comparable {
 
     pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
         let wants_nothing = *self == Self::default();
+        let has = &Self {
+            name: has.name.clone().filter(|_| self.name.is_some()),
+            ..has.clone()
+        };
         if self == has || (has.constructed && wants_nothing) {
             return Ok(());
         }
         let option = if has.constructed {
             "constructor"
+        } else if self.name != has.name {
+            "name"
         } else if self.resync != has.resync {
             "resync period"
         } else if self.queue != has.queue {
@@ -309,6 +342,8 @@ impl Comparable {
             "saved store"
         } else if self.consistency_check != has.consistency_check {
             "consistency check"
+        } else if self.rollback_detection != has.rollback_detection {
+            "rollback detection"
         } else if self.pruning != has.pruning {
             "pruned fields"
         } else if self.form != has.form {

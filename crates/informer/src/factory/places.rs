@@ -21,7 +21,10 @@ use super::{
     scope::Scope,
     term::{Demand, Term},
 };
-use crate::{shared_informer::SharedInformer, status::WaitForSync};
+use crate::{
+    shared_informer::SharedInformer,
+    status::{InformerError, WaitForSync},
+};
 
 /// What makes two informers the same: the type (which says the representation), the names of the kind
 /// for types that have many, and the scope.
@@ -97,6 +100,8 @@ pub(super) struct Places {
     idle_grace: Duration,
     /// Every running informer has a receiver until its last task has ended.
     stop: watch::Sender<bool>,
+    /// The first informer that failed.
+    pub(super) failure: watch::Sender<Option<InformerError>>,
     /// Never locked together with the state: a runtime that is ending drops a task where it is spawned,
     /// and with it what is the user's.
     running: Mutex<JoinSet<()>>,
@@ -134,6 +139,7 @@ impl Places {
             made: Condvar::new(),
             idle_grace,
             stop: watch::Sender::new(false),
+            failure: watch::Sender::new(None),
             running: Mutex::default(),
         })
     }
@@ -264,6 +270,15 @@ impl Places {
         drop(state);
         drop(never_ran);
         self.stop.send_replace(true);
+    }
+
+    /// Notes that an informer has failed, unless another one did before.
+    pub(super) fn failed(&self, error: InformerError) {
+        self.failure.send_if_modified(|failure| {
+            let is_first = failure.is_none();
+            failure.get_or_insert(error);
+            is_first
+        });
     }
 
     /// Waits until nothing runs any more.

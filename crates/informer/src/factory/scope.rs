@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::selector::Selector;
+use crate::{logs, selector::Selector};
 
 /// Stands for all namespaces that are not named beside it.
 const ALL: &str = "";
@@ -103,6 +103,35 @@ impl Scope {
         Self {
             sections: sections.collect(),
         }
+    }
+}
+
+impl Scope {
+    /// A name for an informer of this scope: `pods in shop with labels app=web`. Selectors that differ
+    /// between namespaces are not part of it.
+    pub(super) fn name(&self, plural: &str) -> String {
+        let mut name = plural.to_owned();
+        let namespaces = self.sections.iter().map(|section| &*section.namespace);
+        if namespaces.clone().all(|namespace| namespace != ALL) {
+            name += " in ";
+            name += &logs::first_few(namespaces);
+        }
+        if let Some(labels) = self.common(|section| section.labels.to_string()) {
+            name += " with labels ";
+            name += &labels;
+        }
+        if let Some(fields) = self.common(|section| section.fields.clone()) {
+            name += " with fields ";
+            name += &fields;
+        }
+        name
+    }
+
+    /// What is said of all sections.
+    fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
+        let mut all = self.sections.iter().map(of);
+        let first = all.next().filter(|first| !first.is_empty())?;
+        all.all(|other| other == first).then_some(first)
     }
 }
 

@@ -6,6 +6,7 @@ use std::{sync::Weak, time::Duration};
 use tokio::{sync::watch, time::sleep};
 
 use super::places::{PlaceId, Places};
+use crate::status::InformerError;
 
 /// What is wanted of an informer that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +86,12 @@ impl Term {
         }
     }
 
-    /// The informer's tasks have ended.
-    pub(super) fn end(self) {
+    /// The informer's tasks have ended, because it failed if there is an error.
+    pub(super) fn end(self, failure: Option<InformerError>) {
         if let Some(places) = self.places.upgrade() {
+            if let Some(failure) = failure {
+                places.failed(failure);
+            }
             places.clear(self.id);
         }
     }

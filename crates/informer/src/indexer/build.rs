@@ -9,9 +9,9 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// So many objects are placed between two yields: with an index function of some microseconds, a
-/// few milliseconds.
-const SLICE: usize = 500;
+/// Objects placed between two yields: with an index function that decodes a packed object, about two
+/// milliseconds.
+const SLICE: usize = 100;
 
 /// What the writer may be left to catch up with by itself: no more than it applies at one go anyway.
 const NEAR: usize = crate::queue::BATCH;

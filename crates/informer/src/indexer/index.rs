@@ -1,10 +1,6 @@
 //! Named indices: which values an object has, and which objects a value has.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
@@ -13,6 +9,7 @@ use crate::{
     limits::{MESSAGE_BYTES, one_line},
     metrics::IndexSample,
     object::{Object, ObjectName},
+    panics::{Panicked, confined},
 };
 
 /// The name of the index by namespace. Every store has it; it needs no function, for objects are
@@ -353,6 +350,5 @@ impl<K> Index<K> {
 
 /// What an index function says, or that it panicked.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
-    catch_unwind(AssertUnwindSafe(function))
-        .unwrap_or_else(|_| Err("the index function panicked".to_owned()))
+    confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

@@ -87,6 +87,24 @@ impl<K> Snapshot<K> {
         self.root.broken_count()
     }
 
+    /// How many of them are in this namespace; cluster-scoped objects are in `""`.
+    ///
+    /// A controller that deletes what is missing from a list must look: the list leaves broken objects out.
+    pub fn broken_in(&self, namespace: &str) -> usize {
+        self.root.broken_in(namespace)
+    }
+
+    /// How many of its objects have not been decoded, so that it is not known whether they are broken. Always
+    /// 0 of a cache that is neither packed nor lazy: it decodes each object when it comes.
+    ///
+    /// It falls while objects are read, for as long as the cache does not change; then it stays as it is, and
+    /// may be too high, but is never too low. It is counted, and takes as long for a million objects as for
+    /// one.
+    pub fn unread_count(&self) -> usize {
+        let unread = self.root.unread.as_ref();
+        unread.map_or(0, |unread| unread.count())
+    }
+
     /// Another number whenever other objects are broken, or others for another reason.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version()

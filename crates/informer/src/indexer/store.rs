@@ -9,13 +9,14 @@ use imbl::OrdMap;
 
 use super::{
     Cause, Change, Changed,
+    generation::Generation,
     index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable},
     listed::Listed,
     placement::Values,
     tree::Tree,
 };
 use crate::{
-    object::{Deleted, Object, ObjectName, ResourceVersion, SourceId},
+    object::{Deleted, Object, ObjectName, ResourceVersion, SourceId, UnreadMoment},
     queue::Replaced,
 };
 
@@ -30,13 +31,17 @@ pub(super) struct Root<K> {
     /// Counts how often one of them went backwards, or on to another timeline.
     setbacks: u64,
     /// Entries without a usable state, with the last good one, which is what handlers have been told.
-    broken: OrdMap<ObjectName, Option<Object<K>>>,
+    pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Counts the changes of `broken`.
     broken_version: u64,
     /// What the server sent for the objects, together.
     wire_bytes: u64,
     /// How many entries each source has brought.
     counts: Arc<BTreeMap<SourceId, usize>>,
+    /// What all roots share between two lists; `None` in a store without an informer.
+    pub(super) generation: Option<Arc<Generation<K>>>,
+    /// Counts the entries that have not been decoded, if they are decoded on demand.
+    pub(super) unread: Option<Arc<UnreadMoment>>,
 }
 
 impl<K> Clone for Root<K> {
@@ -51,6 +56,8 @@ impl<K> Clone for Root<K> {
             broken_version: self.broken_version,
             wire_bytes: self.wire_bytes,
             counts: Arc::clone(&self.counts),
+            generation: self.generation.clone(),
+            unread: self.unread.clone(),
         }
     }
 }
@@ -110,21 +117,13 @@ impl<K> Root<K> {
             broken_version: 0,
             wire_bytes: 0,
             counts: Arc::default(),
+            generation: None,
+            unread: None,
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.broken.len()
-    }
-
-    /// How many entries have no usable state.
-    pub(super) fn broken_count(&self) -> usize {
-        self.broken.len()
-    }
-
-    /// Their names, in order.
-    pub(super) fn broken_names(&self) -> impl Iterator<Item = &ObjectName> {
-        self.broken.keys()
     }
 
     /// Leaves out what has no usable state. Looks at no object where all have one.
@@ -169,8 +168,21 @@ impl<K> Root<K> {
         self.setbacks
     }
 
-    /// The store has all that its source told up to here.
+    /// The store has all that its source sent up to here. What is behind a revision that it has reached
+    /// says less, and changes nothing.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
+        let reached = if source == SourceId::default() {
+            Some(&self.first_revision)
+        } else {
+            self.revisions.get(&source)
+        };
+        if !reached.is_some_and(|reached| revision.is_behind(reached)) {
+            self.set_revision(source, revision);
+        }
+    }
+
+    /// The store is as of this revision, also if it is older than before: then the source has gone back.
+    pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
         }
@@ -210,12 +222,12 @@ impl<K> Root<K> {
             Cause::Relist | Cause::Resync => self.entries.get(object.object_name()),
         };
         let kept = kept.filter(|kept| kept.is_same(source, &object));
-        let (is_kept, object, told) = match kept {
-            Some(kept) => {
-                let told = self.told(object.object_name(), kept);
-                (true, kept.object.clone(), told.cloned())
-            }
-            None => (false, object.clone(), self.write(source, object, errors)),
+        let is_kept = kept.is_some();
+        let (object, told) = if let Some(kept) = kept {
+            let told = self.told(object.object_name(), kept);
+            (kept.object.clone(), told.cloned())
+        } else {
+            self.write(source, object, errors)
         };
         if object.broken().is_some() {
             return None;
@@ -272,7 +284,7 @@ impl<K> Root<K> {
         let mut places = Listed::of(&objects);
         if self.entries.len() == 0 && places.are_in_order() {
             let listed = self.fill(source, objects, errors);
-            self.advance(source, revision);
+            self.set_revision(source, revision);
             return Changed {
                 gone: Vec::new(),
                 listed,
@@ -302,7 +314,7 @@ impl<K> Root<K> {
         for name in &changed.gone {
             self.take(name);
         }
-        self.advance(source, revision);
+        self.set_revision(source, revision);
         changed
     }
 
@@ -352,13 +364,14 @@ impl<K> Root<K> {
     fn fill(
         &mut self,
         source: SourceId,
-        objects: Vec<Object<K>>,
+        mut objects: Vec<Object<K>>,
         errors: &mut Vec<IndexError>,
     ) -> Vec<(ObjectName, bool)> {
-        for object in &objects {
+        for object in &mut objects {
+            self.place_in_indices(object, errors);
             let name = object.object_name();
-            self.reindex(name, Some(object), errors);
             self.wire_bytes += object.wire_bytes();
+            object.enters_store();
             if object.broken().is_some() {
                 self.broken.insert(name.clone(), None);
                 self.broken_version += 1;
@@ -376,28 +389,42 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Puts a state in the place of what was there; what handlers have been told of the object.
-    fn write(
+    /// Puts a state in the place of what was there; the state as it is kept, and what handlers have been
+    /// told of the object.
+    pub(super) fn write(
         &mut self,
         source: SourceId,
-        object: Object<K>,
+        mut object: Object<K>,
         errors: &mut Vec<IndexError>,
-    ) -> Option<Object<K>> {
+    ) -> (Object<K>, Option<Object<K>>) {
+        self.place_in_indices(&mut object, errors);
         let name = object.object_name().clone();
-        self.reindex(&name, Some(&object), errors);
         let is_live = object.broken().is_none();
         self.wire_bytes += object.wire_bytes();
+        let kept = object.clone();
         let old = self.entries.insert(name.clone(), Entry { object, source });
         let brought_by = old.as_ref().map(Entry::source);
         if brought_by != Some(source) {
             *self.count_mut(source) += 1;
         }
         let told = old.and_then(|old| self.forget(&name, old, brought_by != Some(source)));
+        // Behind what was there, which may have the same body.
+        kept.enters_store();
         if !is_live {
             self.broken.insert(name, told.clone());
             self.broken_version += 1;
         }
-        told
+        (kept, told)
+    }
+
+    /// Asks the index functions about a state. One whose body turns out not to decode is broken from here
+    /// on: neither readers nor handlers have seen it.
+    fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
+        self.reindex(object.object_name(), Some(object), errors);
+        if let Some(broken) = object.found_broken() {
+            self.reindex(broken.object_name(), Some(&broken), errors);
+            *object = broken;
+        }
     }
 
     fn count_mut(&mut self, source: SourceId) -> &mut usize {
@@ -415,6 +442,7 @@ impl<K> Root<K> {
     /// brought the one that is there now; what handlers have been told of it.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object.wire_bytes();
+        old.object.leaves_store();
         if by_source {
             *self.count_mut(old.source) -= 1;
         }

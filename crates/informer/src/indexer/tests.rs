@@ -474,7 +474,7 @@ fn what_another_source_brought_since_is_neither_deleted_nor_taken_for_unchanged(
 // === revisions ===
 
 #[test]
-fn the_revision_is_that_of_the_last_change_list_or_bookmark_of_each_source() {
+fn the_revision_is_that_of_the_last_list_or_the_largest_since_of_each_source() {
     let (indexer, mut writer) = by_colour();
     let revisions = |source| {
         let snapshot = indexer.snapshot();
@@ -489,13 +489,16 @@ fn the_revision_is_that_of_the_last_change_list_or_bookmark_of_each_source() {
         (1, vec![kind("add b/x@7")], "20", "7"),
         (0, vec![kind("delete a/x@30")], "30", "7"),
         (0, vec![kind("delete a/never@31")], "31", "7"),
-        // The last one counts, not the largest; what has no revision leaves it.
-        (0, vec![kind("add a/x@35"), kind("add a/y@33")], "33", "7"),
-        (0, vec![kind("update a/x"), kind("missing a/y")], "33", "7"),
-        (0, vec![kind("update !a/x@34")], "34", "7"),
-        (0, vec![kind("relisted a/z@3"), kind("resync")], "34", "7"),
-        (1, vec![kind("bookmark 50")], "34", "50"),
+        // An older change is applied, and leaves it; so does what has no revision.
+        (0, vec![kind("add a/x@35"), kind("add a/y@33")], "35", "7"),
+        (0, vec![kind("add a/w@2")], "35", "7"),
+        (0, vec![kind("update a/x"), kind("missing a/y")], "35", "7"),
+        (0, vec![kind("update !a/x@36")], "36", "7"),
+        (0, vec![kind("relisted a/z@3"), kind("resync")], "36", "7"),
+        (1, vec![kind("bookmark 50")], "36", "50"),
+        (1, vec![kind("bookmark 49")], "36", "50"),
         (0, vec![kind("list 40: a/x@12")], "40", "50"),
+        (1, vec![kind("list 30:")], "40", "30"),
         (1, vec![kind("list 60:")], "40", "60"),
     ];
     for (step, (source, kinds, first, second)) in steps.into_iter().enumerate() {
@@ -503,6 +506,7 @@ fn the_revision_is_that_of_the_last_change_list_or_bookmark_of_each_source() {
         let expected = (first.to_owned(), second.to_owned());
         assert_eq!(revisions(1), expected, "step {step}");
     }
+    assert_eq!(indexer.snapshot().setbacks(), 1, "the older list alone");
 }
 
 // === reading ===

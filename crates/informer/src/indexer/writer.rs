@@ -12,7 +12,11 @@ use super::{
     store::Root,
 };
 use crate::{
-    object::{Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId, Timeline},
+    beside::drop_offloaded,
+    object::{
+        Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId, Timeline,
+        UnreadCount, UnreadMoment,
+    },
     queue::{Batch, Replaced},
     reflector::DeltaKind,
 };
@@ -54,6 +58,41 @@ impl<K> IndexerWriter<K> {
         }
     }
 
+    /// Has old states of the store freed away from the tasks that drop them, wherever that takes long.
+    pub(crate) fn freeing_offloaded(&mut self)
+    where
+        K: Send + Sync + 'static,
+    {
+        self.root.freed_by(drop_offloaded);
+        self.publish();
+    }
+
+    /// Has its snapshots say how many of their objects have not been decoded, by this count, for objects
+    /// that are decoded on demand. The store is empty.
+    pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
+        let first = UnreadMoment::first(Arc::clone(unread));
+        self.root.unread = Some(Arc::new(first));
+        self.publish();
+    }
+
+    /// Ends the moment that readers see, before the first change of the next one.
+    fn begin(&mut self) {
+        if let Some(moment) = &self.root.unread {
+            self.root.unread = Some(Arc::new(moment.next()));
+        }
+    }
+
+    /// Moves objects among the broken ones whose bodies were decoded in vain; whether there were any.
+    pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
+        self.begin();
+        let mut found = false;
+        for name in names {
+            found |= self.root.find_broken(name);
+        }
+        self.publish();
+        found
+    }
+
     /// What readers see now.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
@@ -76,6 +115,7 @@ impl<K> IndexerWriter<K> {
             changes: Vec::with_capacity(deltas.len() + 1),
             index_errors: Vec::new(),
         };
+        self.begin();
         for delta in deltas {
             let source = delta.source;
             let change = match delta.kind {
@@ -133,8 +173,9 @@ impl<K> IndexerWriter<K> {
         K: Resource,
     {
         let object = Object::new(object)?;
+        self.begin();
         self.root
-            .advance(SourceId::default(), object.revision().clone());
+            .set_revision(SourceId::default(), object.revision().clone());
         let change = self
             .root
             .put(SourceId::default(), object, Cause::Watch, &mut Vec::new());
@@ -151,6 +192,7 @@ impl<K> IndexerWriter<K> {
             name: name.clone(),
             last_known: None,
         };
+        self.begin();
         let change = self.root.remove(SourceId::default(), deleted);
         self.publish();
         change
@@ -176,6 +218,7 @@ impl<K> IndexerWriter<K> {
             objects: objects?,
             revision: revision.into(),
         };
+        self.begin();
         self.root.replace(list, false, &mut Vec::new());
         self.publish_list();
         Ok(())
@@ -228,6 +271,7 @@ impl<K> IndexerWriter<K> {
     /// Takes what was known before anything has been heard: nobody is told, and no revision is
     /// reached by it. The first list is believed whatever its revisions, for who knew these is not known.
     pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
+        self.begin();
         for object in known {
             let object = object.on(Timeline::UNHEARD);
             self.root
@@ -243,6 +287,7 @@ impl<K> IndexerWriter<K> {
         errors: &mut Vec<IndexError>,
     ) -> Change<K> {
         let old = Snapshot::new(Arc::new(self.root.clone()));
+        self.root.end_generation();
         let changed = self.root.replace(list, true, errors);
         Change::Replaced {
             old,
@@ -263,6 +308,13 @@ impl<K> IndexerWriter<K> {
         if Arc::strong_count(&before) > 1 {
             self.replaced.push(before);
         }
+    }
+}
+
+impl<K> Drop for IndexerWriter<K> {
+    fn drop(&mut self) {
+        // From now on whoever drops the last snapshot, or the last reader, frees the whole store.
+        self.root.end_generation();
     }
 }
 

@@ -32,6 +32,10 @@ use crate::{
 /// kube keeps one request for each object anyway; an owned object that came and went in between is not
 /// told then. Dropping the stream ends the subscription.
 ///
+/// A state that can't be decoded is not applied, and kube keeps the one before; the object's deletion is
+/// told, with its final state or, if that can't be decoded, with the last one that kube was given. An object
+/// of which kube was given none is not deleted there either.
+///
 /// A transform of the informer must leave what kube looks at: name, namespace, and for `owns_stream` the
 /// owner references.
 pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
@@ -96,6 +100,9 @@ struct Words<K> {
     synced: bool,
     /// Deleted before the beginning was complete; told once it is.
     gone: BTreeMap<ObjectName, Shared<K>>,
+    /// The last state that kube was given of each object that is decoded on demand. The state in which it is
+    /// deleted, or one before that, may turn out not to decode, and kube's event of a deletion has an object.
+    given: BTreeMap<ObjectName, Object<K>>,
 }
 
 impl<K> Default for Words<K> {
@@ -103,6 +110,7 @@ impl<K> Default for Words<K> {
         Self {
             synced: false,
             gone: BTreeMap::new(),
+            given: BTreeMap::new(),
         }
     }
 }
@@ -111,19 +119,27 @@ impl<K> Words<K> {
     fn translate(&mut self, event: Event<K>) -> Option<Told<Shared<K>>> {
         match event {
             Event::Added { object, .. } | Event::Updated { new: object, .. } => {
+                // Kube keeps the state before until there is one that decodes, or the object is deleted.
                 let shared = shared(&object)?;
+                let name = object.object_name();
+                if object.live().is_none() {
+                    self.given.insert(name.clone(), object.clone());
+                }
                 if self.synced {
                     return Some(Told::Apply(shared));
                 }
-                self.gone.remove(object.object_name());
+                self.gone.remove(name);
                 Some(Told::InitApply(shared))
             }
             Event::Deleted(deleted) => {
-                let shared = deleted.object().and_then(shared)?;
+                let name = deleted.object_name();
+                let given = self.given.remove(name);
+                let last = deleted.object().and_then(shared);
+                let last = last.or_else(|| given.as_ref().and_then(shared))?;
                 if self.synced {
-                    return Some(Told::Delete(shared));
+                    return Some(Told::Delete(last));
                 }
-                self.gone.insert(deleted.object_name().clone(), shared);
+                self.gone.insert(name.clone(), last);
                 None
             }
             Event::Synced => {
@@ -143,108 +159,10 @@ impl<K> Words<K> {
     }
 }
 
-/// `None` for an object that is broken, which nobody who hears events ever meets.
+/// `None` for a state that does not decode, which a packed or lazy cache notices here.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::Pod;
-    use serde_json::json;
-
-    use super::*;
-    use crate::{indexer::Cause, object::Deleted};
-
-    fn object(name: &str, revision: &str) -> Object<Pod> {
-        let meta = json!({"name": name, "namespace": "default", "resourceVersion": revision});
-        let pod = serde_json::from_value(json!({"metadata": meta})).unwrap();
-        Object::new(pod).unwrap()
-    }
-
-    fn added(name: &str, revision: &str) -> Event<Pod> {
-        Event::Added {
-            object: object(name, revision),
-            in_initial_list: true,
-        }
-    }
-
-    fn updated(name: &str, revision: &str) -> Event<Pod> {
-        Event::Updated {
-            old: object(name, "1"),
-            new: object(name, revision),
-            cause: Cause::Watch,
-        }
-    }
-
-    fn deleted(name: &str, revision: &str) -> Event<Pod> {
-        Event::Deleted(Deleted::Known(object(name, revision)))
-    }
-
-    /// What kube is told, a word each.
-    fn told(events: impl IntoIterator<Item = Event<Pod>>) -> String {
-        let mut words = Words::default();
-        let mut lines = Vec::new();
-        for event in events {
-            let first = words.translate(event);
-            let late = std::iter::from_fn(|| words.late());
-            for event in first.into_iter().chain(late) {
-                lines.push(match event {
-                    Told::Init => "init".to_owned(),
-                    Told::InitApply(object) => format!("init-apply {object:?}"),
-                    Told::InitDone => "init-done".to_owned(),
-                    Told::Apply(object) => format!("apply {object:?}"),
-                    Told::Delete(object) => format!("delete {object:?}"),
-                });
-            }
-        }
-        lines.join(", ")
-    }
-
-    #[test]
-    fn what_comes_after_the_beginning_is_applied_and_deleted() {
-        let events = [
-            added("a", "1"),
-            Event::Synced,
-            updated("a", "2"),
-            added("b", "3"),
-            deleted("a", "4"),
-        ];
-        assert_eq!(
-            told(events),
-            "init-apply default/a@1, init-done, apply default/a@2, apply default/b@3, delete default/a@4"
-        );
-    }
-
-    #[test]
-    fn a_change_before_all_sources_are_listed_belongs_to_the_beginning() {
-        let events = [added("a", "1"), updated("a", "2"), Event::Synced];
-        assert_eq!(
-            told(events),
-            "init-apply default/a@1, init-apply default/a@2, init-done"
-        );
-    }
-
-    #[test]
-    fn a_deletion_before_all_sources_are_listed_is_told_after_the_beginning() {
-        let events = [added("a", "1"), deleted("a", "2"), Event::Synced];
-        assert_eq!(
-            told(events),
-            "init-apply default/a@1, init-done, delete default/a@2"
-        );
-    }
-
-    #[test]
-    fn what_is_there_again_before_all_sources_are_listed_was_never_gone() {
-        let events = [
-            added("a", "1"),
-            deleted("a", "2"),
-            added("a", "3"),
-            Event::Synced,
-        ];
-        assert_eq!(
-            told(events),
-            "init-apply default/a@1, init-apply default/a@3, init-done"
-        );
-    }
-}
+mod tests;

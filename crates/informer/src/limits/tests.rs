@@ -45,6 +45,7 @@ fn the_table_has_every_limit_and_the_numbers_that_hold() {
             "TimeoutConfig::initial_events",
             time(timeouts.initial_events),
         ),
+        ("TimeoutConfig::watch_headers", time(timeouts.watch_headers)),
         ("WATCH_GRACE", time(WATCH_GRACE)),
         ("TimeoutConfig::silence", time(timeouts.silence)),
         ("LIST_ENVELOPE_BYTES", wide(LIST_ENVELOPE_BYTES)),

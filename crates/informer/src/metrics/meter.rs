@@ -45,6 +45,11 @@ impl Meter {
         }))
     }
 
+    /// Whether a collector wants the figures.
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Now, if anybody wants to know how long something takes.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.is_some().then(Instant::now)

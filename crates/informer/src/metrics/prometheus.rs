@@ -20,8 +20,8 @@ use super::{
 
 /// Collects the figures of everything that is given it, for a `prometheus_client` registry.
 ///
-/// Labels are `name`, `group`, `version` and `resource`, as in client-go; those of a work queue are
-/// `name`. Informers that have all four in common share their series: what is counted is counted
+/// Labels are `name`, `group`, `version` and `resource`, as in client-go, and `namespace`, which is
+/// empty for all namespaces; a work queue's is `name`. Informers that have all of them in common share their series: what is counted is counted
 /// together, lengths and sizes are added up, of ages the greatest is shown. Handlers with the same name
 /// do the same. Index errors, panics, adds and retries are counted by whoever has them, so their sum
 /// falls when one of several ends, which Prometheus takes for a restart: give what matters a name of its

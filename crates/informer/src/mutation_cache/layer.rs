@@ -2,6 +2,10 @@
 //!
 //! Pure but for tokio's clock. Every method is lent the cache of the moment, and lets go of what the
 //! cache has caught up with before it answers.
+//!
+//! A write or deletion that ends without the cache having shown its effect is a lapse: readers see
+//! another state than before, and handlers may have received no event for it. The layer records the
+//! name; the caller takes it with [`Layer::take_lapsed`].
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -48,6 +52,18 @@ pub(super) struct Layer<K> {
     setbacks: u64,
     /// What was let go of and waits to be dropped outside the lock.
     let_go: Vec<Object<K>>,
+    /// The names whose write or deletion has lapsed since they were taken last.
+    lapsed: Vec<ObjectName>,
+}
+
+/// How a write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The cache has it or something newer, or has had its object and lost it: handlers receive an
+    /// event for each of these.
+    Seen,
+    /// In any other way.
+    Lapsed,
 }
 
 struct Written<K> {
@@ -86,6 +102,7 @@ impl<K> Layer<K> {
             came: 0,
             setbacks: 0,
             let_go: Vec::new(),
+            lapsed: Vec::new(),
         }
     }
 
@@ -101,6 +118,24 @@ impl<K> Layer<K> {
 
     pub(super) fn take_let_go(&mut self) -> Vec<Object<K>> {
         std::mem::take(&mut self.let_go)
+    }
+
+    pub(super) fn take_lapsed(&mut self) -> Vec<ObjectName> {
+        std::mem::take(&mut self.lapsed)
+    }
+
+    /// Whether there is neither a write nor a deletion, so that nothing can lapse.
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty() && self.gone.is_empty()
+    }
+
+    /// When the first write or deletion has had its time.
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        let written = self.written.values().map(|written| written.since.at);
+        let first = written
+            .chain(self.gone.values().map(|since| since.at))
+            .min();
+        first.map(|first| clock::after(first, self.ttl))
     }
 }
 
@@ -130,7 +165,7 @@ impl<K: Resource> Layer<K> {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
                 break;
             };
-            self.remove(&oldest);
+            self.lapse(&oldest);
         }
     }
 
@@ -145,10 +180,10 @@ impl<K: Resource> Layer<K> {
         self.gone.insert((name, uid), since);
         while self.gone.len() > self.capacity {
             let oldest = self.gone.iter().min_by_key(|(_, since)| **since);
-            let Some(oldest) = oldest.map(|(gone, _)| gone.clone()) else {
+            let Some((name, uid)) = oldest.map(|(gone, _)| gone.clone()) else {
                 break;
             };
-            self.gone.remove(&oldest);
+            self.reveal(name, uid, cache);
         }
     }
 
@@ -194,7 +229,7 @@ impl<K: Resource> Layer<K> {
     }
 
     /// Lets go of everything that has ended.
-    fn settle(&mut self, cache: &Snapshot<K>) {
+    pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
         for name in names {
@@ -208,14 +243,22 @@ impl<K: Resource> Layer<K> {
         self.setbacks = cache.setbacks();
         let (ttl, now) = (self.ttl, Instant::now());
         let over = |since: &Since| went_back || now >= clock::after(since.at, ttl);
-        self.gone.retain(|_, since| !over(since));
+        let ended = self.gone.iter().filter(|(_, since)| over(since));
+        let ended: Vec<_> = ended.map(|(gone, _)| gone.clone()).collect();
+        for (name, uid) in ended {
+            self.reveal(name, uid, cache);
+        }
         let ended = self
             .written
             .iter()
             .filter(|(_, written)| over(&written.since));
         let ended: Vec<_> = ended.map(|(name, _)| name.clone()).collect();
         for name in &ended {
-            self.remove(name);
+            // Revisions of before a setback have no order with those of after it.
+            if !went_back {
+                self.settle_name(name, cache);
+            }
+            self.lapse(name);
         }
     }
 
@@ -224,17 +267,28 @@ impl<K: Resource> Layer<K> {
         let Some(written) = self.written.get_mut(name) else {
             return;
         };
-        let cached = cache.get(name);
-        let same = cached.is_some_and(|cached| cached.uid() == written.object.uid());
-        let disappeared = cached.is_none() && written.cached;
-        written.cached |= same;
-        let wanted = written.object.revision();
-        let newer = cached
-            .is_some_and(|cached| cached.revision().partial_cmp(wanted) != Some(Ordering::Less));
-        let reached = || reached(cache, Some(name), self.sources) >= *wanted;
-        if disappeared || newer || reached() {
+        match written.end(name, cache, self.sources) {
+            Some(End::Seen) => self.remove(name),
+            Some(End::Lapsed) => self.lapse(name),
+            None => {}
+        }
+    }
+
+    /// Lets go of a write that the cache has not shown, if there is one.
+    fn lapse(&mut self, name: &ObjectName) {
+        if self.written.contains_key(name) {
+            self.lapsed.push(name.clone());
             self.remove(name);
         }
+    }
+
+    /// Lets go of a deletion, which has lapsed if the cache still has the object.
+    fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
+        let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
+        if hidden {
+            self.lapsed.push(name.clone());
+        }
+        self.gone.remove(&(name, uid));
     }
 
     fn remove(&mut self, name: &ObjectName) {
@@ -248,6 +302,24 @@ impl<K: Resource> Layer<K> {
             order: self.came,
             at: Instant::now(),
         }
+    }
+}
+
+impl<K: Resource> Written<K> {
+    /// Whether the cache has caught up with the write, and how it ended then.
+    fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
+        let cached = cache.get(name);
+        let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());
+        let disappeared = cached.is_none() && self.cached;
+        self.cached |= same;
+        let wanted = self.object.revision();
+        let newer = cached
+            .is_some_and(|cached| cached.revision().partial_cmp(wanted) != Some(Ordering::Less));
+        if disappeared || newer {
+            return Some(End::Seen);
+        }
+        let passed = reached(cache, Some(name), sources) >= *wanted;
+        passed.then_some(End::Lapsed)
     }
 }
 

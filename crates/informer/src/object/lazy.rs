@@ -12,6 +12,7 @@ use super::{
     DecodeError, ObjectName,
     labels::{LabelSet, LabelSets, Labels},
     opener::{Decode, OnBroken, Unfit},
+    reading::{Reading, UnreadCount},
 };
 
 /// One per informer.
@@ -19,6 +20,7 @@ pub(crate) struct Lazy<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
+    unread: Arc<UnreadCount>,
 }
 
 /// The body of one object, for all handles that are of the same state.
@@ -27,6 +29,7 @@ pub(super) struct LazyBody<K> {
     uid: Box<str>,
     labels: LabelSet,
     read: Mutex<Read<K>>,
+    reading: Reading,
 }
 
 /// How far somebody has come to read it.
@@ -42,7 +45,13 @@ impl<K> Lazy<K> {
             decode,
             on_broken,
             labels: LabelSets::default(),
+            unread: Arc::default(),
         }
+    }
+
+    /// How many objects of its store have not been decoded.
+    pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
+        &self.unread
     }
 
     pub(super) fn body<'l>(
@@ -56,6 +65,7 @@ impl<K> Lazy<K> {
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
             read: Mutex::new(Read::Not(Box::from(json))),
+            reading: Reading::default(),
         })
     }
 }
@@ -67,6 +77,26 @@ impl<K> LazyBody<K> {
 
     pub(super) fn labels(&self) -> Labels<'_> {
         Labels::of_set(&self.labels)
+    }
+
+    pub(super) fn reading(&self) -> (&Reading, &UnreadCount) {
+        (&self.reading, &self.lazy.unread)
+    }
+
+    /// Reads its JSON, if it has not been decoded.
+    pub(super) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        match &*self.read.lock() {
+            Read::Not(json) => Some(read(json)),
+            Read::Decoded(_) | Read::Unfit(_) => None,
+        }
+    }
+
+    /// Why it does not decode, if it was decoded in vain.
+    pub(super) fn unfit(&self) -> Option<DecodeError> {
+        match &*self.read.lock() {
+            Read::Not(_) | Read::Decoded(_) => None,
+            Read::Unfit(error) => Some(DecodeError::clone(error)),
+        }
     }
 
     /// What it takes, in bytes: of what was read, without what that points to, which nobody has counted.
@@ -93,6 +123,7 @@ impl<K> LazyBody<K> {
                 if is_kept {
                     *read = Read::Decoded(Arc::clone(&object));
                 }
+                self.reading.end(&self.lazy.unread);
                 Ok(object)
             }
             Err(Unfit { field, reason }) => {
@@ -100,6 +131,7 @@ impl<K> LazyBody<K> {
                 *read = Read::Unfit(Box::new(error.clone()));
                 // The user's own code hears of it, and may look at the object.
                 drop(read);
+                self.reading.end(&self.lazy.unread);
                 (self.lazy.on_broken)(&error);
                 Err(error)
             }

@@ -13,9 +13,11 @@ use std::sync::{
 use super::{
     DecodeError, ObjectName,
     labels::{LabelSet, LabelSets, Labels},
+    reading::{Reading, UnreadCount},
 };
 use crate::{
     packing::{Packed, Packing, SAMPLES},
+    panics::confined,
     pruning::{Storable, Stored},
 };
 use parking_lot::Mutex;
@@ -66,7 +68,7 @@ impl<K: Storable> PackOptions<K> {
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
-            encode: |object| serde_json::to_vec(&Stored(object)).ok(),
+            encode: |object| confined(|| serde_json::to_vec(&Stored(object))).ok()?.ok(),
         }
     }
 }
@@ -88,6 +90,7 @@ pub(crate) struct Opener<K> {
     bodies: AtomicU64,
     places: Vec<Mutex<Place<K>>>,
     hot: Mutex<Hot<K>>,
+    unread: Arc<UnreadCount>,
 }
 
 struct Place<K> {
@@ -106,11 +109,34 @@ pub(super) struct PackedBody<K> {
     number: u64,
     uid: Box<str>,
     labels: LabelSet,
-    json: Mutex<Packed>,
-    /// Whether it has been told that it does not decode.
-    told: AtomicBool,
+    kept: Mutex<Kept>,
+    reading: Reading,
     /// Whether it is as it came, and to be packed later.
     pending: AtomicBool,
+}
+
+/// What is kept of a body.
+#[derive(Clone)]
+enum Kept {
+    Json(Packed),
+    /// It was decoded in vain: the JSON is of no use, and each read returns the same error.
+    Unfit(DecodeError),
+}
+
+impl Kept {
+    fn json(&self) -> Option<&Packed> {
+        match self {
+            Self::Json(json) => Some(json),
+            Self::Unfit(_) => None,
+        }
+    }
+
+    fn json_mut(&mut self) -> Option<&mut Packed> {
+        match self {
+            Self::Json(json) => Some(json),
+            Self::Unfit(_) => None,
+        }
+    }
 }
 
 impl<K> Clone for PackedBody<K> {
@@ -120,8 +146,8 @@ impl<K> Clone for PackedBody<K> {
             number: self.number,
             uid: self.uid.clone(),
             labels: Arc::clone(&self.labels),
-            json: Mutex::new(self.json.lock().clone()),
-            told: AtomicBool::new(self.told.load(Ordering::Relaxed)),
+            kept: Mutex::new(self.kept.lock().clone()),
+            reading: self.reading.of_copy(),
             pending: AtomicBool::new(self.pending.load(Ordering::Relaxed)),
         }
     }
@@ -147,7 +173,13 @@ impl<K> Opener<K> {
                 objects: Vec::new(),
                 next: 0,
             }),
+            unread: Arc::default(),
         }
+    }
+
+    /// How many objects of its store have not been decoded.
+    pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
+        &self.unread
     }
 
     pub(crate) fn packing(&self) -> &Packing {
@@ -166,6 +198,19 @@ impl<K> Opener<K> {
         json: &[u8],
     ) -> PackedBody<K> {
         self.kept(uid, labels, self.packing.pack(json))
+    }
+
+    /// The same of the JSON of an object that was decoded.
+    pub(super) fn read_body<'l>(
+        self: &Arc<Self>,
+        uid: &str,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+        json: &[u8],
+    ) -> PackedBody<K> {
+        PackedBody {
+            reading: Reading::done(),
+            ..self.body(uid, labels, json)
+        }
     }
 
     /// The same, to be packed later: packing takes as long as a handler waits for a lone event.
@@ -192,8 +237,8 @@ impl<K> Opener<K> {
             number: self.bodies.fetch_add(1, Ordering::Relaxed),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
-            json: Mutex::new(json),
-            told: AtomicBool::new(false),
+            kept: Mutex::new(Kept::Json(json)),
+            reading: Reading::default(),
             pending: AtomicBool::new(false),
         }
     }
@@ -238,7 +283,24 @@ impl<K> PackedBody<K> {
 
     /// What its JSON takes.
     pub(super) fn size(&self) -> usize {
-        self.json.lock().size()
+        self.kept.lock().json().map_or(0, Packed::size)
+    }
+
+    pub(super) fn reading(&self) -> (&Reading, &UnreadCount) {
+        (&self.reading, &self.opener.unread)
+    }
+
+    /// Reads its JSON, unless it was decoded in vain.
+    pub(super) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.kept.lock().json()?.unpacked(read).ok()
+    }
+
+    /// Why it does not decode, if it was decoded in vain.
+    pub(super) fn unfit(&self) -> Option<DecodeError> {
+        match &*self.kept.lock() {
+            Kept::Json(_) => None,
+            Kept::Unfit(error) => Some(error.clone()),
+        }
     }
 
     /// Whether it was opened and not so many others since.
@@ -258,15 +320,18 @@ impl<K> PackedBody<K> {
     /// Packs it, if that was put off.
     pub(super) fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
-            let mut json = self.json.lock();
-            if let Some(packed) = json.raw().map(|raw| self.opener.packing.pack(raw)) {
-                *json = packed;
+            let mut kept = self.kept.lock();
+            let raw = kept.json().and_then(Packed::raw);
+            if let Some(packed) = raw.map(|raw| self.opener.packing.pack(raw)) {
+                *kept = Kept::Json(packed);
             }
         }
     }
 
     pub(super) fn repack(&self) {
-        self.opener.packing.repack(&mut self.json.lock());
+        if let Some(json) = self.kept.lock().json_mut() {
+            self.opener.packing.repack(json);
+        }
     }
 
     /// The object, decoded if nobody is known to have it.
@@ -295,12 +360,15 @@ impl<K> PackedBody<K> {
         if let Some(object) = self.found() {
             return Ok((object, false));
         }
-        let json = self.json.lock();
+        let mut kept = self.kept.lock();
         // Somebody may just have decoded it.
         if let Some(object) = self.found() {
             return Ok((object, false));
         }
-        let decoded = json.unpacked(self.opener.decode);
+        let decoded = match &*kept {
+            Kept::Json(json) => json.unpacked(self.opener.decode),
+            Kept::Unfit(error) => return Err(error.clone()),
+        };
         let decoded = decoded.unwrap_or_else(|_| {
             Err(Unfit {
                 field: ".".to_owned(),
@@ -311,14 +379,16 @@ impl<K> PackedBody<K> {
             Ok(object) => {
                 let object = Arc::new(object);
                 self.opener.note(self.number, &object);
+                self.reading.end(&self.opener.unread);
                 Ok((object, true))
             }
             Err(Unfit { field, reason }) => {
-                drop(json);
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
-                if !self.told.swap(true, Ordering::Relaxed) {
-                    (self.opener.on_broken)(&error);
-                }
+                *kept = Kept::Unfit(error.clone());
+                // The user's own code runs next, and may read the object.
+                drop(kept);
+                self.reading.end(&self.opener.unread);
+                (self.opener.on_broken)(&error);
                 Err(error)
             }
         }

@@ -93,6 +93,12 @@ impl ResourceVersion {
         }
     }
 
+    /// Whether this is below `reached` on the same timeline: it says nothing about how far a source has
+    /// come. On another timeline, revisions begin anew.
+    pub(crate) fn is_behind(&self, reached: &Self) -> bool {
+        self.timeline() == reached.timeline() && self < reached
+    }
+
     fn shown(&self) -> Shown<'_> {
         match &self.0 {
             Repr::Unset => Shown::Unset,

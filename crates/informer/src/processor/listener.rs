@@ -8,8 +8,8 @@ use tokio::{sync::watch, time::Instant};
 use super::{Buffer, ahead::Ahead};
 use crate::{
     event_handler::{Event, EventHandler},
-    limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
+    panics::panic_message,
 };
 
 /// After a handler has panicked the next event comes so much later, as in client-go.
@@ -90,7 +90,7 @@ async fn tell<K, H>(
         }
     }
     if let Err(panic) = told {
-        let reason = one_line(panic_message(&*panic), MESSAGE_BYTES);
+        let reason = panic_message(&*panic);
         buffer.panicked();
         tracing::error!(handler = %name, object = object(), reason, "a handler panicked");
         tokio::select! {
@@ -99,12 +99,6 @@ async fn tell<K, H>(
             () = tokio::time::sleep(AFTER_PANIC) => {}
         }
     }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 /// Says that the listener has ended, however it ends: also when its task was never polled.

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::{Batch, KeyError, KeyErrors, Population, Queue, Replaced};
 use crate::{
     object::{Deleted, Known, Object, ObjectName, ResourceVersion, SourceId},
+    panics::{Panicked, confined},
     reflector::{Delta, DeltaKind},
 };
 
@@ -117,10 +118,15 @@ impl<K> DeltaFifo<K> {
     pub fn key_of(&self, object: &Object<K>) -> Result<ObjectName, KeyError<K>> {
         match &self.key {
             None => Ok(object.object_name().clone()),
-            Some(key) => key(object).map_err(|source| KeyError {
-                object: object.clone(),
-                source,
-            }),
+            Some(key) => {
+                let named = confined(|| key(object));
+                let named =
+                    named.unwrap_or_else(|Panicked| Err("the key function panicked".into()));
+                named.map_err(|source| KeyError {
+                    object: object.clone(),
+                    source,
+                })
+            }
         }
     }
 
@@ -259,7 +265,7 @@ impl<K> DeltaFifo<K> {
     }
 
     /// Marks how far the store has come when all that is queued now is popped. Of several marks in a
-    /// row the last of each source counts.
+    /// row the last of each source counts, unless it is behind the one before.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -268,7 +274,9 @@ impl<K> DeltaFifo<K> {
             match slot {
                 Slot::Key(_) => break,
                 Slot::Bookmark(from, reached) if *from == source => {
-                    *reached = revision;
+                    if !revision.is_behind(reached) {
+                        *reached = revision;
+                    }
                     return;
                 }
                 Slot::Bookmark(..) => {}

@@ -1,13 +1,13 @@
 //! Everything that must be settled before a reflector of its own exists.
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BackoffConfig, Error, InitialList, Reflector, ReflectorStore, Stopped, TimeoutConfig, Trust,
-    report::Reporter, settings::Settings,
+    BackoffConfig, Error, InitialList, Reflector, ReflectorStore, RollbackDetection, Stopped,
+    TimeoutConfig, Trust, report::Reporter, settings::Settings,
 };
 use crate::{
     limits::Limits,
@@ -36,22 +36,19 @@ impl<K: Resource> fmt::Debug for ReflectorBuilder<K> {
 }
 
 impl<K: Resource> ReflectorBuilder<K> {
-    pub(super) fn new(
-        source: Arc<dyn ListerWatcher>,
-        dyntype: K::DynamicType,
-        place: &Location<'_>,
-    ) -> Self {
+    pub(super) fn new(source: Arc<dyn ListerWatcher>, dyntype: K::DynamicType) -> Self {
         Self {
             source,
             dyntype,
-            settings: Settings::at(place),
+            settings: Settings::default(),
         }
     }
 
-    /// A name for logs and errors; by default the file and line where the builder was made.
+    /// A name for logs, errors and metrics; by default kind and scope, such as
+    /// `pods in shop with labels app=web`.
     #[doc(alias = "NewNamedReflector")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.settings.name = name.into();
+        self.settings.name = Some(name.into());
         self
     }
 
@@ -136,6 +133,13 @@ impl<K: Resource> ReflectorBuilder<K> {
         self
     }
 
+    /// Whether the reflector checks that the server has not gone back in time: on by default. See
+    /// [`RollbackDetection`] for what it costs, and when it is in the way.
+    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
+        self.settings.rollback_detection(detection);
+        self
+    }
+
     /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
     /// and for a full store.
     pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
@@ -174,9 +178,13 @@ impl<K: Resource> ReflectorBuilder<K> {
         K: DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let mut report = self.settings.reporter(&self.dyntype, StatusWriter::new(1));
+        let sources = std::slice::from_ref(&self.source);
+        let title = self.settings.title(&self.dyntype, sources);
+        let mut report = self.settings.reporter(&title, StatusWriter::new(1));
         let status = report.status.reader();
-        report.meter = self.settings.meter(&self.dyntype, |_| Arc::new(status));
+        report.meter = self
+            .settings
+            .meter(&title, &self.dyntype, |_| Arc::new(status));
         let alone = Some(Stopped(report.status.clone(), SourceId::default()));
         Reflector {
             source: SourceId::default(),

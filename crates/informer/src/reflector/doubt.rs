@@ -42,12 +42,13 @@ impl Trust {
         }
     }
 
-    /// Everything is being listed, which is what a doubt leads to: whether one waited, which is void now.
-    pub(super) fn restore(&mut self) -> bool {
-        let Some(receiver) = &mut self.0 else {
-            return false;
-        };
-        receiver.has_changed().unwrap_or_default() && receiver.borrow_and_update().is_some()
+    /// Takes the doubt that waits, if any: a list is about to be applied, which is what a doubt requests.
+    pub(super) fn restore(&mut self) -> Option<RelistReason> {
+        let receiver = self.0.as_mut()?;
+        if !receiver.has_changed().unwrap_or_default() {
+            return None;
+        }
+        *receiver.borrow_and_update()
     }
 }
 
@@ -68,8 +69,9 @@ mod tests {
         );
         assert_eq!(trust.lost().now_or_never(), None, "it is told once");
         doubt.raise(RelistReason::WentBack);
-        assert!(trust.restore(), "it is told to whoever lists");
-        assert!(!trust.restore());
+        let restored = trust.restore();
+        assert_eq!(restored, Some(RelistReason::WentBack), "a list takes it");
+        assert_eq!(trust.restore(), None);
         assert_eq!(trust.lost().now_or_never(), None, "listed since");
         drop(doubt);
         assert_eq!(

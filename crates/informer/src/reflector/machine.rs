@@ -23,6 +23,7 @@
 //! | 429 at open or inside, refused for so many seconds (`Retry-After`), or nobody listens | the same, after a pause |
 //! | 410 or `TooLarge`, at open or inside, at a revision | one at `""`, at once |
 //! | told an end older than the revision asked for | one at `""`, at once if all was well |
+//! | complete without objects, and the cache has some | LIST at `""`, at once, which decides |
 //! | refused as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
 //! | refused otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
 //! | no new object for [`TimeoutConfig::initial_events`], and no end | LIST, at once; streaming again an hour later |
@@ -31,56 +32,68 @@
 //! | broken, not answered, 410 or `TooLarge` at `""` | another one, after a pause |
 //! | one of the last two rows for the third time in a row | LIST, at once; streaming again an hour later |
 //! | its objects were not accepted by the store | another one, after a pause |
+//! | doubted before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if all was well |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
 //! | refused with 429 or for so many seconds (`Retry-After`), not answered because the connection broke, or nobody listens | the same watch, after a pause |
+//! | refused with 401, 502, 503 or 504 (a list in client-go) | the same watch, after a pause; a list, after a pause, once it has been refused for ten minutes |
+//! | without response headers for [`TimeoutConfig::watch_headers`], doubled for each time-out in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
 //! | refused otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if all was well |
-//! | told an older revision than before (not noticed by client-go) | a list at `""`, at once if all was well |
+//! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if all was well |
+//! | sent any other event below the last revision, or such a bookmark | the event is applied, the watch goes on, and a probe is sent beside it: one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the budget for these | the same watch, at once if all was well |
 //! | broken (reset, cut inside an event, silent for [`TimeoutConfig::silence`]) | the same watch, after a pause |
 //! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
-//! | let go of, because the store took nothing, or to make way for a probe that is due | the same watch, or the probe, at once |
+//! | let go of, because the store took nothing | the same watch, at once |
+//! | open when its probe says that the server has gone back, or may have | a list at `""`, at once |
 //! | doubted, because a consistency check found a difference | a list at `""`, at once if all was well |
 //!
 //! All is well also when the server answers again after it could not be reached: each pause of an
 //! outage earns one "at once", for what comes then is another matter.
 //!
-//! Before a watch goes on whose connection was lost, that nobody could ask for, or that was closed before
-//! its time, one object is asked for, not older than the last revision: at most once a minute, and what
-//! was left out for that reason is made up for when the minute is over.
+//! One object is requested, not older than the last revision, before a watch goes on that lost its
+//! connection, was closed before its time, found no listener, was refused with 502, 503 or 504, or received
+//! no response headers: at most once a minute. A probe that would come earlier is sent beside the open
+//! watch when the minute is over. A 401 owes no probe: credentials say nothing about the server's history.
+//! No probe is sent if [`RollbackDetection`] is disabled, or if the source need not know what it requests.
 //!
 //! | the probe | is followed by |
 //! | --- | --- |
 //! | answered | the watch |
 //! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
 //! | nobody listens | the same probe, after a pause |
-//! | 429, broken, not answered | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
+//! | 401, 429, 502, 503, 504, broken, not answered | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
 //! | refused otherwise | the watch, at once |
+//! | one beside an open watch fails, but for the second row | the watch goes on; if it ends within the pause, that is waited for |
 //!
 //! Some of this says that the server has gone back, or may have. Then the next list is believed whatever
 //! its revisions are (it is of another [`Timeline`]), wherever the server has come to by then:
 //!
 //! | what is noticed | what it says |
 //! | --- | --- |
-//! | an event, a bookmark, a probe, a list or the end of a streaming list older than the last revision | it has gone back |
+//! | an event older than the object in the cache | it has gone back |
+//! | a probe, a list or the end of a streaming list older than the last revision | it has gone back |
+//! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe shows it |
 //! | `TooLarge`, whatever was asked | nothing yet: it lags behind, or the list that follows is older |
-//! | a doubt, be it while the list is under way | it may have |
+//! | a doubt, also one that arrives while a list is in progress | it may have, and waits and pending writes go on |
 //! | a reflector before this one, which may have noticed any of it | it may have |
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use tokio::time::Instant;
 
+use self::refusals::Refusals;
 use super::{
     TimeoutConfig,
     backoff::{Backoff, BackoffConfig},
-    probe::{Probe, probe_options},
+    probe::Probe,
     retry_budget::RetryBudget,
+    rollback::RollbackDetection,
     streaming::{InitialList, Streaming},
 };
 use crate::{
@@ -108,6 +121,8 @@ pub(crate) struct MachineConfig {
     pub(crate) timeouts: TimeoutConfig,
     pub(crate) limits: Limits,
     pub(crate) initial_list: InitialList,
+    pub(crate) rollback_detection: RollbackDetection,
+    /// The source need not know what a probe requests.
     pub(crate) skips_probe: bool,
 }
 
@@ -134,6 +149,8 @@ pub(crate) enum Action {
 pub(crate) enum WatchEnd<'a> {
     /// It was not opened.
     Refused(&'a Error),
+    /// Its response headers did not arrive within [`Machine::headers_allowed`].
+    Unanswered(&'a Error),
     /// Server or transport said why, inside the stream; what was sent can't be read, or was not
     /// accepted.
     Error(&'a Error),
@@ -147,6 +164,8 @@ pub(crate) enum WatchEnd<'a> {
     Closed(Duration),
     /// What it told was found not to be what the server has.
     Doubted,
+    /// A streaming list has ended without objects, and the cache has some.
+    Unconfirmed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,13 +186,19 @@ pub(crate) struct Machine {
     internal_errors: RetryBudget,
     streaming: Streaming,
     probe: Probe,
+    refusals: Refusals,
     /// How long the last watch was asked to last.
     watch_lasts: Duration,
-    /// The newest revision that the store has accepted; unset before the first list.
+    /// The newest revision that the store has accepted; unset before the first list. It drops with a list
+    /// only.
     last: ResourceVersion,
     /// What is heard now. It is another one than that of `last` from when the server is noticed to have
     /// gone back, or may have, until the store has accepted a list.
     timeline: Timeline,
+    /// Events below `last` are no reason to ask the server: it has answered since the last list.
+    is_unordered: bool,
+    /// Before when the server is not to be asked for a watch, though one is open.
+    held_until: Option<Instant>,
     /// `last` is of no use to the server any more, so the next list asks for the newest state.
     last_unavailable: bool,
     /// The server said that it has not come so far as the last revision: it has gone back, or is one of
@@ -204,11 +229,14 @@ impl Machine {
             internal_errors: RetryBudget::new(config.internal_error_retry),
             streaming: Streaming::new(config.initial_list),
             probe: Probe::default(),
+            refusals: Refusals::default(),
             watch_lasts: Duration::ZERO,
             config,
             rng,
             last: ResourceVersion::UNSET,
             timeline: Timeline::FIRST,
+            is_unordered: false,
+            held_until: None,
             last_unavailable: false,
             is_behind: false,
             pages_at_zero: false,
@@ -221,23 +249,6 @@ impl Machine {
             has_watched: false,
             short_closes: 0,
         }
-    }
-
-    /// What the store has is of this revision, and everything is to be asked for nevertheless. Who
-    /// brought it may have noticed something of the server since, and can't say so any more.
-    pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
-        self.last = revision;
-        self.timeline = self.last.timeline();
-        if !self.last.is_unset() {
-            self.doubt();
-        }
-    }
-
-    /// The store has everything up to here, from before.
-    pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
-        self.last = revision;
-        self.timeline = self.last.timeline();
-        self.has_watched = true;
     }
 
     /// The first request of all.
@@ -296,7 +307,10 @@ impl Machine {
         self.last_unavailable = false;
         self.is_behind = false;
         self.has_watched = false;
+        self.is_unordered = false;
+        self.held_until = None;
         self.probe.listed();
+        self.refusals.listed();
         self.backoff.succeeded(now);
     }
 
@@ -327,6 +341,7 @@ impl Machine {
             self.streaming.begin(now);
         } else {
             self.has_watched = true;
+            self.refusals.watch_opened();
             self.backoff.succeeded(now);
         }
     }
@@ -343,15 +358,16 @@ impl Machine {
 
     /// The store has accepted an event, with its revision if it could be read.
     ///
-    /// The last event counts, not the largest. A watch from `""` or `"0"` begins with existing
-    /// objects in no order of revision, so there nothing counts before the first event of another
-    /// type than Added.
+    /// The revision never drops: what is below it says nothing about how far the watch has come. A watch
+    /// from `""` or `"0"` begins with existing objects in no order of revision, so there nothing counts
+    /// before the first event of another type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.advances |= *kind != FrameKind::Added;
         self.sends_bookmarks |= *kind == FrameKind::Bookmark;
         if let Some(revision) = revision
             && self.advances
             && !revision.is_unset()
+            && revision.partial_cmp(&self.last) != Some(Ordering::Less)
         {
             self.last = revision.on(self.timeline);
         }
@@ -437,21 +453,6 @@ impl Machine {
         }
     }
 
-    /// The watch from where the last one ended, or first a look whether the server knows that place.
-    fn resume(&mut self, now: Instant) -> Action {
-        if self.config.skips_probe || !self.is_ordered() || !self.probe.is_due(now) {
-            return self.watch();
-        }
-        Action::Probe(probe_options(self.last.clone()))
-    }
-
-    /// When a watch that is open is to give way to a probe that came too early before it; `None` if
-    /// there is none.
-    pub(crate) fn probe_due(&self) -> Option<Instant> {
-        let asks = !self.config.skips_probe && self.is_ordered() && !self.is_streaming();
-        self.probe.due_at().filter(|_| asks)
-    }
-
     /// Whether `last` is a place in the server's history.
     fn is_ordered(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
@@ -484,6 +485,8 @@ impl Machine {
 
 mod ends;
 mod history;
+mod probing;
+mod refusals;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,8 @@ const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 pub(super) struct Probe {
     /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
     is_owed: bool,
+    /// An event below the last revision has arrived since the server was asked last.
+    is_suspected: bool,
     /// Before when it comes too early; unset before the first one.
     not_before: Option<Instant>,
     /// How long the last one was put off for; zero if it was answered.
@@ -37,33 +39,48 @@ impl Probe {
         self.is_owed = true;
     }
 
-    /// Whether to ask before watching on. One that comes too early is owed until later.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.is_owed && self.not_before.is_none_or(|at| now >= at)
+    /// An event below the last revision has arrived.
+    pub(super) fn suspect(&mut self) {
+        self.is_suspected = true;
     }
 
-    /// When a probe that is owed is due; `None` if none is.
-    pub(super) fn due_at(&self) -> Option<Instant> {
-        self.not_before.filter(|_| self.is_owed)
+    /// Whether the server is to be asked, now or later.
+    pub(super) fn is_owed(&self) -> bool {
+        self.is_owed || self.is_suspected
+    }
+
+    /// Whether to ask before watching on. One that comes too early is owed until later.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.due_at(now).is_some_and(|due| now >= due)
+    }
+
+    /// When a probe that is owed is due, which may be now; `None` if none is owed.
+    pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
+        self.is_owed().then(|| self.not_before.unwrap_or(now))
     }
 
     /// It was not answered, which may change: it is still owed, and comes too early for a while from when
-    /// the watch is asked for.
+    /// the watch goes on.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// The server has answered, or won't.
-    pub(super) fn answered(&mut self, now: Instant) {
+    /// The server has answered, or won't. Returns whether an event below the last revision was a reason
+    /// to ask.
+    pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_owed = false;
         self.put_off = Duration::ZERO;
         self.not_before = Some(clock::after(now, EVERY));
+        std::mem::take(&mut self.is_suspected)
     }
 
     /// Everything was listed, so there is nothing to doubt.
     pub(super) fn listed(&mut self) {
         self.is_owed = false;
+        self.is_suspected = false;
+        // The server answers: what it did not answer before says nothing about the next probe.
+        self.put_off = Duration::ZERO;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where a reflector says what it does and what went wrong.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use tokio::time::Instant;
@@ -11,13 +11,17 @@ use super::{Error, WatchErrorHandler};
 use crate::{
     logs::Ration,
     metrics::{Checked, Meter, Observed, Skipped},
-    status::StatusWriter,
+    panics::confined,
+    status::{FailureCause, InformerError, StatusWriter},
 };
 
 /// A name to go by, the status, and the user's error handler.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
+    /// Whether the log says that the kind is not served. Common to all sources, whose kind is the same;
+    /// cleared by the next list.
+    pub(crate) not_served: Arc<AtomicBool>,
     /// What is expected, for people: `apps/v1 Deployment`.
     pub(crate) expects: Arc<str>,
     pub(crate) status: StatusWriter,
@@ -50,6 +54,16 @@ impl Reporter {
         }
     }
 
+    /// The kind is not served. Returns whether that is news.
+    pub(crate) fn is_not_served(&self) -> bool {
+        !self.not_served.swap(true, Ordering::Relaxed)
+    }
+
+    /// The kind is served.
+    pub(crate) fn is_served(&self) {
+        self.not_served.store(false, Ordering::Relaxed);
+    }
+
     /// Somebody has changed what all share; nothing here can undo it.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
@@ -72,8 +86,19 @@ impl Reporter {
         let Some(handler) = &self.error_handler else {
             return;
         };
-        if catch_unwind(AssertUnwindSafe(|| handler(error))).is_err() {
+        if confined(|| handler(error)).is_err() {
             tracing::error!(reflector = %self.name, "the watch error handler panicked");
         }
+    }
+
+    /// The informer has failed: whoever waits for it is woken with the first reason, which is returned.
+    pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
+        let error = InformerError {
+            name: Arc::clone(&self.name),
+            expects: Arc::clone(&self.expects),
+            cause,
+        };
+        tracing::error!(informer = %self.name, expects = %self.expects, cause = %error.cause, "the informer failed");
+        self.status.fail(error)
     }
 }

@@ -2,6 +2,7 @@
 
 mod decoding;
 mod initial_events;
+mod probing;
 mod repacking;
 mod watch;
 
@@ -20,13 +21,12 @@ use super::{
     list_steps::ListSteps,
     machine::{Action, Machine},
     meter::ReflectorMeter,
-    probe::read_probe,
 };
 use crate::{
     clock,
     decode::{Decoded, KnownStates, OtherKind},
-    limits::LIST_STALL,
     logs::{LINES, Ration},
+    metrics::RelistReason,
     object::{Object, ObjectName, ResourceVersion, Timeline},
     status::Activity,
     transport::{self, Class, ListBudget, ListEnd, ListOptions, ListSplitter},
@@ -42,6 +42,16 @@ enum Stop {
     Gone,
     /// The list or the watch under way has failed.
     Failed(transport::Error),
+    /// The list is complete, and is repeated instead of applied.
+    Again(Again),
+}
+
+/// Why a complete list is repeated.
+enum Again {
+    /// A doubt has come meanwhile, and the list has left objects undecoded as known.
+    Doubted(RelistReason),
+    /// A streaming list has no objects, and the cache has some.
+    Unconfirmed,
 }
 
 impl From<transport::Error> for Stop {
@@ -190,7 +200,7 @@ where
             while !self.pieces.takes_more() {
                 self.stage_next().await;
             }
-            self.tend_packing(true);
+            self.tend_packing(true).await;
             self.listing();
             tokio::task::coop::consume_budget().await;
         }
@@ -229,14 +239,30 @@ where
         action
     }
 
+    /// The list is repeated, in the same attempt if at once.
+    fn list_again(&mut self, why: &Again, objects: usize) -> Action {
+        let action = match why {
+            Again::Doubted(_) => self.machine.list_doubted(Instant::now()),
+            Again::Unconfirmed => self.machine.list_unconfirmed(),
+        };
+        if matches!(action, Action::Sleep(_)) {
+            self.end_list(objects, false);
+        }
+        if let Again::Doubted(reason) = why {
+            self.meter.doubted(*reason);
+        }
+        action
+    }
+
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
-        self.tend_packing(false);
+        self.tend_packing(false).await;
         let objects = std::mem::take(&mut self.staged);
         let count = objects.len();
         match self.hand_on_all(objects, revision.clone()).await {
             Ok(()) => {}
             Err(Stop::Gone) => return Err(Gone),
             Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
+            Err(Stop::Again(why)) => return Ok(self.list_again(&why, count)),
         }
         Ok(self.machine.replaced(revision, Instant::now()))
     }
@@ -249,13 +275,16 @@ where
     ) -> Result<(), Stop> {
         let count = objects.len();
         self.machine.listed(&revision);
-        if self.reflector.trust.restore() {
-            self.machine.doubt();
-        }
-        let timeline = self.unchanged.take();
-        if timeline.is_some_and(|timeline| timeline != self.machine.timeline()) {
+        let known_on = self.unchanged.take();
+        if known_on.is_some_and(|timeline| timeline != self.machine.timeline()) {
             let what = "the server has gone back, so what is known of its objects does not count";
             return Err(transport::Error::new(Class::WentBack, what).into());
+        }
+        if let Some(reason) = self.reflector.trust.restore() {
+            self.machine.doubt();
+            if known_on.is_some() {
+                return Err(Stop::Again(Again::Doubted(reason)));
+            }
         }
         let revision = revision.on(self.machine.timeline());
         let kind = DeltaKind::ReplacedAll {
@@ -265,6 +294,7 @@ where
         self.hand_on(kind).await?;
         self.end_list(count, true);
         self.failures = 0;
+        self.reflector.report.is_served();
         let Reporter {
             name,
             expects,
@@ -282,24 +312,6 @@ where
             status.update(|status| status.synced = true);
         }
         Ok(())
-    }
-
-    /// Asks for one object, to see whether the server knows the revision.
-    async fn probe(&mut self, options: &ListOptions) -> Action {
-        self.activity(Activity::Opening);
-        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let read = read_probe(&*lister_watcher, options, self.reflector.config.limits);
-        let read = timeout(LIST_STALL, read).await;
-        let read = read.map_err(stalled).flatten();
-        let now = Instant::now();
-        match read.and_then(|revision| self.machine.probed(&revision, now)) {
-            Ok(action) => action,
-            Err(error) => {
-                self.meter.probe_failed(error.class());
-                let error = self.failed(error, None);
-                self.machine.probe_failed(&error, now)
-            }
-        }
     }
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
@@ -432,21 +444,26 @@ where
         let what = self.reflector.lister_watcher.description();
         let events = open_for.map(|_| self.events);
         let open_for = open_for.map(tracing::field::debug);
-        if error.class() == Class::Expired {
-            tracing::debug!(reflector = %name, %expects, %what, %error, open_for, events, "the revision is too old");
-        } else {
-            let failures = self.failures;
-            tracing::warn!(reflector = %name, %expects, %what, %error, open_for, events, failures, "failed");
+        let failures = self.failures;
+        match error.class() {
+            Class::Expired => {
+                tracing::debug!(reflector = %name, %expects, %what, %error, open_for, events, "the revision is too old");
+            }
+            Class::NotFound if self.reflector.report.is_not_served() => {
+                tracing::warn!(reflector = %name, %expects, %what, %error, failures, hint = "is the CRD installed?", "not served");
+            }
+            Class::NotFound => {
+                tracing::debug!(reflector = %name, %expects, %what, %error, failures, "not served");
+            }
+            _ => {
+                tracing::warn!(reflector = %name, %expects, %what, %error, open_for, events, failures, "failed");
+            }
         }
         status.failed(self.reflector.source, &error);
         let error_handled = Error::Transport(Arc::clone(&error));
         self.reflector.report.tell_handler(&error_handled);
         error
     }
-}
-
-fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {
-    transport::Error::new(Class::Timeout, "the list stalled")
 }
 
 /// Says that a reflector starts, and that it has stopped, however that came about.

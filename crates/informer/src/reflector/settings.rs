@@ -1,7 +1,6 @@
 //! What is settled before a reflector exists, whoever builds it.
 
 use std::{
-    panic::Location,
     sync::{Arc, atomic::AtomicUsize},
     time::Duration,
 };
@@ -10,19 +9,23 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    BackoffConfig, InitialList, MachineConfig, TimeoutConfig, WatchErrorHandler, report::Reporter,
+    BackoffConfig, InitialList, MachineConfig, RollbackDetection, TimeoutConfig, WatchErrorHandler,
+    report::Reporter,
 };
 use crate::{
     decode::{Decoder, Transform},
     limits::Limits,
+    logs,
     metrics::{InformerIdentity, Meter, Metrics, Sampled},
     status::StatusWriter,
+    transport::{ListerWatcher, UNDESCRIBED},
 };
 
 /// The settings that a reflector of its own and those of an informer have in common. What each means
 /// is said where users set it.
 pub(crate) struct Settings<K> {
-    pub(crate) name: Arc<str>,
+    /// By default that of kind and scope.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
     pub(crate) error_handler: Option<WatchErrorHandler>,
@@ -31,11 +34,28 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-impl<K> Settings<K> {
-    /// The defaults, and the caller's place for a name.
-    pub(crate) fn at(place: &Location<'_>) -> Self {
+/// What logs, errors and metrics call an informer or a reflector.
+pub(crate) struct Title {
+    pub(crate) name: Arc<str>,
+    /// The namespaces that it lists; empty for all.
+    pub(crate) namespace: String,
+    /// API version and kind, or the type description.
+    pub(crate) expects: Arc<str>,
+}
+
+/// A name by what is listed: `pods in shop`, `metadata of pods in shop`.
+pub(crate) fn named<K: Resource>(listed: &str) -> String {
+    if K::metadata_api() {
+        format!("metadata of {listed}")
+    } else {
+        listed.to_owned()
+    }
+}
+
+impl<K> Default for Settings<K> {
+    fn default() -> Self {
         Self {
-            name: Arc::from(place.to_string()),
+            name: None,
             type_description: None,
             transform: None,
             error_handler: None,
@@ -44,7 +64,9 @@ impl<K> Settings<K> {
             seed: None,
         }
     }
+}
 
+impl<K> Settings<K> {
     pub(crate) fn page_size(&mut self, objects: u32) {
         self.config.page_size = Some(objects);
     }
@@ -73,6 +95,10 @@ impl<K> Settings<K> {
         self.config.initial_list = initial_list;
     }
 
+    pub(crate) fn rollback_detection(&mut self, detection: RollbackDetection) {
+        self.config.rollback_detection = detection;
+    }
+
     pub(crate) fn rng(&self) -> fastrand::Rng {
         self.seed
             .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)
@@ -80,10 +106,39 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    pub(crate) fn reporter(&self, dyntype: &K::DynamicType, status: StatusWriter) -> Reporter {
-        Reporter {
-            name: Arc::clone(&self.name),
+    /// The name that was set, otherwise one of kind and scope: `pods in shop`.
+    pub(crate) fn title(
+        &self,
+        dyntype: &K::DynamicType,
+        sources: &[Arc<dyn ListerWatcher>],
+    ) -> Title {
+        let namespaces: Option<Vec<_>> = sources.iter().map(|source| source.namespace()).collect();
+        let namespace = namespaces.map_or_else(String::new, |namespaces| {
+            logs::first_few(namespaces.iter().map(String::as_str))
+        });
+        let name = self.name.clone().unwrap_or_else(|| {
+            let described = match sources {
+                [source] => Some(source.description()).filter(|text| text != UNDESCRIBED),
+                _ => None,
+            };
+            let kind = || match &*namespace {
+                "" => K::plural(dyntype).into_owned(),
+                namespace => format!("{} in {namespace}", K::plural(dyntype)),
+            };
+            Arc::from(named::<K>(&described.unwrap_or_else(kind)))
+        });
+        Title {
+            name,
+            namespace,
             expects: self.expects(dyntype),
+        }
+    }
+
+    pub(crate) fn reporter(&self, title: &Title, status: StatusWriter) -> Reporter {
+        Reporter {
+            name: Arc::clone(&title.name),
+            not_served: Arc::default(),
+            expects: Arc::clone(&title.expects),
             status,
             error_handler: self.error_handler.clone(),
             meter: Meter::default(),
@@ -94,10 +149,11 @@ impl<K: Resource> Settings<K> {
     /// Asks the collector, if there is one, whether it wants to hear of this.
     pub(crate) fn meter(
         &self,
+        title: &Title,
         dyntype: &K::DynamicType,
         sampled: impl FnOnce(Arc<AtomicUsize>) -> Arc<dyn Sampled>,
     ) -> Meter {
-        let identity = InformerIdentity::of::<K>(Arc::clone(&self.name), dyntype);
+        let identity = InformerIdentity::of::<K>(&title.name, &title.namespace, dyntype);
         Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
@@ -136,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_expected_has_a_name_for_people() {
         fn expects<K: Resource>(dyntype: &K::DynamicType) -> Arc<str> {
-            Settings::<K>::at(Location::caller()).expects(dyntype)
+            Settings::<K>::default().expects(dyntype)
         }
         let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
         let names = [
@@ -154,7 +210,7 @@ mod tests {
         assert_eq!(names.each_ref().map(AsRef::as_ref), expected);
         let called = Settings::<Pod> {
             type_description: Some("our pods".into()),
-            ..Settings::at(Location::caller())
+            ..Settings::default()
         };
         assert_eq!(&*called.expects(&()), "our pods");
     }

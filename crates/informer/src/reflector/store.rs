@@ -45,15 +45,17 @@ pub trait ReflectorStore<K>: Send + 'static {
 
     /// Whether it holds more than `limit` objects of a source, usable or not, and not this one. A watch
     /// that tells of another one then has failed; `limit` is
-    /// [`Limits::objects`](crate::limits::Limits::objects). By default it never does, for a store that keeps
-    /// nothing or has a limit of its own.
+    /// [`Limits::objects`](crate::limits::Limits::objects). With a limit of 0 and the empty name it says
+    /// whether there is any object: then a streaming list without objects is confirmed by a list first.
+    /// By default it never does, for a store that keeps nothing or has a limit of its own.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
         let _ = (source, object, limit);
         false
     }
 
     /// What it holds now, of all its sources. What a list brings again in the very state that is known here,
-    /// by revision and uid, is not decoded, and given back as it was. By default nothing is known.
+    /// by revision and uid, is not decoded, and given back as it was; and an event that is older than its
+    /// object here shows that the server has gone back. By default nothing is known.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

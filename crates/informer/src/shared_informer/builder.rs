@@ -2,16 +2,17 @@
 
 mod keeping;
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 
 use self::keeping::Keeping;
 use super::{Shared, SharedInformer, roster::Roster, sampled::Figures};
 use crate::{
-    controller::{Bounds, Command, Controller, Inbox, Parts, WarmUp},
+    controller::{Bounds, Command, Controller, Inbox, Lent, Parts, WarmUp},
+    decode::Decoder,
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     limits::Limits,
     logs,
@@ -21,7 +22,10 @@ use crate::{
     processor::Processor,
     pruning::Storable,
     queue::{InOrder, Queue},
-    reflector::{BackoffConfig, Error, InitialList, Reflector, Settings, TimeoutConfig, Trust},
+    reflector::{
+        BackoffConfig, Error, InitialList, Reflector, RollbackDetection, Settings, TimeoutConfig,
+        Trust,
+    },
     status::StatusWriter,
     transport::ListerWatcher,
     warm_start::{Keeper, SavedStore, Storing},
@@ -56,15 +60,11 @@ impl<K> Builder<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    pub(super) fn new(
-        source: Arc<dyn ListerWatcher>,
-        dyntype: K::DynamicType,
-        place: &Location<'_>,
-    ) -> Self {
+    pub(super) fn new(source: Arc<dyn ListerWatcher>, dyntype: K::DynamicType) -> Self {
         Self {
             sources: vec![source],
             dyntype,
-            reflectors: Settings::at(place),
+            reflectors: Settings::default(),
             store: indexer::empty(),
             queue: None,
             bounds: Bounds::default(),
@@ -91,10 +91,11 @@ where
         self
     }
 
-    /// A name for logs and errors, which need not be unique; by default where the builder was made.
+    /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
+    /// `pods in shop with labels app=web`.
     #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.reflectors.name = name.into();
+        self.reflectors.name = Some(name.into());
         self
     }
 
@@ -244,6 +245,13 @@ where
         self
     }
 
+    /// Whether each reflector checks that the server has not gone back in time: on by default. See
+    /// [`RollbackDetection`] for what it costs, and when it is in the way.
+    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
+        self.reflectors.rollback_detection(detection);
+        self
+    }
+
     /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
     /// and for a full store.
     pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
@@ -329,11 +337,11 @@ where
         let (deltas, arriving) = mpsc::channel(self.bounds.waiting);
         let (indexer, mut writer) = self.store;
         let (status, channel) = (status_of(&self.sources), deltas.downgrade());
-        let (applied, room) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let roster = Arc::new(Roster::new());
-        let mut report = self.reflectors.reporter(&self.dyntype, status.clone());
+        let (applied, room, roster) = (Arc::default(), Arc::default(), Arc::new(Roster::new()));
+        let title = self.reflectors.title(&self.dyntype, &self.sources);
+        let mut report = self.reflectors.reporter(&title, status.clone());
         report.span = logs::informer_span(&report.name, &report.expects);
-        report.meter = self.reflectors.meter(&self.dyntype, |queued| {
+        report.meter = self.reflectors.meter(&title, &self.dyntype, |queued| {
             Arc::new(Figures {
                 indexer: indexer.clone(),
                 status: status.reader(),
@@ -345,8 +353,8 @@ where
         let keeper = |it| Keeper::new(it, &self.dyntype, &self.sources, &self.keeping.pruning);
         let keeper = self.storing.map(keeper).map(Arc::new);
         let decoder = self.reflectors.decoder(&self.dyntype);
-        let decoder = self.keeping.of(decoder, &report);
-        writer.warm(decoder.kept(self.known));
+        let decoder = self.keeping.of(decoder, &report, commands.downgrade());
+        prepare(&mut writer, &decoder, self.known);
         let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
         let warm_up = keeper.clone().map(warmed);
         let mut rng = self.reflectors.rng();
@@ -370,7 +378,7 @@ where
             queue: self.queue.unwrap_or_else(|| in_order(self.bounds.batch)),
             bounds: self.bounds,
             mutation_detector: copied(self.mutation_detector, &writer.snapshot()),
-            indexer: writer,
+            indexer: Lent::new(writer),
             processor: Processor::new(self.resync, Arc::clone(&room)),
             commands: to_obey,
             deltas: arriving,
@@ -411,6 +419,18 @@ fn command_channel<K>() -> (
 
 fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
+}
+
+/// Makes an empty store that of an informer, with the objects that are known before the first list.
+fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
+where
+    K: Send + Sync + 'static,
+{
+    writer.freeing_offloaded();
+    if let Some(unread) = decoder.unread() {
+        writer.count_unread(unread);
+    }
+    writer.warm(decoder.kept(known));
 }
 
 /// A status that has a place for each source.

@@ -1,8 +1,9 @@
 //! Registering a handler, and what one holds of it afterwards.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt;
 use kube_core::Resource;
 use tokio::{
     runtime::Handle,
@@ -16,6 +17,7 @@ use crate::{
     event_handler::{Callbacks, EventHandler, Filtering, Outcome},
     logs,
     object::{Deleted, Object},
+    panics::panic_message,
     processor::{
         Buffer, Closer, Closing, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen,
     },
@@ -139,7 +141,8 @@ where
         let (tell_synced, synced) = watch::channel(false);
         let ended = EndGuard::new(&buffer);
         let span = logs::handler_span(&informer.shared.span, &name);
-        let listening = listen(handler, ended, Arc::clone(&name), tell_synced).instrument(span);
+        let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
+        let listening = reporting_panics(listening, Arc::clone(&name)).instrument(span);
         let task: BoxFuture<'static, ()> = if thread {
             Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
         } else {
@@ -201,6 +204,15 @@ where
     }
 }
 
+/// Runs a listener. A panic in a callback is confined to that callback; any other ends this handler alone,
+/// and its registration does not sync any more.
+async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
+    if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
+        let reason = panic_message(&*panic);
+        tracing::error!(handler = %name, reason, "the handler ended: a panic outside of its callbacks");
+    }
+}
+
 /// Runs a listener on a thread of its own, and ends when it does. Dropped before, it cuts the
 /// listener off at its next await.
 async fn on_thread(
@@ -255,12 +267,12 @@ impl<K> fmt::Debug for Registration<K> {
 }
 
 impl<K> Registration<K> {
-    /// Whether this handler has handled everything that was there when it began. Once true, it stays
-    /// true.
+    /// Whether this handler has handled everything that was in the cache when it was registered. Once
+    /// true, it stays true, unless the informer [fails](crate::status::Status::failure).
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        *self.synced.borrow() && self.informer.status().get().failure.is_none()
     }
 
     /// Waits until [`Registration::has_synced`]; in vain, with a

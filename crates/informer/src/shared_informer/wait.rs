@@ -256,11 +256,9 @@ async fn until<K, T>(
     deadline: Instant,
     mut look: impl FnMut(&Snapshot<K>) -> Option<T>,
 ) -> Result<T, InVain> {
-    let Shared {
-        applied, indexer, ..
-    } = &*informer.shared;
+    let Shared { indexer, .. } = &*informer.shared;
     loop {
-        let next = applied.notified();
+        let next = informer.applied();
         // Asked for before the look, so that what the last batch brought still counts.
         let stopped = informer.is_stopped();
         if let Some(found) = look(&indexer.snapshot()) {

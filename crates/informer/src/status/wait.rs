@@ -1,6 +1,6 @@
 //! Waiting for an informer, with the reason when it was in vain.
 
-use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
+use std::{fmt, future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use tokio::{sync::watch, time::timeout_at};
@@ -11,8 +11,9 @@ use crate::{clock, transport::Retry};
 /// Waits for an informer or a handler to have synced; resolves when awaited.
 ///
 /// Without a deadline or [`WaitForSync::fail_fast`] it ends when that holds, or when the informer has
-/// stopped. It owns what it needs and can be awaited anywhere. What holds already when the deadline
-/// comes counts.
+/// ended or failed. An informer that has ended is not waited for, whether or not it had synced before: its
+/// cache is not kept up to date any more. It owns what it needs and can be awaited anywhere. What holds
+/// already when the deadline comes counts.
 ///
 /// # Errors
 /// Awaiting it gives a [`SyncError`], which names the informer or the handler and says why.
@@ -53,8 +54,10 @@ pub struct SyncError {
 pub enum SyncFailure {
     /// It took longer than was allowed.
     Deadline(Duration),
-    /// The informer has ended.
-    Stopped,
+    /// The informer has ended, as it was asked to, or the handler was removed.
+    Ended,
+    /// The informer has failed; [`Status::failure`] of [`SyncError::status`] says why.
+    Failed,
     /// With `fail_fast`: the server refuses in a way that trying again does not change.
     Refused,
 }
@@ -77,7 +80,9 @@ impl fmt::Display for SyncError {
             SyncFailure::Deadline(deadline) => {
                 write!(f, "has not synced within {deadline:?}: {status}")
             }
-            SyncFailure::Stopped => write!(f, "stopped before it had synced: {status}"),
+            SyncFailure::Ended if status.synced => write!(f, "has ended: {status}"),
+            SyncFailure::Ended => write!(f, "ended before it had synced: {status}"),
+            SyncFailure::Failed => write!(f, "has failed: {status}"),
             SyncFailure::Refused => write!(f, "can't sync: {status}"),
         }
     }
@@ -122,36 +127,36 @@ impl WaitForSync {
         self
     }
 
-    async fn wait(mut self) -> Result<(), SyncError> {
+    async fn wait(self) -> Result<(), SyncError> {
         let deadline = self.deadline.map(clock::from_now);
         let fail_fast = self.fail_fast;
+        let (mut status, reader) = (self.status.clone(), self.status.clone());
+        let handler = self.handler;
+        let informer = async {
+            let verdict = |status: &Status| verdict(status, fail_fast);
+            let decided = status.wait_for(|status| verdict(status).is_some()).await;
+            let verdict = decided.as_ref().and_then(verdict);
+            verdict.unwrap_or(Err(SyncFailure::Ended))
+        };
         let waiting = async {
-            let informer = self.status.wait_for(|status| {
-                status.synced || status.is_stopped() || (fail_fast && is_hopeless(status))
-            });
-            let informer = async {
-                match informer.await {
-                    Some(status) if status.synced => Ok(()),
-                    Some(status) if !status.is_stopped() => Err(SyncFailure::Refused),
-                    _ => Err(SyncFailure::Stopped),
-                }
-            };
-            let Some(handler) = &mut self.handler else {
+            let Some(mut handler) = handler else {
                 return informer.await;
             };
-            // A handler that was removed never syncs, whatever becomes of the informer.
-            let told = async {
-                let told = handler.wait_for(|synced| *synced).await.is_ok();
-                told.then_some(()).ok_or(SyncFailure::Stopped)
-            };
-            tokio::pin!(told);
-            tokio::select! {
+            let mut told = pin!(async { handler.wait_for(|synced| *synced).await.is_ok() });
+            let is_told = tokio::select! {
                 biased;
-                told = &mut told => told,
                 informer = informer => {
                     informer?;
                     told.await
                 }
+                // A handler that was removed never syncs, whatever becomes of the informer.
+                is_told = &mut told => is_told,
+            };
+            // The informer may have ended, or failed, while its handler was waited for.
+            match verdict(&reader.get(), fail_fast) {
+                Some(Err(failure)) => Err(failure),
+                _ if is_told => Ok(()),
+                _ => Err(SyncFailure::Ended),
             }
         };
         let result = match (deadline, self.deadline) {
@@ -166,6 +171,21 @@ impl WaitForSync {
             failure,
             status: self.status.get(),
         })
+    }
+}
+
+/// How a wait for the informer ends in this status; `None` while it goes on.
+fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> {
+    if status.failure.is_some() {
+        Some(Err(SyncFailure::Failed))
+    } else if status.is_stopped() {
+        Some(Err(SyncFailure::Ended))
+    } else if status.synced {
+        Some(Ok(()))
+    } else if fail_fast && is_hopeless(status) {
+        Some(Err(SyncFailure::Refused))
+    } else {
+        None
     }
 }
 

@@ -11,6 +11,8 @@ mod shared_connection;
 #[cfg(feature = "http2")]
 mod single_flight;
 mod source;
+#[cfg(feature = "http2")]
+mod tls;
 
 pub(crate) use self::classify::classify;
 pub use self::source::{ClientSource, RotatingClient, RotatingClientBuilder};
@@ -51,8 +53,20 @@ const METADATA_IF_IT_CAN: &str =
 /// kube's hidden retries, so that one 429 is one back-off.
 ///
 /// With feature `http2`, and unless the configuration names a proxy, all informers of the client
-/// share one connection to a server that offers HTTP/2 in the TLS handshake. Without it each open
-/// watch has an HTTP/1.1 connection of its own.
+/// share one connection to a server that offers HTTP/2 in the TLS handshake. Without the feature,
+/// through a proxy and over OpenSSL each open watch has an HTTP/1.1 connection of its own.
+///
+/// With feature `http2` TLS needs one of these sets of features of `kube-client`:
+///
+/// | features | TLS |
+/// | --- | --- |
+/// | `rustls-tls`, `ring` | rustls with ring |
+/// | `rustls-tls`, `aws-lc-rs` | rustls with aws-lc-rs, also if `ring` is enabled |
+/// | `rustls-tls` | rustls with the crypto provider that the process has installed |
+/// | `openssl-tls` without `rustls-tls` | OpenSSL, HTTP/1.1 only |
+///
+/// If the process has no default crypto provider of rustls, `connect` installs the one that rustls was
+/// compiled with, as kube's client builder does.
 ///
 /// User and password in the address itself (`https://USER:PASSWORD@HOST`), which kube does not send
 /// but writes into its log, are left out.
@@ -61,14 +75,17 @@ const METADATA_IF_IT_CAN: &str =
 ///
 /// # Errors
 /// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy; and an
-/// address without `http` or `https`, at which kube's client would panic.
+/// address without `http` or `https`, at which kube's client would panic. With feature `http2`, also
+/// TLS without one of the sets of features above; the error names them.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
     #[cfg(feature = "http2")]
-    if config.proxy_url.is_none() {
-        return shared_connection::connect(&config, Protocol::Offered);
-    }
+    return match &config.proxy_url {
+        None => shared_connection::connect(&config, Protocol::Offered),
+        Some(_) => tls::kube_client(&config),
+    };
+    #[cfg(not(feature = "http2"))]
     Client::try_from(config)
 }
 
@@ -78,7 +95,8 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
 /// Proxies are not used.
 ///
 /// # Errors
-/// As [`connect`]. A server that speaks HTTP/1.1 only fails every request.
+/// As [`connect`]; and an `https` address if `kube-client` has no feature `rustls-tls`. A server that
+/// speaks HTTP/1.1 only fails every request.
 #[cfg(feature = "http2")]
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
@@ -394,10 +412,14 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         })
     }
 
+    fn namespace(&self) -> Option<String> {
+        self.namespace.clone()
+    }
+
     fn description(&self) -> String {
         let mut text = self.resource.plural.clone();
         for (word, value) in [
-            (" in namespace ", &self.namespace),
+            (" in ", &self.namespace),
             (" with labels ", &self.labels),
             (" with fields ", &self.fields),
         ] {

@@ -32,7 +32,7 @@ pub enum Class {
     ConnectionRefused,
     /// The connection broke, or could not be made for another reason than a refusal.
     Connection,
-    /// The server, or the network, took longer than allowed.
+    /// The server, or the network, took longer than allowed; also HTTP 504.
     Timeout,
     /// The credentials were not accepted: HTTP 401.
     Unauthorized,
@@ -44,6 +44,8 @@ pub enum Class {
     Invalid,
     /// The server failed in a way it has no name for: HTTP 500 with the reason `InternalError`.
     Internal,
+    /// The server, or a proxy in front of it, serves no requests for now: HTTP 502 or 503.
+    Unavailable,
     /// The server failed: any other 5xx.
     Server,
     /// The answer is not what the protocol promises: no JSON, an unknown shape, a redirection, larger than
@@ -52,9 +54,9 @@ pub enum Class {
     /// The watch ended at once without a single event, which no healthy server does.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
-    /// The server told an older revision than it has told before: it was put back to an earlier state,
-    /// or it is another one. What is listed next is believed whatever its revisions, as those are given
-    /// out again, to other states.
+    /// The server sent an event that is older than the object in the cache, or answered at an older
+    /// revision than before: it was restored from a backup, or is another one. The next list is applied
+    /// whatever its revisions, because the server gives them out again, to other states.
     WentBack,
     /// The server did its part, but the store behind the reflector did not take what it sent.
     Store,
@@ -75,6 +77,7 @@ impl Class {
             Self::NotFound => "not_found",
             Self::Invalid => "invalid",
             Self::Internal => "internal",
+            Self::Unavailable => "unavailable",
             Self::Server => "server",
             Self::Protocol => "protocol",
             Self::VeryShortWatch => "very_short_watch",
@@ -136,8 +139,10 @@ impl Error {
         self.retry_after
     }
 
-    /// What it calls for when it ends a watch that was open. (One that was not opened is listed for
-    /// again, except after 429 and a refused connection.)
+    /// What it calls for when it ends a watch that was open. A watch that was not opened is retried
+    /// from its revision after [`Class::TooManyRequests`], [`Class::ConnectionRefused`],
+    /// [`Class::Connection`], [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`],
+    /// and with any `Retry-After`; otherwise a list follows.
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -146,6 +151,7 @@ impl Error {
             | Class::Connection
             | Class::Timeout => Retry::Resume,
             Class::Internal
+            | Class::Unavailable
             | Class::Server
             | Class::Protocol
             | Class::VeryShortWatch
@@ -162,7 +168,11 @@ impl Error {
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
-            Class::ConnectionRefused | Class::Connection | Class::Timeout | Class::Server
+            Class::ConnectionRefused
+                | Class::Connection
+                | Class::Timeout
+                | Class::Unavailable
+                | Class::Server
         )
     }
 
@@ -261,6 +271,7 @@ impl StatusBody {
             300..=399 => Class::Protocol,
             400..=499 => Class::Invalid,
             500 if self.reason == "InternalError" => Class::Internal,
+            502 | 503 => Class::Unavailable,
             504 => Class::Timeout,
             _ => Class::Server,
         }
@@ -321,6 +332,13 @@ mod tests {
             ),
             (422, "{}", Class::Invalid),
             (500, "{}", Class::Server),
+            (502, "<html>bad gateway</html>", Class::Unavailable),
+            (
+                503,
+                r#"{"reason":"ServiceUnavailable"}"#,
+                Class::Unavailable,
+            ),
+            (504, "upstream timed out", Class::Timeout),
             (
                 200,
                 r#"{"code":500,"reason":"InternalError"}"#,

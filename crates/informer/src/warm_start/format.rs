@@ -11,18 +11,20 @@
 //! checksum is against accidents: who may write the file can put into the cache what they like.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     io::{self, BufRead, BufWriter, Read, Write},
 };
 
 use kube_core::Resource;
+use memchr::memchr;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
 use crate::{
+    decode::Decoder,
     limits::{PARTS, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
-    object::{
-        DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId, UidMark,
-    },
+    object::{DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId},
     pruning::{Storable, Stored},
     status::ColdReason,
     transport::parts,
@@ -92,19 +94,30 @@ struct RecordRef<'a, K> {
     name: &'a str,
     revision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<Stored<'a, K>>,
+    object: Option<SavedBody<'a, K>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<Broken>,
 }
 
+/// The JSON of an object: by its type, or as the cache has it.
+#[derive(Serialize)]
+#[serde(untagged, bound = "K: Storable")]
+enum SavedBody<'a, K> {
+    Decoded(Stored<'a, K>),
+    Json(&'a RawValue),
+}
+
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "K: DeserializeOwned"))]
-struct Record<K> {
+struct Record<'a> {
     source: u32,
-    namespace: Option<String>,
-    name: String,
-    revision: String,
-    object: Option<K>,
+    #[serde(borrow)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    revision: Cow<'a, str>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
     broken: Option<Broken>,
 }
 
@@ -198,6 +211,43 @@ impl<W: Write> Writer<W> {
         if self.objects == self.limits.objects {
             return Err(WriteError::TooLarge);
         }
+        let as_it_is = object.with_json(|json| self.json_record(source, object, json));
+        match as_it_is.flatten() {
+            Some(written) => written?,
+            None => self.decoded_record(source, object)?,
+        }
+        self.objects += 1;
+        Ok(())
+    }
+
+    /// Writes an object as the JSON that the cache has, which is not decoded for it; `None` if it is no JSON,
+    /// which would make the whole file unreadable.
+    fn json_record<K>(
+        &mut self,
+        source: SourceId,
+        object: &Object<K>,
+        json: &[u8],
+    ) -> Option<Result<(), WriteError>>
+    where
+        K: kube_core::Resource + Storable,
+    {
+        let is_one_line = memchr(b'\n', json).is_none();
+        let json = if is_one_line {
+            Cow::Borrowed(json)
+        } else {
+            // Inside a text it would be an escape, so these are white space.
+            let spaced = |byte: &u8| if *byte == b'\n' { b' ' } else { *byte };
+            Cow::Owned(json.iter().map(spaced).collect())
+        };
+        let json = serde_json::from_slice(&json).ok()?;
+        Some(self.record(source, object, Some(SavedBody::Json(json)), None))
+    }
+
+    /// Writes an object by its type, or why it has no body.
+    fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
+    where
+        K: kube_core::Resource + Storable,
+    {
         let whole = object.glance();
         let broken = whole.as_ref().err().map(|error| Broken {
             uid: object.uid().to_owned(),
@@ -209,16 +259,25 @@ impl<W: Write> Writer<W> {
             field: error.field().to_owned(),
             reason: error.reason().to_owned(),
         });
+        let body = whole.as_deref().ok().map(Stored);
+        self.record(source, object, body.map(SavedBody::Decoded), broken)
+    }
+
+    fn record<K: Storable>(
+        &mut self,
+        source: SourceId,
+        object: &Object<K>,
+        body: Option<SavedBody<'_, K>>,
+        broken: Option<Broken>,
+    ) -> Result<(), WriteError> {
         self.line(&RecordRef {
             source: source.number(),
             namespace: object.namespace(),
             name: object.name(),
             revision: object.revision().to_string(),
-            object: whole.as_deref().ok().map(Stored),
+            object: body,
             broken,
-        })?;
-        self.objects += 1;
-        Ok(())
+        })
     }
 
     /// Writes the last line; how many objects and bytes there are, and where they went.
@@ -278,10 +337,12 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads everything else: the objects of each source. Asks between them whether to go on.
+    /// Reads everything else: the objects of each source, in the form in which the decoder's cache keeps them.
+    /// Asks between them whether to go on.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
+        decoder: &Decoder<K>,
         wanted: &dyn Fn() -> bool,
     ) -> Result<Vec<Vec<Object<K>>>, ColdReason> {
         let mut lists: Vec<Vec<Object<K>>> =
@@ -291,7 +352,9 @@ impl<R: BufRead> Reader<R> {
             let before = self.checksum.text();
             self.next()?;
             if self.line.starts_with(END) {
-                return self.end(before, objects).map(|()| lists);
+                self.end(before, objects)?;
+                decoder.tend_packing(&lists, false);
+                return Ok(lists);
             }
             if objects == self.limits.objects {
                 return Err(damaged(format!("it has more than {objects} objects")));
@@ -299,19 +362,23 @@ impl<R: BufRead> Reader<R> {
             if !wanted() {
                 return Err(ColdReason::Unreadable("nobody waits for it".to_owned()));
             }
-            let (source, object) = self.record()?;
+            let (source, object) = self.record(decoder)?;
             let list = lists.get_mut(source as usize);
             list.ok_or_else(|| self.unfit())?.push(object);
+            decoder.tend_packing(&lists, true);
             objects += 1;
         }
     }
 
-    fn record<K: Resource + DeserializeOwned>(&self) -> Result<(u32, Object<K>), ColdReason> {
+    fn record<K: Resource + DeserializeOwned>(
+        &self,
+        decoder: &Decoder<K>,
+    ) -> Result<(u32, Object<K>), ColdReason> {
         // As of a server's objects; those of the record itself are few.
         if self.line.len() > PARTS && parts(&self.line) > PARTS + RECORD_PARTS {
             return Err(self.unfit());
         }
-        let record: Record<K> = self.parse()?;
+        let record: Record<'_> = self.parse()?;
         if record.name.is_empty() {
             return Err(self.unfit());
         }
@@ -320,17 +387,17 @@ impl<R: BufRead> Reader<R> {
         if !name.is_fit() || !ResourceVersion::is_fit(&record.revision) {
             return Err(self.unfit());
         }
-        let revision = ResourceVersion::from(&*record.revision);
         let object = match (record.object, record.broken) {
-            (Some(object), None) => {
-                let uid = UidMark::of_object(&object);
-                Object::identified(name, revision, uid, object, self.line.len())
+            (Some(json), None) => {
+                let (json, bytes) = (json.get().as_bytes(), self.line.len());
+                let restored = decoder.restored(name, &record.revision, json, bytes);
+                restored.ok_or_else(|| self.unfit())?
             }
             (None, Some(broken)) => {
                 let error = DecodeError::new(Some(name.clone()), &broken.field, &broken.reason);
                 let metadata = HeadMetadata {
                     uid: broken.uid.into(),
-                    resource_version: record.revision.into(),
+                    resource_version: record.revision,
                     labels: broken.labels.into_iter().collect(),
                     ..HeadMetadata::default()
                 };

@@ -5,6 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::format::{Checksum, FORMAT, Header, Limits, Reader, SavedSource, WriteError, Writer};
 use crate::{
+    decode::Decoder,
     object::{Object, SourceId},
     status::ColdReason,
 };
@@ -17,11 +18,13 @@ const LIMITS: Limits = Limits {
 };
 
 /// The objects of each source, or why it is a cold start.
-pub(crate) fn load<K: Resource + DeserializeOwned>(
-    text: &[u8],
-) -> Result<Vec<Vec<Object<K>>>, ColdReason> {
+pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
+{
     let (header, reader) = Reader::new(text, LIMITS)?;
-    reader.objects(header.sources.len(), &|| true)
+    let decoder = Decoder::new(&(), None);
+    reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
 /// The text of these objects; `None` if it would be above a limit.

@@ -24,6 +24,7 @@ use super::{
     },
 };
 use crate::{
+    decode::Decoder,
     indexer::Snapshot,
     object::{Object, ObjectName, ResourceVersion, SourceId},
     pruning::{Pruning, Storable},
@@ -112,7 +113,7 @@ pub(crate) struct Loaded<K> {
 }
 
 type Save<K> = fn(&Keeper<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
-type Load<K> = fn(&Keeper<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
+type Load<K> = fn(&Keeper<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
 /// A saved store for objects of this type, which therefore can be written and read.
 pub(crate) struct Storing<K> {
@@ -356,14 +357,17 @@ impl<K: Send + Sync + 'static> Keeper<K> {
         })
     }
 
-    /// Loads what was saved, if it is of this informer.
+    /// Loads what was saved, if it is of this informer, in the form in which the decoder's cache keeps objects.
     ///
     /// # Cancel safety
     /// Dropping the future gives it up.
-    pub(crate) async fn load(self: &Arc<Self>) -> Result<Loaded<K>, ColdReason> {
+    pub(crate) async fn load(
+        self: &Arc<Self>,
+        decoder: Decoder<K>,
+    ) -> Result<Loaded<K>, ColdReason> {
         let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
-        let loading = spawn_blocking(move || (keeper.storing.load)(&keeper, &wanted));
+        let loading = spawn_blocking(move || (keeper.storing.load)(&keeper, &decoder, &wanted));
         let panicked = |_| Err(damaged("reading it panicked"));
         loading.await.unwrap_or_else(panicked)
     }
@@ -410,6 +414,7 @@ fn save<K: Resource + Storable>(
 
 fn load<K: Resource + DeserializeOwned>(
     keeper: &Keeper<K>,
+    decoder: &Decoder<K>,
     waiting: &Weak<()>,
 ) -> Result<Loaded<K>, ColdReason> {
     let unreadable = |error: std::io::Error| ColdReason::Unreadable(error.to_string());
@@ -424,7 +429,7 @@ fn load<K: Resource + DeserializeOwned>(
     let file = BufReader::with_capacity(64 << 10, file.take(limits.file_bytes));
     let (header, reader) = Reader::new(file, limits)?;
     keeper.fits(&header)?;
-    let lists = reader.objects(header.sources.len(), &|| is_wanted(waiting))?;
+    let lists = reader.objects(header.sources.len(), decoder, &|| is_wanted(waiting))?;
     let revisions = header.sources.iter();
     let revisions = revisions.map(|source| ResourceVersion::from(&*source.revision));
     let saved = UNIX_EPOCH.checked_add(Duration::from_secs(header.saved));

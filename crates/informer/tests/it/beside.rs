@@ -4,9 +4,14 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{Event, EventHandler, InitialList, Object, SharedInformer};
+use kube_informer::{
+    Event, EventHandler, InitialList, Object, SharedInformer, reflector::TimeoutConfig,
+};
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use crate::{
     script::{Answer, Script, Then},
@@ -16,7 +21,7 @@ use crate::{
 const PODS: usize = 1500;
 
 /// In real time, which only a failure takes.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(30);
 
 /// A pod of a kilobyte, or one that is none.
 fn item(number: usize, revision: usize) -> String {
@@ -35,18 +40,22 @@ fn event(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
+/// A streaming list of the first pods.
+fn initial_events(pods: usize) -> String {
+    let end = format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
+    );
+    let added = (0..pods).map(|number| event("ADDED", &item(number, number + 1)));
+    added.chain([event("BOOKMARK", &end)]).collect()
+}
+
 /// Everything, and two changes of each, in one piece.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
     let all = (0..PODS).map(|number| item(number, number + 1));
     let answers = if way == InitialList::Streaming {
-        let end = format!(
-            r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{PODS}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
-        );
-        let initial: String = all.map(|item| event("ADDED", &item)).collect();
-        let body = initial + &event("BOOKMARK", &end) + &changes;
-        vec![Answer::Body(body, Then::Hangs)]
+        vec![Answer::Body(initial_events(PODS) + &changes, Then::Hangs)]
     } else {
         let items = all.collect::<Vec<_>>().join(",");
         let list = format!(r#"{{"metadata":{{"resourceVersion":"{PODS}"}},"items":[{items}]}}"#);
@@ -161,4 +170,39 @@ async fn what_was_taken_ahead_and_not_told_counts_as_discarded() {
     let discarded = pods.status().get().discarded;
     assert!(heard < all && discarded > 0);
     assert_eq!(heard + discarded, all);
+}
+
+/// How long the reflector waits for another initial event in the test below.
+const INITIAL_EVENTS: Duration = Duration::from_millis(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_that_passes_while_another_thread_decodes_does_not_stop_the_reflector() {
+    // Large enough to be decoded on another thread, and small enough that the body is read on meanwhile.
+    let pods = 200;
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let (gate, reached) = (Mutex::new(gate), Arc::new(Notify::new()));
+    let in_decoder = Arc::clone(&reached);
+    let script = Script::streaming([Answer::Body(initial_events(pods), Then::Hangs)]);
+    let informer = run(SharedInformer::builder(script)
+        .initial_list(InitialList::Streaming)
+        .timeouts(TimeoutConfig {
+            initial_events: INITIAL_EVENTS,
+            ..TimeoutConfig::default()
+        })
+        .transform(move |pod: &mut Pod| {
+            if pod.metadata.resource_version.as_deref() == Some("101") {
+                in_decoder.notify_one();
+                // Returns when the test drops the sender.
+                let _ = gate.lock().recv();
+            }
+        }));
+    timeout(SOON, reached.notified()).await.unwrap();
+    // If the deadline wins every poll from here on, the decoded pieces are never received.
+    sleep(3 * INITIAL_EVENTS).await;
+    drop(open);
+    informer.pods.wait_for_sync().deadline(SOON).await.unwrap();
+    assert_eq!(informer.pods.indexer().len(), pods);
+    let status = informer.pods.status().get();
+    assert!(status.sources[0].last_error.is_none(), "{status}");
+    informer.stop().await;
 }

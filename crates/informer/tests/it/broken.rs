@@ -1,5 +1,7 @@
 //! Objects that do not decode, transform or index: kept, reported, and the end of nothing.
 
+mod forms;
+
 use std::{
     sync::{
         Arc,

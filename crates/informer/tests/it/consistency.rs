@@ -264,7 +264,7 @@ async fn of_several_namespaces_only_the_one_that_differs_is_listed_again() {
     sleep(PERIOD).await;
     assert_eq!(in_cache(&informer.pods), on_server(&server));
     let difference = last_difference(&informer.pods);
-    assert_eq!(&*difference.description, "pods in namespace two");
+    assert_eq!(&*difference.description, "pods in two");
     let listed = |namespace: &str| {
         let lists = server.requests().lists("pods");
         let of = |request: &LoggedRequest| {

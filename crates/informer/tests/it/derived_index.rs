@@ -104,10 +104,11 @@ impl Both {
             .initial_list(InitialList::List)
             .build();
         let (stop_nodes, stopped) = oneshot::channel();
-        let node_task = tokio::spawn(controller.run(async {
-            // Dropping the sender stops it too.
-            let _ = stopped.await;
-        }));
+        // Dropping the sender stops it too.
+        let running = controller.run(async { drop(stopped.await) });
+        let node_task = tokio::spawn(async {
+            running.await.unwrap();
+        });
         Self {
             server,
             of_pods,
@@ -404,7 +405,7 @@ async fn a_wait_for_the_index_ends_when_it_is_dropped_or_an_informer_stops_befor
     let in_vain = timeout(LONG, in_vain).await.unwrap();
     assert!(in_vain.is_err(), "that one was dropped at once");
     let waiting = index.wait_for_sync();
-    node_controller.run(async {}).await;
+    node_controller.run(async {}).await.unwrap();
     let error = timeout(LONG, waiting).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("derived index zone"), "{error}");
     of_pods.stop().await;

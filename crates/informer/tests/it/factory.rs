@@ -15,9 +15,12 @@ use std::{
 
 use expect_test::expect;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_core::PartialObjectMeta;
 use kube_informer::{
-    InformerOptions, InitialList, SharedInformerFactory,
+    InformerOptions, InitialList, SharedInformer, SharedInformerFactory,
+    client::ListWatch,
     factory::{QueueKind, wait_for_cache_sync},
+    reflector::RollbackDetection,
 };
 use kube_informer_apiserver::{Match, Server};
 use serde_json::json;
@@ -97,6 +100,11 @@ async fn other_selectors_are_another_informer_and_other_options_a_conflict() {
     for (other, option) in [
         (web().batch_size(1), "batch size"),
         (web().queue_capacity(1), "queue capacity"),
+        (web().name("mine"), "name"),
+        (
+            web().rollback_detection(RollbackDetection::Disabled),
+            "rollback detection",
+        ),
     ] {
         let conflict = factory.informer_with(other).unwrap_err().to_string();
         assert!(conflict.ends_with(option), "{conflict}");
@@ -143,7 +151,7 @@ async fn start_may_be_called_again_for_informers_asked_for_since() {
     assert_eq!(server.requests().lists("pods").len(), 1);
     factory.shutdown().await;
 
-    let late = factory.informer::<kube_core::PartialObjectMeta<Pod>>();
+    let late = factory.informer::<PartialObjectMeta<Pod>>();
     assert!(
         late.wait_for_sync().await.is_err(),
         "after the shutdown an informer has stopped"
@@ -169,7 +177,7 @@ async fn waiting_names_every_informer_that_has_not_synced_and_why() {
     assert_eq!(error.unsynced.len(), 1);
     let text = error.to_string();
     assert!(
-        text.contains("factory.rs:") && text.contains(" (v1 Pod) has not synced within 30s: "),
+        text.contains("pods (v1 Pod) has not synced within 30s: "),
         "{text}"
     );
     assert!(text.contains("last error: "), "{text}");
@@ -204,5 +212,54 @@ async fn tweaked_options_reach_lists_and_watches() {
         selectors,
         [Some("app=web".to_owned()), Some("app=web".to_owned())]
     );
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_are_named_by_kind_and_scope_unless_they_are_given_a_name() {
+    let server = Server::builder().build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
+    let pods = InformerOptions::<Pod>::new;
+    let web = || "app=web".parse().unwrap();
+    let names = [
+        pods(),
+        pods().labels(web()),
+        pods().namespaces(["shop"]),
+        pods().namespaces(["shop", "web"]).labels(web()),
+        pods().namespaces(["e", "d", "c", "b", "a"]),
+        pods().namespaces(["", "shop"]),
+        pods()
+            .namespaces(["shop"])
+            .fields("spec.nodeName=n")
+            .name("mine"),
+    ]
+    .map(|options| factory.informer_with(options).unwrap().name().to_owned());
+    expect![[r#"
+        pods
+        pods with labels app=web
+        pods in shop
+        pods in shop, web with labels app=web
+        pods in a, b, c and 2 more
+        pods
+        mine
+    "#]]
+    .assert_eq(&(names.join("\n") + "\n"));
+    let metadata = factory.informer::<PartialObjectMeta<Pod>>();
+    assert_eq!(metadata.name(), "metadata of pods");
+    let again = factory.informer_with(pods().namespaces(["shop"]).fields("spec.nodeName=n"));
+    assert_eq!(
+        again.unwrap().name(),
+        "mine",
+        "a request without a name accepts any"
+    );
+
+    let source = || ListWatch::<Pod>::new(server.client()).namespace("shop");
+    let (alone, _) = SharedInformer::<Pod>::builder(source().labels(&web())).build();
+    assert_eq!(alone.name(), "pods in shop with labels app=web");
+    let other = ListWatch::<Pod>::new(server.client()).namespace("web");
+    let (two, _) = SharedInformer::<Pod>::builder(source())
+        .source(other)
+        .build();
+    assert_eq!(two.name(), "pods in shop, web");
     factory.shutdown().await;
 }

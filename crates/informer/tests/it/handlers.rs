@@ -309,8 +309,8 @@ async fn a_stop_ends_the_callback_in_progress_and_counts_what_it_discards() {
         .await
         .unwrap_err();
     assert_eq!(pods.indexer().len(), 4, "the cache can still be read");
-    let waited = pods.wait_for_sync().await;
-    waited.unwrap();
+    let waited = pods.wait_for_sync().await.unwrap_err();
+    assert_eq!(waited.failure, SyncFailure::Ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +333,8 @@ async fn a_drain_at_the_stop_tells_the_rest_first() {
     controller
         .drain_at_shutdown(Duration::from_secs(60))
         .run(stop)
-        .await;
+        .await
+        .unwrap();
     assert_eq!(heard.take(), "a\nb\n");
     assert_eq!(pods.status().get().discarded, 0);
 }
@@ -370,7 +371,7 @@ async fn no_task_is_left_after_a_stop_a_drop_or_without_a_run() {
     let registration = Trace::default().listen(&pods);
     drop(controller);
     let failed = registration.wait_for_sync().await.unwrap_err();
-    assert_eq!(failed.failure, SyncFailure::Stopped);
+    assert_eq!(failed.failure, SyncFailure::Ended);
     registration.remove().await;
     assert_eq!(alive(), baseline);
 
@@ -379,7 +380,7 @@ async fn no_task_is_left_after_a_stop_a_drop_or_without_a_run() {
     let mut running = Box::pin(controller.run(std::future::pending()));
     tokio::select! {
         biased;
-        () = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("nobody stops it"),
         synced = pods.wait_for_sync() => synced.unwrap(),
     }
     drop(running);

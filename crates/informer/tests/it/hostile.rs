@@ -22,6 +22,7 @@ use crate::{
     setting::{LONG, Trace, pod as server_pod, run},
 };
 
+mod forms;
 mod wire;
 
 const NOTHING: Duration = Duration::ZERO;
@@ -567,10 +568,10 @@ async fn every_builder_takes_limits() {
     reflector.run(second()).await;
     let plain = Informer::builder::<Pod>(source()).limits(limits);
     let (_, plain) = plain.on_error(note(&heard)).build();
-    plain.run(second()).await;
+    plain.run(second()).await.unwrap();
     let shared = SharedInformer::<Pod>::builder(source()).limits(limits);
     let (_pods, shared) = shared.on_error(note(&heard)).build();
-    shared.run(second()).await;
+    shared.run(second()).await.unwrap();
     let by_factory = note(&heard);
     let factory = SharedInformerFactory::builder(server.client()).limits(limits);
     let factory = factory.on_error(move |_, error| by_factory(error)).build();

@@ -86,7 +86,10 @@ async fn an_index_can_be_added_before_the_run_and_a_name_only_once() {
     let again = pods.add_index("a", label("b")).await.unwrap_err();
     assert!(matches!(again, AddIndexError::Duplicate(_)), "{again}");
     let synced = pods.wait_for_sync();
-    controller.run(async { synced.await.unwrap() }).await;
+    controller
+        .run(async { synced.await.unwrap() })
+        .await
+        .unwrap();
     assert_eq!(index(&pods, "a"), "x: pod1");
     let late = pods.add_index("late", label("b")).await.unwrap_err();
     assert!(matches!(late, AddIndexError::Stopped(_)), "{late}");

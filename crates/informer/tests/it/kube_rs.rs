@@ -395,3 +395,46 @@ fn references_and_names_become_one_another() {
         assert_eq!(ObjectName::from(&reference), name);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
+    type Form = fn(InformerOptions<Pod>) -> InformerOptions<Pod>;
+    let forms: [(&str, Form); 3] = [
+        ("typed", |typed| typed),
+        ("packed", InformerOptions::packed),
+        ("lazy", InformerOptions::lazy),
+    ];
+    let broken = |name| {
+        let mut pod = labelled(name, "broken");
+        pod["spec"]["containers"] = json!("no list");
+        pod
+    };
+    for (form, keep) in forms {
+        let server = Server::builder()
+            .seed([pod("good"), pod("kept"), broken("never")])
+            .build();
+        let factory = SharedInformerFactory::builder(server.client()).build();
+        let pods = factory.informer_with(keep(InformerOptions::new())).unwrap();
+        factory.start();
+        let (reader, writer) = reflector::store();
+        let watcher = kube_rs::watcher(pods.subscribe().unwrap());
+        let mut touched = watcher.reflect(writer).touched_objects();
+        assert_eq!(
+            self::touched(&mut touched).await,
+            ["good", "kept"],
+            "{form}"
+        );
+
+        // An update, and the final state of a deletion, that can't be decoded.
+        server.update(broken("good")).unwrap();
+        assert!(self::touched(&mut touched).await.is_empty(), "{form}");
+        for name in ["good", "never"] {
+            let name = format!("default/{name}");
+            server.delete("v1", "pods", &name).unwrap();
+        }
+        assert_eq!(self::touched(&mut touched).await, ["good"], "{form}");
+        let stored: Vec<_> = reader.state().iter().map(|pod| pod.name_any()).collect();
+        assert_eq!(stored, ["kept"], "{form}: kube keeps what is deleted");
+        factory.shutdown().await;
+    }
+}

@@ -41,7 +41,7 @@ async fn while_it_runs(
         pods.handlers_idle().await;
         look(&pods).await;
     };
-    controller.run(looked).await;
+    controller.run(looked).await.unwrap();
 }
 
 fn read_all(pods: &SharedInformer<Counted>) {

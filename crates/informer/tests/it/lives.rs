@@ -36,12 +36,13 @@ async fn an_informer_says_whether_it_has_not_started_runs_or_has_stopped() {
         assert_eq!(pods.status().get().activity(), Activity::Watching);
         assert!(!pods.is_stopped());
     };
-    controller.run(running).await;
+    controller.run(running).await.unwrap();
     let status = pods.status().get();
     assert_eq!(status.activity(), Activity::Stopped);
     assert!(pods.is_stopped() && status.is_stopped());
     assert!(pods.has_synced(), "once synced, it stays so");
-    pods.wait_for_sync().await.unwrap();
+    let waited = pods.wait_for_sync().await.unwrap_err();
+    assert_eq!(waited.failure, SyncFailure::Ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +86,7 @@ async fn nothing_has_synced_before_the_run_and_a_handler_not_before_its_last_ini
         assert!(registration.has_synced());
         assert_eq!(began.elapsed().as_secs(), 20);
     };
-    controller.run(steps).await;
+    controller.run(steps).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +120,8 @@ async fn a_handler_can_be_removed_whether_the_informer_runs_will_run_or_never_do
         pods.handlers_idle().await;
         drop(stop);
     };
-    tokio::join!(controller.run(stopped.map(|_| ())), steps);
+    let (ended, ()) = tokio::join!(controller.run(stopped.map(|_| ())), steps);
+    ended.unwrap();
     assert_eq!(heard.take(), "", "nobody is left to hear of b");
 }
 
@@ -202,7 +204,7 @@ async fn waiting_for_nothing_is_over_at_once_and_each_that_has_not_synced_is_nam
     assert_eq!(
         failures,
         [
-            ("stopped".to_owned(), SyncFailure::Stopped),
+            ("stopped".to_owned(), SyncFailure::Ended),
             ("idle".to_owned(), SyncFailure::Deadline(minute)),
         ]
     );

@@ -90,7 +90,8 @@ mod spans {
         setting::{self, run},
     };
     use k8s_openapi::api::core::v1::{Pod, Secret};
-    use kube_informer::{SharedInformer, transport::Class};
+    use kube_core::{ApiResource, GroupVersionKind};
+    use kube_informer::{SharedInformer, SharedInformerFactory, transport::Class};
     use kube_informer_apiserver::Server;
 
     #[tokio::test(start_paused = true)]
@@ -212,9 +213,65 @@ mod spans {
             .try_transform(|_| Err("not to be had".to_owned()))
             .build();
         secrets.on_add(|_, _| ()).register().unwrap();
-        controller.run(sleep(Duration::from_secs(5))).await;
+        controller.run(sleep(Duration::from_secs(5))).await.unwrap();
         let logs = logs.take();
         assert!(logs.contains("default/b can't be decoded"), "{logs}");
         assert!(!logs.contains("hush") && !logs.contains("aHVzaA"), "{logs}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_served_is_reported_once_until_it_is_listed_again() {
+        let logs = Logs::capture();
+        let script = Script::new([
+            Answer::Refuse(Class::NotFound),
+            Answer::Refuse(Class::NotFound),
+            Answer::Refuse(Class::Server),
+            Answer::Refuse(Class::NotFound),
+            body(list(5, "", &[pod("a", 1)])),
+            Answer::Refuse(Class::NotFound),
+            Answer::Refuse(Class::NotFound),
+        ]);
+        let informer = run(SharedInformer::<Pod>::builder(script).rng_seed(1));
+        sleep(Duration::from_secs(60)).await;
+        let status = informer.pods.status().get();
+        assert!(status.to_string().contains("planted"), "{status}");
+        informer.stop().await;
+        let lines = logs.take();
+        let lines = lines.lines().filter(|line| line.contains("failures"));
+        expect![[r#"
+             WARN informer{name="pods" kind="v1 Pod"}: not served reflector=pods expects=v1 Pod what=objects error=planted failures=1 hint="is the CRD installed?"
+            DEBUG informer{name="pods" kind="v1 Pod"}: not served reflector=pods expects=v1 Pod what=objects error=planted failures=2
+             WARN informer{name="pods" kind="v1 Pod"}: failed reflector=pods expects=v1 Pod what=objects error=planted failures=3
+            DEBUG informer{name="pods" kind="v1 Pod"}: not served reflector=pods expects=v1 Pod what=objects error=planted failures=4
+             WARN informer{name="pods" kind="v1 Pod"}: not served reflector=pods expects=v1 Pod what=objects error=planted failures=1 hint="is the CRD installed?"
+            DEBUG informer{name="pods" kind="v1 Pod"}: not served reflector=pods expects=v1 Pod what=objects error=planted failures=2
+        "#]]
+        .assert_eq(&lines.flat_map(|line| [line, "\n"]).collect::<String>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_definition_is_one_line_for_an_informer_over_several_namespaces() {
+        let logs = Logs::capture();
+        let server = Server::builder().build();
+        let factory = SharedInformerFactory::builder(server.client())
+            .namespaces(["shop", "web"])
+            .build();
+        let widget = GroupVersionKind::gvk("example.com", "v1", "Widget");
+        let widgets = factory
+            .for_resource(&ApiResource::from_gvk(&widget))
+            .unwrap();
+        factory.start();
+        sleep(Duration::from_secs(600)).await;
+        assert!(!widgets.has_synced());
+        factory.shutdown().await;
+        let lines = logs.take();
+        let lines = lines.lines().map(str::trim_start);
+        let lines = lines.filter(|line| !line.starts_with("DEBUG"));
+        expect![[r#"
+            WARN informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: not served reflector=widgets in shop, web expects=example.com/v1 Widget what=widgets in shop error=the server answered 404 failures=1 hint="is the CRD installed?"
+            INFO informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: listing, as the streaming list has failed reflector=widgets in shop, web expects=example.com/v1 Widget
+            INFO informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: listing, as the streaming list has failed reflector=widgets in shop, web expects=example.com/v1 Widget
+        "#]]
+        .assert_eq(&lines.flat_map(|line| [line, "\n"]).collect::<String>());
     }
 }

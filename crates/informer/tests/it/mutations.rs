@@ -113,10 +113,11 @@ async fn run(builder: Builder<Noted>) -> Running {
     let (notes, controller) = builder.build();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(controller.run(async {
-        // Dropping the sender stops it too.
-        let _ = stopped.await;
-    }));
+    // Dropping the sender stops it too.
+    let running = controller.run(async { drop(stopped.await) });
+    tasks.spawn(async {
+        running.await.unwrap();
+    });
     notes.wait_for_sync().deadline(LONG).await.unwrap();
     Running { notes, stop, tasks }
 }
@@ -296,6 +297,6 @@ async fn a_plain_informer_detects_mutations_also_of_what_was_known_before() {
     let old = indexer.get(&"default/old".parse().unwrap()).unwrap();
     old.live().unwrap().note.lock().push('?');
     let status = controller.status();
-    controller.run(sleep(2 * SECOND)).await;
+    controller.run(sleep(2 * SECOND)).await.unwrap();
     assert_eq!(status.get().mutated, 1);
 }

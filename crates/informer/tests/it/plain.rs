@@ -44,7 +44,7 @@ async fn story(delta_fifo: bool) -> String {
         trace.note("-- resync");
         sleep(Duration::from_secs(28)).await;
     };
-    controller.run(stop).await;
+    controller.run(stop).await.unwrap();
     assert_eq!(
         format!("{:?}", indexer.list()),
         "[default/kept@1, default/new@3]"
@@ -106,6 +106,6 @@ async fn a_panic_of_its_handler_costs_it_one_second_and_nothing_else() {
         sleep(Duration::from_millis(200)).await;
         assert_eq!(trace.take(), "b\n");
     };
-    controller.run(stop).await;
+    controller.run(stop).await.unwrap();
     assert_eq!(indexer.len(), 2);
 }

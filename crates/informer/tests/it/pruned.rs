@@ -57,7 +57,7 @@ where
         pods.handlers_idle().await;
         look(&pods).await;
     };
-    controller.run(looked).await;
+    controller.run(looked).await.unwrap();
 }
 
 /// The same in each form in which a cache keeps its objects.

@@ -1,12 +1,12 @@
 //! Never acting on an old cache: waiting for what was written or deleted, and own writes laid over the
 //! cache.
 
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ResourceExt;
 use kube_informer::{
-    Indexers, MutationCache, ObjectName, Selector,
+    Indexers, MutationCache, ObjectName, Selector, SharedInformer,
     client::ListWatch,
     mutation_cache::PutError,
     object::ResourceVersion,
@@ -15,7 +15,10 @@ use kube_informer::{
 };
 use kube_informer_apiserver::{Match, Server};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
@@ -200,7 +203,7 @@ async fn of_several_sources_an_object_names_the_one_that_has_it() {
     let wait = pods.wait_for_revision(server.revision(), LONG);
     wait.await.expect("a bookmark comes at last");
     drop(stop);
-    tasks.join_next().await.unwrap().unwrap();
+    tasks.join_next().await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,5 +379,116 @@ async fn an_overlay_keeps_to_its_limits_and_takes_only_what_has_a_name_and_an_or
     assert!(matches!(unwritten, PutError::NotComparable { .. }));
     let nameless = overlay.put(Pod::default()).unwrap_err();
     assert!(matches!(nameless, PutError::Nameless(_)), "{nameless}");
+    informer.stop().await;
+}
+
+/// Keeps a pod `b` alive, as a controller does: reads the overlay when an event or a lapse wakes it.
+async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
+    let mut events = informer.subscribe().unwrap();
+    let mut lapsed = overlay.lapsed();
+    loop {
+        if overlay.find(&name("b")).is_none() {
+            overlay.put(create(&server, "b")).unwrap();
+        }
+        tokio::select! {
+            biased;
+            Some(_) = events.next() => {}
+            Some(_) = lapsed.next() => {}
+            else => return,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_reads_the_overlay_is_woken_when_its_write_lapses() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let overlay = informer.pods.overlay();
+    server.faults().freeze_watches();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_alive(server.clone(), informer.pods.clone(), overlay));
+    sleep(SECOND).await;
+    delete(&server, "b");
+    server.faults().cut_watches();
+    server.faults().expire_history();
+    server.faults().thaw_watches();
+    informer.caught_up(&server).await;
+    sleep(LONG).await;
+    assert!(informer.pods.indexer().get(&name("b")).is_some());
+    informer.stop().await;
+    tasks.join_next().await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_lapses_at_its_time_and_every_stream_reports_it_once() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let overlay = MutationCache::builder(&informer.pods)
+        .ttl(5 * SECOND)
+        .build();
+    server.faults().freeze_watches();
+    let mut first = tokio_test::task::spawn(overlay.lapsed());
+    let mut second = overlay.clone().lapsed();
+    assert!(first.poll_next().is_pending());
+    let update = server.update(labelled("a", "x")).unwrap();
+    overlay.put(typed(update)).unwrap();
+    assert!(first.is_woken(), "it has a timer from now on");
+    assert!(first.poll_next().is_pending());
+    let began = Instant::now();
+    for wanted in [Some(name("a")), None] {
+        // A dropped future takes nothing.
+        let dropped = tokio_test::task::spawn(second.next()).poll().is_ready();
+        assert!(!dropped || wanted.is_none());
+        let next = tokio::time::timeout(LONG, second.next()).await;
+        assert_eq!(next.ok().flatten(), wanted);
+        if wanted.is_some() {
+            assert_eq!(began.elapsed(), 5 * SECOND);
+            assert!(
+                overlay
+                    .find(&name("a"))
+                    .unwrap()
+                    .labels()
+                    .get("app")
+                    .is_none()
+            );
+        }
+    }
+    assert_eq!(first.poll_next(), Poll::Ready(Some(name("a"))));
+    assert!(first.poll_next().is_pending());
+
+    let mut late = overlay.lapsed();
+    overlay.put(create(&server, "b")).unwrap();
+    drop(second);
+    informer.stop().await;
+    assert_eq!(late.next().await, None, "the informer has ended");
+    assert_eq!(late.next().await, None);
+    assert_eq!(first.poll_next(), Poll::Ready(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_lapses_is_not_woken_while_nothing_is_laid_over_the_cache() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let informer = watching(builder(&server), &server).await;
+    let overlay = informer.pods.overlay();
+    let mut lapsed = tokio_test::task::spawn(overlay.lapsed());
+    assert!(lapsed.poll_next().is_pending());
+    for number in 0..10 {
+        create(&server, &format!("pod-{number}"));
+        informer.caught_up(&server).await;
+        overlay.find(&name("a")).unwrap();
+    }
+    sleep(LONG).await;
+    assert!(!lapsed.is_woken());
+
+    // Seen by the cache: the stream looks after each batch, and then rests again.
+    overlay.put(create(&server, "b")).unwrap();
+    assert!(lapsed.poll_next().is_pending());
+    informer.caught_up(&server).await;
+    assert!(lapsed.is_woken());
+    assert!(lapsed.poll_next().is_pending());
+    create(&server, "c");
+    informer.caught_up(&server).await;
+    sleep(LONG).await;
+    assert!(!lapsed.is_woken());
     informer.stop().await;
 }

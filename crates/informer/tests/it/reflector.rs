@@ -45,7 +45,7 @@ async fn an_indexer_is_kept_in_step_with_a_server() {
     });
     let (indexer, writer) = indexer::new(by_app).unwrap();
     let reflector = Reflector::builder(ListWatch::<Pod>::new(server.client())).into_indexer(writer);
-    assert!(reflector.name().contains("reflector.rs:"));
+    assert_eq!(reflector.name(), "pods");
     let (synced, mut status) = (reflector.wait_for_sync(), reflector.status());
     let drive = async {
         synced.deadline(LONG).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_reflector_that_is_stopped_before_it_starts_asks_for_nothing() {
     reflector.run(std::future::ready(())).await;
     assert_eq!(script.requests.take(), "");
     assert!(indexer.is_empty());
-    assert_eq!(synced.await.unwrap_err().failure, SyncFailure::Stopped);
+    assert_eq!(synced.await.unwrap_err().failure, SyncFailure::Ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn a_reflector_that_never_runs_has_stopped_when_it_is_dropped() {
             drop(reflector);
         }
         let error = synced.await.unwrap_err();
-        assert_eq!(error.failure, SyncFailure::Stopped);
+        assert_eq!(error.failure, SyncFailure::Ended);
         assert_eq!(error.status.activity(), Activity::Stopped);
     }
 }

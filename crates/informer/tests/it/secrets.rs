@@ -254,7 +254,7 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     };
     tokio::select! {
         biased;
-        () = controller.run(sleep(long)) => {}
+        ended = controller.run(sleep(long)) => drop(ended.unwrap()),
         ((), ()) = async { tokio::join!(watched, shown) } => {}
     }
     let status = secrets.status().get();

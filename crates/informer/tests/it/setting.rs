@@ -57,10 +57,11 @@ pub(crate) struct Running {
 pub(crate) fn run(builder: Builder<Pod>) -> Running {
     let (pods, controller) = builder.build();
     let (stop, stopped) = oneshot::channel();
-    let task = tokio::spawn(controller.run(async {
-        // Dropping the sender stops it too.
-        let _ = stopped.await;
-    }));
+    // Dropping the sender stops it too.
+    let running = controller.run(async { drop(stopped.await) });
+    let task = tokio::spawn(async {
+        running.await.unwrap();
+    });
     Running { pods, stop, task }
 }
 

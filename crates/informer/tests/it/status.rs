@@ -53,7 +53,8 @@ async fn a_life_is_told_with_what_went_wrong_and_how_long_ago() {
     ]);
     let (pods, controller) = builder(&script).build();
     let told = lines(pods.status());
-    let (told, ()) = tokio::join!(told, controller.run(sleep(2 * MINUTE)));
+    let (told, ended) = tokio::join!(told, controller.run(sleep(2 * MINUTE)));
+    ended.unwrap();
     expect![[r#"
         not synced, not started
         not synced, waiting after failure 1; last error: planted (0ns ago, failing for 0ns)

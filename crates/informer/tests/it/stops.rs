@@ -233,7 +233,7 @@ async fn a_while_after(synced: WaitForSync) {
 }
 
 /// Polls a run so often, lets others go on in between, and drops it; whether it had come to its end.
-async fn dropped_after(polls: usize, run: impl Future<Output = ()>) -> bool {
+async fn dropped_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
     let mut run = pin!(run);
     for _ in 0..polls {
         if run.as_mut().now_or_never().is_some() {
@@ -259,13 +259,14 @@ async fn a_drop_at_any_await_leaves_no_task_of_several_sources_a_plain_informer_
                         .source(source("other"))
                         .build();
                     Replay::default().listen(&pods);
-                    dropped_after(at, controller.run(a_while_after(pods.wait_for_sync()))).await
+                    let running = controller.run(a_while_after(pods.wait_for_sync()));
+                    dropped_after(at, Box::pin(running)).await
                 }
                 "plain" => {
                     let plain = Informer::builder::<Pod>(source("default"));
                     let (_, controller) = plain.handler(Replay::default()).build();
                     let synced = controller.wait_for_sync();
-                    dropped_after(at, controller.run(a_while_after(synced))).await
+                    dropped_after(at, Box::pin(controller.run(a_while_after(synced)))).await
                 }
                 _ => {
                     let (_, writer) = indexer::new(Indexers::<Pod>::new()).unwrap();
@@ -310,7 +311,7 @@ async fn a_shutdown_at_any_await_has_ended_every_task_when_the_run_returns() {
                 yield_now().await;
             }
             drop(stop);
-            running.await;
+            running.await.unwrap();
             // The connection's own tasks end a moment later; the informer's are gone.
             assert!(pods.is_stopped() && pods.status().get().is_stopped());
             assert!(
@@ -358,7 +359,7 @@ async fn a_handler_on_a_thread_of_its_own_ends_with_a_controller_that_is_dropped
             let mut running = pin!(controller.run(std::future::pending()));
             tokio::select! {
                 biased;
-                () = &mut running => unreachable!("nobody stops it"),
+                _ = &mut running => unreachable!("nobody stops it"),
                 permit = called.acquire() => permit.unwrap().forget(),
             }
         } else {
@@ -395,11 +396,11 @@ async fn a_wait_for_sync_ends_in_every_way_with_its_reason() {
     }
     let (own, its) = (informer.pods.wait_for_sync(), registration.wait_for_sync());
     let pods = informer.stop().await;
-    assert_eq!(failure(own.clone().await), SyncFailure::Stopped);
-    assert_eq!(failure(its.await), SyncFailure::Stopped);
+    assert_eq!(failure(own.clone().await), SyncFailure::Ended);
+    assert_eq!(failure(its.await), SyncFailure::Ended);
     assert_eq!(
         failure(pods.wait_for_sync().fail_fast().deadline(minute).await),
-        SyncFailure::Stopped
+        SyncFailure::Ended
     );
 
     server.faults().clear_answers();
@@ -440,6 +441,6 @@ async fn the_wait_for_a_handler_that_is_removed_says_so() {
     sleep(Duration::from_secs(1)).await;
     gate.add_permits(10);
     let failed = wait.deadline(LONG).await.unwrap_err();
-    assert_eq!(failed.failure, SyncFailure::Stopped);
+    assert_eq!(failed.failure, SyncFailure::Ended);
     informer.stop().await;
 }

@@ -3,6 +3,7 @@
 mod factory;
 mod faults;
 mod filled;
+mod forms;
 mod saves;
 
 use std::{
@@ -161,7 +162,7 @@ async fn the_age_of_a_saved_store_is_told() {
     for (hours, expected) in [(13, 3), (9, 0)] {
         let (pods, controller) = at(hours).build();
         let synced = async { pods.wait_for_sync().await.unwrap() };
-        controller.run(synced).await;
+        controller.run(synced).await.unwrap();
         let Some(WarmStart::Warm { age, .. }) = pods.status().get().warm_start else {
             panic!("a warm start");
         };

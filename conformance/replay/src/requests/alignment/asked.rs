@@ -107,6 +107,10 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             is_free: fresh && pause == Pause::None && is_free(verb, before),
             is_stuck: has_expired(verb, before) || before.is_none() && verb == "garbage",
         });
+        if pause == Pause::Minute {
+            // It stands beside the watch, which goes on.
+            continue;
+        }
         fresh &= pause == Pause::None && !is_free(verb, before);
         // The pause of an outage earns that what comes behind it need not wait.
         fresh |= side == Side::Ours && pause != Pause::None && is_outage(verb, before);
@@ -134,8 +138,15 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
-        Some((_, outcome)) => ["reset", "refused"].contains(&outcome) || outcome.starts_with("503"),
+        Some((_, outcome)) => {
+            ["reset", "refused", "502"].contains(&outcome) || outcome.starts_with("503")
+        }
     }
+}
+
+/// Whether a watch that is refused so keeps its revision.
+pub(super) fn is_away(outcome: &str) -> bool {
+    ["401", "502", "503"].contains(&outcome)
 }
 
 pub(super) fn is_stream(asked: &str) -> bool {
@@ -163,14 +174,6 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// What is asked for beside the revision.
-pub(super) fn without_revision(asked: &str) -> Vec<&str> {
-    let words = asked.split(' ');
-    words
-        .filter(|word| !word.starts_with("resourceVersion="))
-        .collect()
-}
-
 /// The revisions of lists that have followed an expired watch before.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
@@ -182,6 +185,18 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
         is_list.then(|| revision(asked).to_owned())
     });
     lists.filter(|revision| !revision.is_empty()).collect()
+}
+
+/// Whether something may have happened since the last event or bookmark that no watch sends.
+pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
+    let done = moment.sequence.operations[..=moment.at].iter().rev();
+    let verbs = done.flat_map(|operation| {
+        let batch = operation.batch.iter().rev().map(|change| change.verb);
+        batch.chain([operation.verb])
+    });
+    // A removal of what is not there changes nothing.
+    let mut last = verbs.filter(|verb| ["put", "spoil", "bookmark", "elsewhere"].contains(verb));
+    last.next() == Some("elsewhere")
 }
 
 /// Before which requests of ours a lost connection, or a watch closed before its time, has not been asked
@@ -197,7 +212,7 @@ pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
         let parts = parts.map_or_else(Vec::new, |(parts, _)| parts);
         for request in requests(&parts, Side::Ours, operation.verb) {
             before.push(owed);
-            let lost = ["reset", "refused"].contains(&request.outcome);
+            let lost = is_outage(operation.verb, Some((request.asked, request.outcome)));
             let closed = ["closed", "complete and closed"].contains(&request.outcome);
             if request.asked.starts_with("list ") || is_stream(request.asked) {
                 owed &= lost;

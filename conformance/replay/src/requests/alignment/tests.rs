@@ -175,14 +175,20 @@ fn a_probe_behind_a_watch_that_was_closed_is_at_once_or_when_the_minute_is_over(
             )
         )
     };
-    let later = early(&format!("after 51.2 s {}", probed(7)));
+    let beside =
+        "after 51.2 s list resourceVersion=7 resourceVersionMatch=NotOlderThan limit=1: 200";
+    let later = early(beside);
     assert_eq!(
         accepted(&[("close_at_once", &closes, &later)]),
         Some((vec![name, name], false))
     );
-    let of_another = later.replace("watch resourceVersion=7", "watch resourceVersion=6");
-    assert_eq!(accepted(&[("close_at_once", &closes, &of_another)]), None);
-    let again = format!("{later}; after 51.2 s {}", probed(7));
+    let watched = early(&format!("after 51.2 s {}", probed(7)));
+    assert_eq!(
+        accepted(&[("close_at_once", &closes, &watched)]),
+        None,
+        "the watch goes on"
+    );
+    let again = format!("{later}; {beside}");
     assert_eq!(accepted(&[("close_at_once", &closes, &again)]), None);
 }
 
@@ -263,4 +269,104 @@ fn a_spoilt_object_is_the_only_reason_to_ask_for_nothing() {
     assert_eq!(accepted(&[("spoil", LISTED, "")]), Some(one(name)));
     assert_eq!(accepted(&[("garbage", LISTED, "")]), None);
     assert_eq!(accepted(&[("spoil", AT_ONCE_LISTED, "")]), None);
+}
+
+#[test]
+fn watch_refused_for_now_may_be_requested_again_where_client_go_lists() {
+    let probe = "list resourceVersion=5 resourceVersionMatch=NotOlderThan limit=1: 200";
+    let theirs = |at| {
+        format!(
+            "watch resourceVersion=5: 503; after 0.8 s list resourceVersion=5: 200; \
+             watch resourceVersion=5: 503; after 1.6 s list resourceVersion=5: 200; \
+             watch resourceVersion={at}: 200"
+        )
+    };
+    let ours = format!(
+        "watch resourceVersion=5: 503; after 0.8 s {probe}; watch resourceVersion=5: 503; \
+         after 1.6 s watch resourceVersion=5: 200"
+    );
+    assert_eq!(
+        accepted(&[("close", &theirs(5), &ours)]),
+        Some((vec![PROBE, KEPT], false))
+    );
+    assert_eq!(
+        accepted(&[("close", &theirs(7), &ours)]),
+        Some((vec![KEPT], true)),
+        "their list was newer"
+    );
+    let refused = |with: &str| (theirs(5).replace("503", with), ours.replace("503", with));
+    for with in ["500", "403", "410"] {
+        let (theirs, ours) = refused(with);
+        assert_eq!(accepted(&[("close", &theirs, &ours)]), None, "{with}");
+    }
+    let unprobed = ours.replace(&format!("{probe}; "), "");
+    let (theirs, unprobed) = (
+        theirs(5).replace("503", "401"),
+        unprobed.replace("503", "401"),
+    );
+    assert_eq!(accepted(&[("close", &theirs, &unprobed)]), Some(one(KEPT)));
+    for (is, was) in [
+        ("after 1.6 s ", ""),
+        (
+            "watch resourceVersion=5: 200",
+            "watch resourceVersion=4: 200",
+        ),
+        (
+            "watch resourceVersion=5: 200",
+            "watch resourceVersion=5: 403",
+        ),
+        (
+            "after 1.6 s watch resourceVersion=5: 200",
+            "after 1.6 s list resourceVersion=5: 200",
+        ),
+    ] {
+        let other = unprobed.replace(is, was);
+        assert_eq!(accepted(&[("close", &theirs, &other)]), None, "{other}");
+    }
+    assert_eq!(
+        accepted(&[(
+            "put",
+            &theirs,
+            &unprobed.replace("watch resourceVersion=5: 401; after 0.8 s", "after 0.8 s")
+        )]),
+        None,
+        "nothing was refused"
+    );
+}
+
+#[test]
+fn empty_streaming_list_may_be_confirmed_by_a_list_and_no_other() {
+    let stream = "watch resourceVersion=5 sendInitialEvents=true: 200";
+    let ours = format!("{stream}; list limit=500: 200; watch resourceVersion=6: 200");
+    let accepted = |ours: &str, store: &str| {
+        let said = |text: &str| Answer::said(format!("{text}; store {store}"));
+        let sequence = Sequence {
+            component: "requests",
+            flags: Vec::new(),
+            limiter: None,
+            operations: vec![Operation::new("gone")],
+        };
+        let steps = [Step {
+            answer: said(ours),
+            seen: Vec::new(),
+        }];
+        align(&Moment {
+            sequence: &sequence,
+            at: 0,
+            ours: &steps,
+            theirs: &[Some(said(stream))],
+        })
+        .map(|alignment| alignment.names)
+    };
+    assert_eq!(accepted(&ours, "[]"), Some(vec![CONFIRMED]));
+    assert_eq!(accepted(&ours, "[default/a@5]"), None);
+    for (is, was) in [
+        ("list limit=500", "list resourceVersion=5"),
+        ("list limit=500: 200", "list limit=500: 503"),
+        ("; watch resourceVersion=6: 200", ""),
+        ("; list", "; after 0.8 s list"),
+    ] {
+        let other = ours.replace(is, was);
+        assert_eq!(accepted(&other, "[]"), None, "{other}");
+    }
 }

@@ -128,7 +128,7 @@ impl Gauges {
         for sample in samples {
             let status = &sample.status;
             gauges.queued += sample.queued;
-            gauges.unsynced += usize::from(!status.synced);
+            gauges.unsynced += usize::from(!status.has_synced());
             gauges.broken += status.broken_count;
             gauges.index_errors += status.index_errors;
             for source in &status.sources {
@@ -185,12 +185,14 @@ impl Informer {
             group,
             version,
             resource,
+            namespace,
         } = &self.identity;
         vec![
             ("name", name),
             ("group", group),
             ("version", version),
             ("resource", resource),
+            ("namespace", namespace),
         ]
     }
 

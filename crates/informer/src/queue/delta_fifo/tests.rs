@@ -218,6 +218,17 @@ fn it_has_synced_when_the_first_list_and_its_tombstones_are_popped() {
 }
 
 #[test]
+fn older_change_in_a_row_does_not_take_back_how_far_the_store_comes() {
+    check(
+        "add a@9; bookmark 3; add b@4; pop all",
+        &expect![[r#"
+            [Added a@9] → 9
+            [Added b@4] → 4
+        "#]],
+    );
+}
+
+#[test]
 fn a_bookmark_comes_when_all_before_it_is_popped_and_only_the_last_of_a_row() {
     check(
         "add a@1; bookmark 2; bookmark 3; add b@4; update a@5; pop all",

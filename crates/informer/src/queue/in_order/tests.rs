@@ -162,7 +162,7 @@ fn a_large_batch_ends_at_a_name_it_has() {
     let trace = play(&mut InOrder::new(), InOrder::has_synced, &script);
     let lines: Vec<&str> = trace.lines().collect();
     assert_eq!(lines[0].matches("Added").count(), 20);
-    assert_eq!(lines[1], "[Updated n3@2, Added z@1] → 1");
+    assert_eq!(lines[1], "[Updated n3@2, Added z@1] → 2");
 }
 
 #[test]

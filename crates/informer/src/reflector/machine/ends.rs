@@ -1,25 +1,19 @@
-//! What follows the end of a watch, of a streaming list and of a probe: the second, third and fourth
-//! table of the machine.
-
-use std::time::Duration;
+//! What follows the end of a watch, and of a streaming list: the second and the third table of the machine.
 
 use tokio::time::Instant;
 
 use super::{Action, Machine, Next, VERY_SHORT, WatchEnd};
-use crate::{
-    clock,
-    object::ResourceVersion,
-    transport::{Class, Error, FrameKind},
-};
+use crate::transport::Class;
 
 impl WatchEnd<'_> {
     fn class(&self) -> Option<Class> {
         match self {
             Self::Refused(error)
+            | Self::Unanswered(error)
             | Self::Error(error)
             | Self::Broken(error)
             | Self::Overdue(error) => Some(error.class()),
-            Self::LetGo | Self::Closed(_) | Self::Doubted => None,
+            Self::LetGo | Self::Closed(_) | Self::Doubted | Self::Unconfirmed => None,
         }
     }
 }
@@ -39,19 +33,8 @@ impl Machine {
             self.probe.owe();
         }
         match end {
-            WatchEnd::Refused(error) => match error.class() {
-                Class::TooManyRequests => self.pause(error, now, Next::Watch),
-                // Nobody has looked at what was asked for.
-                Class::ConnectionRefused | Class::Connection => {
-                    if self.has_watched {
-                        self.probe.owe();
-                    }
-                    self.pause(error, now, Next::Watch)
-                }
-                Class::Expired => self.relist_expired(now),
-                _ if error.retry_after().is_some() => self.pause(error, now, Next::Watch),
-                _ => self.pause(error, now, Next::List),
-            },
+            WatchEnd::Refused(error) => self.watch_refused(error, now),
+            WatchEnd::Unanswered(error) => self.watch_unanswered(error, now),
             WatchEnd::Error(error) => match error.class() {
                 Class::TooManyRequests => self.pause(error, now, Next::Watch),
                 Class::Expired => self.relist_expired(now),
@@ -82,59 +65,14 @@ impl Machine {
                 self.after_sleep = Next::Watch;
                 Action::Sleep(self.backoff.failed(now, &mut self.rng))
             }
-            WatchEnd::Doubted => {
-                self.doubt();
-                self.last_unavailable = true;
-                self.at_once_after_health(now, Next::List)
-            }
-            WatchEnd::Closed(_) | WatchEnd::LetGo => self.resume(now),
+            WatchEnd::Doubted => self.list_doubted(now),
+            WatchEnd::Closed(_) | WatchEnd::LetGo | WatchEnd::Unconfirmed => self.resume(now),
         }
     }
 
-    fn relist_expired(&mut self, now: Instant) -> Action {
+    pub(super) fn relist_expired(&mut self, now: Instant) -> Action {
         self.last_unavailable |= self.stuck_at.as_ref() == Some(&self.last);
         self.stuck_at = Some(self.last.clone());
         self.at_once_after_health(now, Next::List)
-    }
-
-    /// The probe was answered, at this revision.
-    ///
-    /// # Errors
-    /// The server has gone back; to be reported, and passed to [`Machine::probe_failed`].
-    pub(crate) fn probed(
-        &mut self,
-        revision: &ResourceVersion,
-        now: Instant,
-    ) -> Result<Action, Error> {
-        self.in_order(&FrameKind::Bookmark, Some(revision))?;
-        self.probe.answered(now);
-        Ok(self.watch())
-    }
-
-    /// The probe was not answered.
-    pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
-        let class = error.class();
-        self.note(class);
-        match class {
-            Class::TooLargeResourceVersion | Class::WentBack => {
-                self.probe.answered(now);
-                self.last_unavailable = true;
-                self.everything(now)
-            }
-            Class::ConnectionRefused => self.pause(error, now, Next::Watch),
-            Class::TooManyRequests | Class::Connection | Class::Timeout => {
-                let action = self.pause(error, now, Next::Watch);
-                let pause = match action {
-                    Action::Sleep(pause) => pause,
-                    _ => Duration::ZERO,
-                };
-                self.probe.put_off(clock::after(now, pause));
-                action
-            }
-            _ => {
-                self.probe.answered(now);
-                self.watch()
-            }
-        }
     }
 }

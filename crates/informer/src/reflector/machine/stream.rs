@@ -53,7 +53,7 @@ impl Machine {
         if self.last_unavailable {
             return Ok(());
         }
-        self.in_order(&FrameKind::Bookmark, Some(revision))
+        Self::not_older(revision, &self.last)
     }
 
     /// When the end of a streaming list is no longer waited for.
@@ -65,45 +65,59 @@ impl Machine {
     /// what it brought.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
-            WatchEnd::Refused(error) | WatchEnd::Error(error) => match error.class() {
-                Class::TooManyRequests | Class::ConnectionRefused | Class::Store => {
-                    self.streaming.ended();
-                    self.pause(error, now, Next::List)
-                }
-                Class::Expired | Class::TooLargeResourceVersion => {
-                    let at_a_revision = !self.revision_of_everything().is_unset();
-                    self.last_unavailable = true;
-                    if at_a_revision {
-                        return self.stream(now);
+            WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
+                match error.class() {
+                    Class::TooManyRequests | Class::ConnectionRefused | Class::Store => {
+                        self.streaming.ended();
+                        self.pause(error, now, Next::List)
                     }
-                    self.stream_again(Some(error), now)
+                    Class::Expired | Class::TooLargeResourceVersion => {
+                        let at_a_revision = !self.revision_of_everything().is_unset();
+                        self.last_unavailable = true;
+                        if at_a_revision {
+                            return self.stream(now);
+                        }
+                        self.stream_again(Some(error), now)
+                    }
+                    Class::WentBack => {
+                        self.streaming.ended();
+                        self.last_unavailable = true;
+                        self.at_once_after_health(now, Next::List)
+                    }
+                    Class::Connection | Class::Timeout => self.stream_again(Some(error), now),
+                    Class::VeryShortWatch => self.stream_again(None, now),
+                    Class::Invalid => self.list_instead(now),
+                    _ if matches!(end, WatchEnd::Refused(_)) && error.retry_after().is_some() => {
+                        self.streaming.ended();
+                        self.pause(error, now, Next::List)
+                    }
+                    _ => {
+                        self.streaming.ended();
+                        self.list()
+                    }
                 }
-                Class::WentBack => {
-                    self.streaming.ended();
-                    self.last_unavailable = true;
-                    self.at_once_after_health(now, Next::List)
-                }
-                Class::Connection | Class::Timeout => self.stream_again(Some(error), now),
-                Class::VeryShortWatch => self.stream_again(None, now),
-                Class::Invalid => self.list_instead(now),
-                _ if matches!(end, WatchEnd::Refused(_)) && error.retry_after().is_some() => {
-                    self.streaming.ended();
-                    self.pause(error, now, Next::List)
-                }
-                _ => {
-                    self.streaming.ended();
-                    self.list()
-                }
-            },
+            }
             WatchEnd::Broken(error) => self.stream_again(Some(error), now),
             WatchEnd::Closed(open_for) if open_for < WATCH_TIMEOUT_MIN => {
                 self.stream_again(None, now)
             }
-            // A stream that has not told its end is not doubted: it is what a doubt leads to.
-            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo | WatchEnd::Doubted => {
-                self.list_instead(now)
+            WatchEnd::Doubted => {
+                self.streaming.ended();
+                self.list_doubted(now)
             }
+            WatchEnd::Unconfirmed => {
+                self.streaming.ended();
+                self.list_unconfirmed()
+            }
+            WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo => self.list_instead(now),
         }
+    }
+
+    /// A streaming list has no objects, and the cache has some. A LIST of the newest state confirms it, for
+    /// the server's cache may be what is empty.
+    pub(crate) fn list_unconfirmed(&mut self) -> Action {
+        self.last_unavailable = true;
+        self.list()
     }
 
     /// The server does not stream lists, or not to their end.

@@ -3,8 +3,10 @@
 mod edges;
 mod pages;
 mod probe;
+mod refusals;
 mod streaming;
 mod timelines;
+mod unordered;
 
 use expect_test::{Expect, expect};
 
@@ -88,6 +90,7 @@ fn play(
             Err(error) => machine.probe_failed(&error, now),
         },
         ["probe-failed", class] => machine.probe_failed(&error(class), now),
+        ["list-doubted"] => machine.list_doubted(now),
         ["list-failed", class] => machine.list_failed(&error(class), now),
         ["opened"] => {
             machine.watch_opened(now);
@@ -102,6 +105,21 @@ fn play(
             machine.observe(&kind, Some((*at).into()));
             return None;
         }
+        ["unanswered"] => machine.watch_ended(WatchEnd::Unanswered(&error("timeout")), now),
+        ["below", at, cached @ ..] => {
+            let cached = cached.first().map(|at| ResourceVersion::from(*at));
+            let error = machine.below_last(&(*at).into(), cached.as_ref()).err()?;
+            machine.watch_ended(WatchEnd::Error(&error), now)
+        }
+        ["beside", asked, at] => {
+            let probed = machine.probed_beside(&(*asked).into(), &(*at).into(), now);
+            machine.probe_failed(&probed.err()?, now)
+        }
+        ["beside-failed", class] => {
+            machine.probe_failed_beside(&error(class), now);
+            return None;
+        }
+        ["unconfirmed"] => machine.watch_ended(WatchEnd::Unconfirmed, now),
         ["refused", class] => machine.watch_ended(WatchEnd::Refused(&error(class)), now),
         ["error", class] => machine.watch_ended(WatchEnd::Error(&error(class)), now),
         ["broken", class] => machine.watch_ended(WatchEnd::Broken(&error(class)), now),
@@ -127,6 +145,9 @@ fn error(class: &str) -> Error {
         "500/40s" => {
             let error = Error::new(Class::Server, "");
             return error.with_retry_after(Some(Duration::from_secs(40)));
+        }
+        "401" | "502" | "503" | "504" => {
+            return Error::from_status_body(class.parse().unwrap(), b"");
         }
         "refused" => Class::ConnectionRefused,
         "went-back" => Class::WentBack,
@@ -212,12 +233,12 @@ async fn a_clean_close_watches_on_from_the_last_event_at_once() {
     after_start(
         "event modified 55\nevent bookmark 32\nclosed 700000\nclosed 700000",
         &expect![[r#"
-        list resourceVersion=0 limit=500
-        page 10: replace at 10
-        replaced: watch resourceVersion=10
-        closed 700000: watch resourceVersion=32
-        closed 700000: watch resourceVersion=32
-    "#]],
+            list resourceVersion=0 limit=500
+            page 10: replace at 10
+            replaced: watch resourceVersion=10
+            closed 700000: watch resourceVersion=55
+            closed 700000: watch resourceVersion=55
+        "#]],
     );
 }
 

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 
 use super::{
     super::{Error, ReflectorStore, Reporter, list_steps::ListSteps, machine::Action},
-    Piece, Running, Stop,
+    Again, Piece, Running, Stop,
     watch::Opened,
 };
 use crate::{
+    beside::{OFFLOADED_MIN, offload},
     decode::{self, Decoded},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
@@ -110,13 +111,31 @@ where
         if let Some(steps) = &mut self.steps {
             steps.page(opened.asked, Some(opened.answered));
         }
-        self.tend_packing(false);
-        let objects = std::mem::take(&mut self.initial).into_values().collect();
+        if self.initial.is_empty() && self.has_objects() {
+            return Err(Stop::Again(Again::Unconfirmed));
+        }
+        self.tend_packing(false).await;
+        let is_long = self.initial.len() >= OFFLOADED_MIN;
+        let initial = std::mem::take(&mut self.initial);
+        let in_order = move || initial.into_values().collect();
+        let objects = if is_long {
+            offload(in_order).await
+        } else {
+            in_order()
+        };
         self.hand_on_all(objects, revision.clone()).await?;
         self.pieces.forget_known();
         self.machine.streamed(revision, Instant::now());
         self.activity(Activity::Watching);
         Ok(())
+    }
+
+    /// Whether the store has an object of this source.
+    fn has_objects(&self) -> bool {
+        // No object has the empty name, so one more than none is any.
+        let nothing = ObjectName::cluster("");
+        let source = self.reflector.source;
+        self.reflector.store.is_full(source, &nothing, 0)
     }
 
     pub(super) fn streaming(&self) {
@@ -138,7 +157,11 @@ where
             // The list is part of the same attempt.
             self.failures = self.failures.saturating_sub(1);
             let Reporter { name, expects, .. } = &self.reflector.report;
-            tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
+            if self.failures == 0 {
+                tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
+            } else {
+                tracing::debug!(reflector = %name, %expects, "listing, as the streaming list has failed");
+            }
         }
     }
 }

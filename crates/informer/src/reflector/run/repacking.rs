@@ -8,7 +8,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use super::{super::ReflectorStore, Running};
 use crate::{
-    beside,
+    beside::{self, OFFLOADED_MIN, offload},
     object::{Object, ObjectName, Opener},
 };
 
@@ -41,39 +41,45 @@ impl Repacking {
     }
 }
 
-/// Makes the dictionaries behind the first beside the reflector: it takes as long as some hundred events, which go
-/// on with the one before. For the first the list waits, of which all that comes meanwhile would stay unpacked.
+/// A dictionary of no more objects than this is made in place, which takes a millisecond or two.
+const TRAINED_IN_PLACE: usize = 32;
+
+/// Makes dictionaries, which takes as long as some hundred events, on the pool for blocking work. The list
+/// waits for the first one, because everything that comes meanwhile would stay unpacked. Events go on during
+/// the making of another one, and are packed with the one before. One of few objects is made in place.
 pub(super) struct Training {
     /// One at most.
     under_way: JoinSet<()>,
-    is_beside: bool,
 }
 
 impl Training {
-    /// For the runtime that this is called in.
     pub(super) fn new() -> Self {
         Self {
             under_way: JoinSet::new(),
-            is_beside: beside::width_here() > 0,
         }
     }
 
     /// Makes one if it is time, or begins to.
-    fn tend<K: Send + Sync + 'static>(&mut self, opener: &Arc<Opener<K>>, more_comes: bool) {
+    async fn tend<K: Send + Sync + 'static>(&mut self, opener: &Arc<Opener<K>>, more_comes: bool) {
         let packing = opener.packing();
         if !packing.is_due(more_comes) {
             return;
         }
-        if !self.is_beside || packing.generation() == 0 {
+        if packing.samples() <= TRAINED_IN_PLACE {
             packing.train(more_comes);
             return;
         }
+        let is_first = packing.generation() == 0;
+        let opener = Arc::clone(opener);
+        let train = move || {
+            opener.packing().train(more_comes);
+        };
+        if is_first {
+            return offload(train).await;
+        }
         while self.under_way.try_join_next().is_some() {}
         if self.under_way.is_empty() {
-            let opener = Arc::clone(opener);
-            self.under_way.spawn_blocking(move || {
-                opener.packing().train(more_comes);
-            });
+            self.under_way.spawn_blocking(train);
         }
     }
 }
@@ -167,11 +173,11 @@ where
 {
     /// Has another dictionary made if it is time, which depends on whether a list goes on, and packs anew some of
     /// what an older one has packed.
-    pub(super) fn tend_packing(&mut self, more_comes: bool) {
+    pub(super) async fn tend_packing(&mut self, more_comes: bool) {
         let Some(opener) = self.reflector.decoder.opener() else {
             return;
         };
-        self.training.tend(opener, more_comes);
+        self.training.tend(opener, more_comes).await;
         let generation = opener.packing().generation();
         if generation != self.repacking.generation {
             self.repacking = Repacking {
@@ -180,8 +186,14 @@ where
                 again: true,
             };
             // The store is not to get them as they are.
-            for object in self.staged.iter().chain(self.initial.values()) {
-                object.repack();
+            let staged = self.staged.iter().chain(self.initial.values());
+            let staged: Vec<_> = staged.cloned().collect();
+            let is_long = staged.len() >= OFFLOADED_MIN;
+            let repack = move || staged.iter().for_each(Object::repack);
+            if is_long {
+                offload(repack).await;
+            } else {
+                repack();
             }
         } else if self.repacking.again && !self.repacking.is_under_way() {
             self.repacking.again = false;

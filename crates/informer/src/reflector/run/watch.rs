@@ -6,26 +6,26 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, error::Elapsed, timeout_at};
 
 use super::{
     super::{
         DeltaKind, Error, ReflectorStore, Reporter,
         machine::{Action, Machine, VERY_SHORT, WatchEnd},
     },
-    Gone, Piece, Running, Stop,
+    Again, Gone, Piece, Running, Stop,
 };
 use crate::{
     clock,
     decode::{self, Decoded},
-    limits::{LIST_STALL, WATCH_GRACE},
+    limits::WATCH_GRACE,
     metrics::RelistReason,
     object::{Deleted, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
+    transport::{self, ByteStream, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
 };
 
-enum Ended {
+pub(super) enum Ended {
     Closed,
     /// Server or transport said why, what was sent can't be read, or the store did not take it.
     Error(transport::Error),
@@ -33,8 +33,12 @@ enum Ended {
     Broken(transport::Error),
     /// It has not told the end of its initial events.
     Overdue(transport::Error),
-    /// The store was full for too long, or there is something to ask the server before going on.
+    /// The store was full for too long.
     LetGo,
+    /// The probe beside it says that the server has gone back, or may have.
+    WentBack(transport::Error),
+    /// A streaming list has no objects, and the cache has some.
+    Unconfirmed,
     /// The store was found to differ from the server.
     Doubted(RelistReason),
 }
@@ -42,14 +46,17 @@ enum Ended {
 impl Ended {
     fn class(&self) -> Option<Class> {
         match self {
-            Self::Closed | Self::LetGo | Self::Doubted(_) => None,
-            Self::Error(error) | Self::Broken(error) | Self::Overdue(error) => Some(error.class()),
+            Self::Closed | Self::LetGo | Self::Doubted(_) | Self::Unconfirmed => None,
+            Self::Error(error)
+            | Self::Broken(error)
+            | Self::Overdue(error)
+            | Self::WentBack(error) => Some(error.class()),
         }
     }
 }
 
 /// What comes next of a watch.
-enum Next<K> {
+pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
@@ -59,7 +66,7 @@ enum Next<K> {
 }
 
 /// How the body of a watch ended.
-enum BodyEnd {
+pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
 }
@@ -93,14 +100,7 @@ impl Opened {
             None => self.silent(machine),
             overdue => overdue,
         };
-        let until = [silent, machine.probe_due()].into_iter().flatten();
-        until.fold(self.outlived(), Instant::min)
-    }
-
-    /// Whether there is something to ask the server before the watch goes on.
-    fn gives_way(machine: &Machine) -> bool {
-        let due = machine.probe_due();
-        due.is_some_and(|due| Instant::now() >= due)
+        silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
     /// What should have come by now has not, though bytes may have.
@@ -110,9 +110,6 @@ impl Opened {
 
     /// What it means that nothing has come.
     fn outlasted(&self, machine: &Machine) -> Ended {
-        if Self::gives_way(machine) {
-            return Ended::LetGo;
-        }
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
             let what = "the streaming list brings nothing new, and no end";
@@ -124,6 +121,20 @@ impl Opened {
             "the watch is silent, without even a bookmark; its connection is taken for dead"
         };
         Ended::Broken(late(what))
+    }
+}
+
+/// Reads the next chunk of a body, until a deadline if there is one.
+///
+/// # Cancel safety
+/// Dropping the future loses nothing.
+async fn next_chunk(
+    body: &mut ByteStream,
+    deadline: Option<Instant>,
+) -> Result<Option<Result<Bytes, transport::Error>>, Elapsed> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, body.next()).await,
+        None => Ok(body.next().await),
     }
 }
 
@@ -141,19 +152,25 @@ where
         let streaming = self.machine.is_streaming();
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let unanswered = |_| transport::Error::new(Class::Timeout, "the watch was not answered");
-        let answered_by = if streaming {
-            asked + LIST_STALL
-        } else {
-            deadline
-        };
+        let allowed = self.machine.headers_allowed();
+        let answered_by = clock::after(asked, allowed);
         let opened = timeout_at(answered_by, lister_watcher.watch(options)).await;
-        match opened.map_err(unanswered).flatten() {
+        let is_late = opened.is_err();
+        let late = |_| {
+            let what =
+                format!("the watch was not answered: no response headers within {allowed:?}");
+            transport::Error::new(Class::Timeout, what)
+        };
+        match opened.map_err(late).flatten() {
             Ok(body) => self.open = Some(body),
             Err(error) => {
                 self.meter.watch_refused(error.class());
                 let error = self.failed(error, None);
-                let refused = WatchEnd::Refused(&error);
+                let refused = if is_late {
+                    WatchEnd::Unanswered(&error)
+                } else {
+                    WatchEnd::Refused(&error)
+                };
                 let next = self.machine.watch_ended(refused, Instant::now());
                 self.end_initial_events(streaming, &next);
                 return Ok(next);
@@ -178,8 +195,15 @@ where
         self.reflector.report.log_left_out(&mut self.skips);
         self.meter.watch_ended(asked, self.events, ended.class());
         let unfinished = self.machine.is_streaming();
+        let doubted = match &ended {
+            Ended::Doubted(reason) => Some(*reason),
+            _ => None,
+        };
         let next = self.watch_ended(ended, asked);
         self.end_initial_events(unfinished, &next);
+        if let Some(reason) = doubted {
+            self.meter.doubted(reason);
+        }
         Ok(next)
     }
 
@@ -213,10 +237,19 @@ where
                 self.machine.watch_ended(WatchEnd::Overdue(&error), now)
             }
             Ended::LetGo => self.machine.watch_ended(WatchEnd::LetGo, now),
-            Ended::Doubted(reason) => {
-                self.meter.doubted(reason);
-                self.machine.watch_ended(WatchEnd::Doubted, now)
+            Ended::WentBack(error) => {
+                self.meter.probe_failed(error.class());
+                let error = self.failed(error, Some(open_for));
+                self.machine.probe_failed(&error, now)
             }
+            Ended::Unconfirmed => {
+                let Reporter { name, expects, .. } = &self.reflector.report;
+                tracing::info!(reflector = %name, %expects, "the streaming list has no objects, and the cache has some");
+                // The list that follows is part of the attempt, and takes it back.
+                self.failures += 1;
+                self.machine.watch_ended(WatchEnd::Unconfirmed, now)
+            }
+            Ended::Doubted(_) => self.machine.watch_ended(WatchEnd::Doubted, now),
         }
     }
 
@@ -232,6 +265,8 @@ where
             Ok(ended) => Ok(ended),
             Err(Stop::Gone) => Err(Gone),
             Err(Stop::Failed(error)) => Ok(Ended::Error(error)),
+            Err(Stop::Again(Again::Doubted(reason))) => Ok(Ended::Doubted(reason)),
+            Err(Stop::Again(Again::Unconfirmed)) => Ok(Ended::Unconfirmed),
         }
     }
 
@@ -239,6 +274,7 @@ where
         let mut splitter = WatchSplitter::new(self.reflector.config.limits.object_bytes);
         // What was sent before its end is handed on before that.
         let mut end = None;
+        let mut beside = None;
         loop {
             if self.pieces.is_empty()
                 && let Some(end) = end
@@ -249,7 +285,8 @@ where
                 });
             }
             let mut was_border = false;
-            match self.next(opened, end.is_none()).await? {
+            let next = self.next_or_probed(opened, end.is_none(), &mut beside);
+            match next.await? {
                 Next::Ended(ended) => return Ok(ended),
                 Next::Nothing => {}
                 Next::Chunk(chunk) => end = self.feed(&mut splitter, chunk).map(BodyEnd::Failed),
@@ -262,14 +299,11 @@ where
                     was_border = self.pieces.is_at_border();
                     if was_border {
                         opened.heard = Instant::now();
-                        self.tend_packing(self.machine.is_streaming());
+                        self.tend_packing(self.machine.is_streaming()).await;
                     }
                 }
             }
             if was_border || self.pieces.is_empty() {
-                if Opened::gives_way(&self.machine) {
-                    return Ok(Ended::LetGo);
-                }
                 if self.machine.is_streaming() {
                     self.streaming();
                 }
@@ -283,7 +317,7 @@ where
     }
 
     /// Waits for whatever comes next; `reads` says whether the body goes on.
-    async fn next(&mut self, opened: &Opened, reads: bool) -> Result<Next<K>, Stop> {
+    pub(super) async fn next(&mut self, opened: &Opened, reads: bool) -> Result<Next<K>, Stop> {
         let Some(body) = &mut self.open else {
             return Ok(Next::Ended(Ended::LetGo));
         };
@@ -291,16 +325,19 @@ where
         let is_streaming = self.machine.is_streaming();
         let is_unconfirmed = self.reflector.from.is_some() && !is_streaming;
         if is_unconfirmed {
-            // Before anything else, also a probe that is due: whatever comes first confirms.
+            // Before anything else: whatever comes first confirms.
             patience = opened.answered + VERY_SHORT;
         }
         let reads = reads && self.pieces.takes_more();
+        // Pending pieces are waited for without a deadline. One that has passed is ready on every poll, and
+        // the pieces behind it would never be taken.
+        let patience = self.pieces.is_empty().then_some(patience);
         let next = tokio::select! {
             biased;
             reason = self.reflector.trust.lost(), if !is_streaming => {
                 return Ok(Next::Ended(Ended::Doubted(reason)));
             }
-            next = timeout_at(patience, body.next()), if reads => next,
+            next = next_chunk(body, patience), if reads => next,
             Some(piece) = self.pieces.next() => return Ok(Next::Piece(piece)),
             // Only while there is nothing to hear.
             () = tokio::task::yield_now(), if self.repacking.is_under_way() => {
@@ -314,8 +351,6 @@ where
             Ok(Some(Err(error))) if error.retry() == Retry::Resume => failed(Ended::Broken(error)),
             Ok(Some(Err(error))) => failed(Ended::Error(error)),
             Ok(None) => Ok(Next::BodyEnd(BodyEnd::Closed)),
-            // Something has come, and is about to be heard.
-            Err(_) if !self.pieces.is_empty() => Ok(Next::Nothing),
             Err(_) if is_unconfirmed => self.confirm().await.map(|()| Next::Nothing),
             Err(_) => Ok(Next::Ended(opened.outlasted(&self.machine))),
         }
@@ -405,7 +440,10 @@ where
             return self.bookmark(kind, bytes).await;
         };
         let revision = object.revision().clone();
-        self.machine.in_order(kind, Some(&revision))?;
+        if self.machine.is_below_last(kind, &revision) {
+            let cached = self.cached(object.object_name());
+            self.machine.below_last(&revision, cached.as_ref())?;
+        }
         if *kind != FrameKind::Deleted {
             self.room_for(object.object_name())?;
         }
@@ -438,17 +476,22 @@ where
         Ok(())
     }
 
-    /// Tells the store how far the server has come, by an event that brings it no object.
+    /// Tells the store how far the server has come, by an event that brings it no object. One below the
+    /// last revision tells it nothing.
     async fn bookmark(
         &mut self,
         kind: &FrameKind,
         bytes: &[u8],
     ) -> Result<Option<ResourceVersion>, Stop> {
-        let revision = decode::revision(bytes);
-        self.machine.in_order(kind, revision.as_ref())?;
-        if let Some(revision) = revision.clone() {
-            self.hand_on(DeltaKind::Bookmark { revision }).await?;
+        let Some(revision) = decode::revision(bytes) else {
+            return Ok(None);
+        };
+        if self.machine.is_below_last(kind, &revision) {
+            self.machine.below_last(&revision, None)?;
+            return Ok(None);
         }
-        Ok(revision)
+        let told = revision.clone();
+        self.hand_on(DeltaKind::Bookmark { revision: told }).await?;
+        Ok(Some(revision))
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use kube_core::Resource;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::WeakUnboundedSender;
 
 use super::Builder;
 use crate::{
+    controller::Command,
     decode::{self, Decoder},
     logs::Ration,
     object::{DecodeError, Lazy, Opener, PackOptions},
@@ -32,13 +34,23 @@ impl<K> Default for Keeping<K> {
     }
 }
 
-impl<K: DeserializeOwned> Keeping<K> {
-    /// The decoder, which does that.
-    pub(super) fn of(self, decoder: Decoder<K>, report: &Reporter) -> Decoder<K> {
-        decoder
-            .pruning(self.pruning)
-            .packing(self.packing.map(|options| opener(options, report)))
-            .lazily(self.is_lazy.then(|| lazy(report)))
+impl<K: DeserializeOwned + Send + Sync + 'static> Keeping<K> {
+    /// The decoder, which does that. What turns out not to decode is reported, and to the informer's loop
+    /// by a command.
+    pub(super) fn of(
+        self,
+        decoder: Decoder<K>,
+        report: &Reporter,
+        commands: WeakUnboundedSender<Command<K>>,
+    ) -> Decoder<K> {
+        let decoder = decoder.pruning(self.pruning);
+        let on_broken = reporting(report, commands);
+        if let Some(options) = self.packing {
+            let opener = Opener::new(options, decode::open::<K>, Box::new(on_broken));
+            return decoder.packing(Some(Arc::new(opener)));
+        }
+        let lazy = || Arc::new(Lazy::new(decode::open::<K>, Box::new(on_broken)));
+        decoder.lazily(self.is_lazy.then(lazy))
     }
 }
 
@@ -82,9 +94,11 @@ where
     /// state that comes, and with a transform what it makes is written as JSON again. Everything else is
     /// as without.
     ///
-    /// What does not fit the type is noticed when it is asked for, not when it comes: `get` fails, it is
-    /// reported once (to the log and to [`Builder::on_error`]), and handlers hear of such a state as of
-    /// any other.
+    /// An object that does not decode is noticed when it is first read, not when it arrives: `get` fails, and
+    /// the failure is reported once (to the log and to [`Builder::on_error`]). From then on the object is
+    /// broken as in any cache: counted in [`Status::broken`](crate::status::Status::broken), and left out of
+    /// the snapshots that are taken afterwards. Handlers receive such a state like any other. The
+    /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
     ///
     /// Making a dictionary takes some 20 ms of pods, once, and again when what is written no longer fits
     /// it (the last thousand states took half as much again as the first).
@@ -112,9 +126,8 @@ where
     /// into costs as much as without; [`packed`](Self::packed) takes less memory, and more time for those
     /// who read the same object again and again.
     ///
-    /// What needs no body is as with [`packed`](Self::packed), and so is what does not fit the type: it is
-    /// noticed by the first who asks for it, told once, and broken for all who ask later, until its next
-    /// state. A [`transform`](Self::transform), or an index by a function of the whole object, reads each
+    /// What needs no body is as with [`packed`](Self::packed), and so is an object that does not decode: it is
+    /// reported once, when it is first read, and broken until its next state. A [`transform`](Self::transform), or an index by a function of the whole object, reads each
     /// state that comes, so with one every object is decoded at once. Of a packed cache objects are not
     /// decoded before they are read anyway, and this changes nothing there.
     pub fn lazy(self) -> Self {
@@ -155,19 +168,18 @@ where
     }
 }
 
-/// What packs objects, and reports those that turn out not to fit the type.
-fn opener<K: DeserializeOwned>(options: PackOptions<K>, report: &Reporter) -> Arc<Opener<K>> {
-    let on_broken = Box::new(reporting(report));
-    Arc::new(Opener::new(options, decode::open::<K>, on_broken))
-}
-
-/// What decodes objects when they are read, and reports those that turn out not to fit the type.
-fn lazy<K: DeserializeOwned>(report: &Reporter) -> Arc<Lazy<K>> {
-    let on_broken = Box::new(reporting(report));
-    Arc::new(Lazy::new(decode::open::<K>, on_broken))
-}
-
-fn reporting(report: &Reporter) -> impl Fn(&DecodeError) + Send + Sync + 'static {
+/// Reports an object that turned out not to decode when it was read.
+fn reporting<K: Send + Sync + 'static>(
+    report: &Reporter,
+    // Not kept alive by objects, which the loop itself has.
+    commands: WeakUnboundedSender<Command<K>>,
+) -> impl Fn(&DecodeError) + Send + Sync + 'static {
     let (report, ration) = (report.clone(), Mutex::new(Ration::default()));
-    move |error| report.skipped(&Error::Decode(error.clone()), &mut ration.lock())
+    move |error| {
+        if let (Some(commands), Some(name)) = (commands.upgrade(), error.object_name()) {
+            // An informer that has ended changes nothing any more.
+            let _ = commands.send(Command::FoundBroken(name.clone()));
+        }
+        report.skipped(&Error::Decode(error.clone()), &mut ration.lock());
+    }
 }

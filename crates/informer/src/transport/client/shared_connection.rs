@@ -14,7 +14,10 @@
 
 use std::time::Duration;
 
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use http::uri::Scheme;
+use hyper_rustls::{
+    FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream,
+};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -25,9 +28,13 @@ use kube_client::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
 };
-use tower::{Layer, ServiceExt, util::option_layer};
+use rustls::ClientConfig;
+use tower::{
+    BoxError, Layer, ServiceExt,
+    util::{Either, option_layer},
+};
 
-use super::single_flight::SingleFlight;
+use super::{single_flight::SingleFlight, tls};
 
 /// How long a connection may be silent before it is asked whether it lives (`readIdleTimeout` in
 /// client-go's HTTP/2 transport).
@@ -53,7 +60,8 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// A client with one connection to the server, or with some if it speaks HTTP/1.1 only.
+/// A client with one connection to the server, or with some if it speaks HTTP/1.1 only; kube's own
+/// client if that can't be had over kube's TLS backend.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -68,15 +76,17 @@ fn connect_and_ping(
     tcp.enforce_http(false);
     // Requests are small and wait for nothing.
     tcp.set_nodelay(true);
-    let mut tls = HttpsConnectorBuilder::new()
-        .with_tls_config(config.rustls_client_config()?)
-        .https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into();
-        let name = name.map_err(|error| kube_client::Error::Service(Box::new(error)))?;
-        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    let mut connector = TimeoutConnector::new(tls.enable_all_versions().wrap_connector(tcp));
+    let connector = if config.cluster_url.scheme() == Some(&Scheme::HTTPS) {
+        match (tls::rustls_config(config)?, protocol) {
+            (Some(tls), _) => Either::Left(https(config, tls, tcp)?),
+            (None, Protocol::Offered) => return tls::kube_client(config),
+            (None, Protocol::Http2) => return Err(tls::failed(tls::NoRustls)),
+        }
+    } else {
+        let tcp = tcp.map_response(MaybeHttpsStream::Http);
+        Either::Right(tcp.map_err(BoxError::from))
+    };
+    let mut connector = TimeoutConnector::new(connector);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -99,13 +109,29 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
+/// A connector of TLS over `tcp`.
+fn https(
+    config: &Config,
+    tls: ClientConfig,
+    tcp: HttpConnector,
+) -> Result<HttpsConnector<HttpConnector>, kube_client::Error> {
+    let mut tls = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(tls::failed)?;
+        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    Ok(tls.enable_all_versions().wrap_connector(tcp))
+}
+
 /// When the certificate of a plugin expires. Only kube's own stack says so; it opens no connection
 /// while nobody asks for anything.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);
     }
-    Ok(*Client::try_from(config.clone())?.valid_until())
+    Ok(*tls::kube_client(config)?.valid_until())
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Whatever a file contains, reading it gives what was written or a reason.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
 use proptest::prelude::*;
 
 use super::*;
+use crate::object::{Opener, PackOptions};
 
 fn pod(name: &str, revision: &str) -> Object<Pod> {
     let metadata = ObjectMeta {
@@ -18,6 +21,11 @@ fn pod(name: &str, revision: &str) -> Object<Pod> {
         ..Pod::default()
     };
     Object::new(pod).unwrap()
+}
+
+/// Of a cache that keeps decoded objects.
+fn decoded() -> Decoder<Pod> {
+    Decoder::new(&(), None)
 }
 
 fn header() -> Header {
@@ -56,7 +64,7 @@ fn read(text: &[u8]) -> Result<String, ColdReason> {
 
 fn read_within(text: &[u8], limits: Limits) -> Result<String, ColdReason> {
     let (header, reader) = Reader::new(text, limits)?;
-    let lists = reader.objects::<Pod>(header.sources.len(), &|| true)?;
+    let lists = reader.objects(header.sources.len(), &decoded(), &|| true)?;
     Ok(format!("{lists:?}"))
 }
 
@@ -72,7 +80,7 @@ fn what_was_written_is_read() {
 fn reading_is_given_up_when_nobody_waits_for_it() {
     let text = written();
     let (header, reader) = Reader::new(&*text, Limits::DEFAULT).unwrap();
-    let given_up = reader.objects::<Pod>(header.sources.len(), &|| false);
+    let given_up = reader.objects(header.sources.len(), &decoded(), &|| false);
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
@@ -333,5 +341,97 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
         );
         let refused = read(text.as_bytes()).unwrap_err();
         assert_eq!(refused, damaged("line 2 is not what belongs there"));
+    }
+}
+
+/// A decoder of a packed cache whose dictionaries are made of so many objects.
+fn packing(objects: usize) -> Decoder<Pod> {
+    let options = PackOptions::new(objects);
+    let opener = Opener::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));
+    Decoder::new(&(), None).packing(Some(Arc::new(opener)))
+}
+
+fn packed(decoder: &Decoder<Pod>, name: &str, revision: &str, json: &str) -> Object<Pod> {
+    let name = ObjectName::namespaced("default", name);
+    let json = json.as_bytes();
+    decoder.restored(name, revision, json, json.len()).unwrap()
+}
+
+#[test]
+fn json_is_saved_as_it_is_in_one_line_and_what_is_none_as_broken() {
+    let decoder = packing(8);
+    let mut writer = Writer::new(Vec::new(), &header(), Limits::DEFAULT).unwrap();
+    for (name, behind) in [
+        ("lines", ",\n \"spec\":\r\n{\"nodeName\":\"a\\nb\"}"),
+        ("more", r#","spec":{"future":[1,{"x":null}]}"#),
+        ("unfit", r#","spec":"hunter2""#),
+        ("no-json", r#","spec":{hunter2}"#),
+    ] {
+        let meta = format!(r#"{{"name":"{name}","namespace":"default","uid":"u-{name}"}}"#);
+        let json = format!(r#"{{"metadata":{meta}{behind}}}"#);
+        let object = packed(&decoder, name, "3", &json);
+        writer.object(SourceId::new(0), &object).unwrap();
+    }
+    let (objects, _, text) = writer.finish().unwrap();
+    let lines: Vec<_> = std::str::from_utf8(&text).unwrap().lines().collect();
+    assert_eq!((objects, lines.len()), (4, 6));
+    assert!(
+        lines[1].ends_with("},  \"spec\":\r {\"nodeName\":\"a\\nb\"}}}"),
+        "{}",
+        lines[1]
+    );
+    assert!(lines[2].contains(r#""spec":{"future":[1,{"x":null}]}"#));
+    assert!(lines[3].contains("hunter2"), "it is not known to be broken");
+    assert!(
+        lines[4].contains(r#""broken":{"uid":"u-no-json""#),
+        "{}",
+        lines[4]
+    );
+
+    let (header, reader) = Reader::new(&*text, Limits::DEFAULT).unwrap();
+    let lists = reader
+        .objects(header.sources.len(), &packing(8), &|| true)
+        .unwrap();
+    let shown = |object: &Object<Pod>| match object.get() {
+        Ok(pod) => format!(
+            "{} {:?}",
+            object.uid(),
+            pod.spec.as_ref().unwrap().node_name
+        ),
+        Err(error) => format!("{} {}", object.uid(), error.field()),
+    };
+    let shown: Vec<_> = lists[0].iter().map(shown).collect();
+    let expected = [
+        r#"u-lines Some("a\nb")"#,
+        "u-more None",
+        "u-unfit spec",
+        "u-no-json spec.?",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn what_is_restored_before_the_first_dictionary_is_packed_with_it() {
+    for (objects, dictionary_of) in [(400, 16), (40, 16)] {
+        let mut writer = Writer::new(Vec::new(), &header(), Limits::DEFAULT).unwrap();
+        let saving = packing(usize::MAX);
+        let padding = "what all of them say ".repeat(20);
+        for number in 0..objects {
+            let name = format!("p{number}");
+            let meta = format!(r#"{{"name":"{name}","annotations":{{"a":"{padding}"}}}}"#);
+            let object = packed(&saving, &name, "3", &format!(r#"{{"metadata":{meta}}}"#));
+            writer.object(SourceId::new(number % 2), &object).unwrap();
+        }
+        let (_, _, text) = writer.finish().unwrap();
+        let (header, reader) = Reader::new(&*text, Limits::DEFAULT).unwrap();
+        let lists = reader.objects(header.sources.len(), &packing(dictionary_of), &|| true);
+        for object in lists.unwrap().iter().flatten() {
+            let bytes = object.packed_bytes().unwrap();
+            assert!(
+                bytes < padding.len() / 2,
+                "{object:?} of {objects}: {bytes}"
+            );
+            assert!(object.get().is_ok());
+        }
     }
 }

@@ -137,6 +137,10 @@ impl World {
         self.keeper.save(snapshot(names)).await
     }
 
+    async fn load(&self) -> Result<Loaded<Odd>, ColdReason> {
+        self.keeper.load(Decoder::new(&(), None)).await
+    }
+
     /// Writes a store with another header than a keeper would write.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.keeper.header(&snapshot(&[])).unwrap();
@@ -189,7 +193,7 @@ async fn an_object_that_cannot_be_written_leaves_what_was_saved_before() {
     assert_eq!(refused.to_string(), "unwritable can't be written as JSON");
     let panicked = world.save(&["a", "panics-when-written"]).await;
     assert!(matches!(panicked, Err(SaveError::Panicked)), "{panicked:?}");
-    let loaded = world.keeper.load().await.unwrap();
+    let loaded = world.load().await.unwrap();
     assert_eq!(format!("{:?}", loaded.lists[0].0), "[a@]");
     let count = fs::read_dir(&world.folder).unwrap().count();
     assert_eq!(count, 2, "the store and its lock");
@@ -237,7 +241,7 @@ async fn each_source_is_saved_with_its_own_revision() {
 async fn what_panics_when_it_is_read_is_damage() {
     let world = World::new("unreadable");
     world.save(&["panics-when-read"]).await.unwrap();
-    let reason = world.keeper.load().await.unwrap_err();
+    let reason = world.load().await.unwrap_err();
     assert_eq!(reason, damaged("reading it panicked"));
 }
 
@@ -247,7 +251,7 @@ async fn a_file_that_is_larger_than_any_store_is_not_read() {
     world.save(&[]).await.unwrap();
     let file = fs::File::options().write(true).open(world.keeper.path());
     file.unwrap().set_len((4 << 30) + 1).unwrap();
-    let reason = world.keeper.load().await.unwrap_err();
+    let reason = world.load().await.unwrap_err();
     assert_eq!(reason, damaged("it is larger than any saved store"));
 }
 
@@ -255,7 +259,7 @@ async fn a_file_that_is_larger_than_any_store_is_not_read() {
 async fn a_time_that_no_clock_shows_is_no_age() {
     let world = World::new("late");
     world.write(|header| header.saved = u64::MAX);
-    assert_eq!(world.keeper.load().await.unwrap().age, Duration::ZERO);
+    assert_eq!(world.load().await.unwrap().age, Duration::ZERO);
 }
 
 #[tokio::test]
@@ -263,7 +267,7 @@ async fn what_was_saved_with_other_fields_pruned_is_not_loaded_and_has_another_f
     let world = World::new("pruned");
     for (pruned, fits) in [("", true), ("-metadata.managedFields", false)] {
         world.write(|header| header.pruned = pruned.to_owned());
-        let reason = world.keeper.load().await.err();
+        let reason = world.load().await.err();
         assert_eq!(reason, (!fits).then_some(ColdReason::OtherPruning));
     }
     let path = |pruning: &Pruning| {
@@ -284,7 +288,7 @@ async fn a_source_without_a_revision_is_nothing_to_go_on_from() {
     let endless = "9".repeat(REVISION_BYTES + 1);
     for revision in ["", "0", "5\n6", &endless] {
         world.write(|header| header.sources[0].revision = revision.to_owned());
-        let reason = world.keeper.load().await.unwrap_err();
+        let reason = world.load().await.unwrap_err();
         assert_eq!(reason, damaged("a source has no revision"), "{revision:?}");
     }
 }

@@ -145,7 +145,7 @@ async fn a_check_that_fails_is_no_difference_and_is_not_repeated_before_its_next
     let plans = [
         ("list pods: 429 retry-after=1", Class::TooManyRequests),
         ("list pods: 500", Class::Internal),
-        ("list pods: 503", Class::Server),
+        ("list pods: 503", Class::Unavailable),
         ("list pods: 403", Class::Forbidden),
         ("list pods: 410", Class::Expired),
         ("list pods: reset", Class::Connection),
@@ -298,6 +298,6 @@ async fn a_plain_informer_is_checked_too() {
     let running = tokio::spawn(controller.run(sleep(2 * PERIOD)));
     sleep(Duration::from_secs(1)).await;
     server.delete("v1", "pods", "default/a").unwrap();
-    running.await.unwrap();
+    running.await.unwrap().unwrap();
     assert_eq!((indexer.len(), status.get().consistency.different), (0, 1));
 }

@@ -85,7 +85,8 @@ async fn what_a_subscription_did_not_take_is_told_after_a_drain_or_counted() {
     controller
         .drain_at_shutdown(Duration::from_secs(60))
         .run(async { synced.await.unwrap() })
-        .await;
+        .await
+        .unwrap();
     let discarded = pods.status().get().discarded;
     let told = events.count().await as u64;
     assert_eq!((told, discarded), (3, 0));
@@ -105,7 +106,8 @@ async fn a_drain_that_takes_too_long_takes_nothing_from_a_subscription() {
             synced.await.unwrap();
             sleep(Duration::from_secs(1)).await;
         })
-        .await;
+        .await
+        .unwrap();
     let discarded = pods.status().get().discarded;
     let told = events.count().await as u64;
     assert_eq!((told, discarded), (3, 2), "b and the marker were not told");
@@ -137,7 +139,8 @@ async fn the_longest_durations_are_as_good_as_for_ever() {
             synced.await.unwrap();
             sleep(LONG).await;
         })
-        .await;
+        .await
+        .unwrap();
     assert_eq!(trace.take(), "add default/a@1 (initial)\nsynced\n");
 }
 
@@ -229,7 +232,7 @@ async fn dropping_a_run_cuts_off_a_callback_that_waits_on_its_own_thread() {
     let mut running = Box::pin(controller.run(pending()));
     tokio::select! {
         biased;
-        () = &mut running => unreachable!("nobody stops it"),
+        _ = &mut running => unreachable!("nobody stops it"),
         began = timeout(GUARD, begins) => began.expect("the callback begins").unwrap(),
     }
     drop(running);

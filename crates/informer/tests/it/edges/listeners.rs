@@ -144,7 +144,10 @@ async fn a_resync_period_asked_for_before_the_start_holds_as_asked() {
         .resync(Duration::from_secs(5))
         .register()
         .unwrap();
-    controller.run(sleep(Duration::from_secs(21))).await;
+    controller
+        .run(sleep(Duration::from_secs(21)))
+        .await
+        .unwrap();
     expect![[r#"
         add default/a@1 (initial)
         synced

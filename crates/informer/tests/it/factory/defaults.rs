@@ -174,7 +174,7 @@ async fn errors_time_outs_and_pauses_of_all_informers_are_said_once() {
     let heard = heard.lock().clone();
     assert_eq!(heard.len(), 2);
     assert!(
-        heard[0].contains("defaults.rs:") && heard[0].ends_with(": planted"),
+        heard[0].starts_with("pods: ") && heard[0].ends_with(": planted"),
         "{heard:?}"
     );
     sleep(secs(110)).await;

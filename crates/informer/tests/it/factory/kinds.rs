@@ -183,7 +183,7 @@ async fn a_server_that_does_not_answer_or_refuses_is_no_unknown_kind() {
     let error = factory.discover_all().await.unwrap_err();
     assert_eq!(error.to_string(), "can't ask the server for its kinds");
     server.faults().refuse_connections(false);
-    for (status, expected) in [(403, Class::Forbidden), (503, Class::Server)] {
+    for (status, expected) in [(403, Class::Forbidden), (503, Class::Unavailable)] {
         server.faults().answer(Match::any(), status).times(1);
         assert_eq!(class("deployments.apps").await, expected);
     }

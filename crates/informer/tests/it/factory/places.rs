@@ -316,7 +316,7 @@ async fn an_informer_that_somebody_else_runs_is_replaced_when_it_has_stopped() {
     tasks.spawn(controller.run(sleep(MINUTE)));
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
     assert!(factory.informer::<Pod>().is_same(&pods));
-    tasks.join_next().await.unwrap().unwrap();
+    tasks.join_next().await.unwrap().unwrap().unwrap();
 
     let fresh = factory.informer::<Pod>();
     assert!(!fresh.is_same(&pods) && !fresh.is_stopped());
@@ -356,7 +356,7 @@ async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() 
         constructed.wait_for_sync(),
     ] {
         let error = wait.deadline(LONG).await.unwrap_err().to_string();
-        let expected = "stopped before it had synced: not synced, stopped";
+        let expected = "ended before it had synced: not synced, stopped";
         assert!(error.ends_with(expected), "{error}");
     }
     factory.start();

@@ -261,7 +261,7 @@ async fn namespaces_are_synced_when_all_are_and_the_one_that_is_refused_is_named
     let error = factory.wait_for_cache_sync().fail_fast().await.unwrap_err();
     assert!(!pods.has_synced());
     let text = error.to_string();
-    let expected = "; last error: pods in namespace b: forbidden (0ns ago, failing for 0ns)";
+    let expected = "; last error: pods in b: forbidden (0ns ago, failing for 0ns)";
     assert!(text.ends_with(expected), "{text}");
     assert_eq!(names(&pods), ["a/p"], "the others are there meanwhile");
     server.faults().clear_answers();

@@ -45,7 +45,7 @@ async fn a_page_has_the_series_of_all_informers_and_queues_by_their_established_
         .build();
     queue.add("a");
     sleep(Duration::from_secs(4)).await;
-    let labels = r#"name="ours",group="",version="v1",resource="pods""#;
+    let labels = r#"name="ours",group="",version="v1",resource="pods",namespace="""#;
     let page = metrics.text().replace(labels, "…");
     // How large a type is in memory is the compiler's business.
     let memory = format!("_bytes{{…}} {}\n", informer.pods.memory().rest_bytes);
@@ -81,7 +81,7 @@ async fn a_page_says_who_has_not_synced_and_the_greatest_lag_of_a_name() {
         let lag: f64 = values("informer_handler_lag_seconds{")[0].parse().unwrap();
         assert!((30.0..31.0).contains(&lag), "{lag}");
     };
-    controller.run(steps).await;
+    controller.run(steps).await.unwrap();
 }
 
 /// kubernetes#73587.
@@ -132,4 +132,17 @@ async fn informers_with_the_same_labels_share_their_series_until_the_last_has_en
     );
     second.stop().await;
     assert_eq!(figures(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_are_those_of_client_go_and_the_namespace() {
+    let server = Server::builder().build();
+    let metrics = Arc::new(Prometheus::new());
+    let source = ListWatch::<Pod>::new(server.client()).namespace("shop");
+    let builder = SharedInformer::<Pod>::builder(source);
+    let (_pods, _controller) = builder.metrics(metrics.clone()).build();
+    expect![[r#"
+        informer_synced{name="pods in shop",group="",version="v1",resource="pods",namespace="shop"} 0
+    "#]]
+    .assert_eq(&lines(&metrics.text(), &["informer_synced{"]));
 }

@@ -36,6 +36,58 @@ async fn a_watch_that_nobody_answers_or_that_is_throttled_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn watch_refused_while_the_server_is_away_or_for_its_credentials_is_requested_again() {
+    let outcome = check(
+        [
+            body(list(5, "", &[])),
+            Answer::RefuseWith(401, r#"{"code":401,"message":"expired token"}"#),
+            Answer::RefuseWith(502, "<html>"),
+            Answer::RefuseWith(503, r#"{"code":503,"message":"shutting down"}"#),
+            Answer::RefuseWith(504, "upstream timed out"),
+            opened(modified("a", 6)),
+        ],
+        expect![[r#"
+            0.0 s: list resourceVersion=0 limit=500
+            0.0 s: watch resourceVersion=5
+            1.2 s: watch resourceVersion=5
+            4.1 s: watch resourceVersion=5
+            9.8 s: watch resourceVersion=5
+            21.6 s: watch resourceVersion=5
+        "#]],
+    )
+    .await;
+    assert_eq!(
+        outcome.errors,
+        "expired token\nthe server answered 502\nshutting down\nthe server answered 504\n"
+    );
+    assert_eq!(outcome.indexer.snapshot().revision(), 6.into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_without_response_headers_is_requested_again_after_ninety_seconds_and_then_twice_that()
+ {
+    let script = Script::new([
+        body(list(5, "", &[])),
+        Answer::Never,
+        Answer::Never,
+        opened(modified("a", 6)),
+    ]);
+    let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
+    let reflector = Reflector::builder(script.clone())
+        .rng_seed(1)
+        .into_indexer(writer);
+    reflector.run(sleep(Duration::from_secs(300))).await;
+    expect![[r#"
+        0.0 s: list resourceVersion=0 limit=500
+        0.0 s: watch resourceVersion=5
+        91.2 s: watch resourceVersion=5
+        274.1 s: watch resourceVersion=5
+    "#]]
+    .assert_eq(&script.log.take());
+    assert_eq!(indexer.snapshot().revision(), 6.into());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_refused_for_another_reason_is_listed_after_a_pause() {
     let outcome = check(
         [

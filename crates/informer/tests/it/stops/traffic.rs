@@ -95,8 +95,8 @@ async fn a_handler_may_remove_itself_from_inside_its_callback_without_waiting() 
     };
     tokio::select! {
         biased;
-        () = &mut running => unreachable!("nobody stops it"),
-        failed = steps => assert_eq!(failed.failure, SyncFailure::Stopped),
+        _ = &mut running => unreachable!("nobody stops it"),
+        failed = steps => assert_eq!(failed.failure, SyncFailure::Ended),
     }
     assert_eq!(trace.take(), "a\n");
     other.check(&pods);
@@ -374,7 +374,7 @@ async fn a_factory_may_be_shut_down_while_others_ask_for_informers_and_start_the
         factory.start();
         assert_eq!(
             late.wait_for_sync().await.unwrap_err().failure,
-            SyncFailure::Stopped
+            SyncFailure::Ended
         );
     }
 }

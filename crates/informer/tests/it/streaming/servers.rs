@@ -243,11 +243,11 @@ async fn every_builder_can_ask_for_lists_instead() {
     let (_, plain) = Informer::builder::<Pod>(source())
         .initial_list(InitialList::List)
         .build();
-    plain.run(sleep(SECOND)).await;
+    plain.run(sleep(SECOND)).await.unwrap();
     let (_pods, shared) = SharedInformer::<Pod>::builder(source())
         .initial_list(InitialList::List)
         .build();
-    shared.run(sleep(SECOND)).await;
+    shared.run(sleep(SECOND)).await.unwrap();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
         .build();
@@ -282,12 +282,12 @@ async fn every_builder_can_say_how_long_an_end_is_waited_for() {
     let (_, plain) = Informer::builder::<Pod>(source())
         .timeouts(timeouts)
         .build();
-    plain.run(sleep(3 * SECOND)).await;
+    plain.run(sleep(3 * SECOND)).await.unwrap();
     assert_eq!(lists(), 2);
     let (_pods, shared) = SharedInformer::<Pod>::builder(source())
         .timeouts(timeouts)
         .build();
-    shared.run(sleep(3 * SECOND)).await;
+    shared.run(sleep(3 * SECOND)).await.unwrap();
     assert_eq!(lists(), 3);
     let factory = SharedInformerFactory::builder(server.client())
         .timeouts(timeouts)

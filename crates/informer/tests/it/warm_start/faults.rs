@@ -153,7 +153,8 @@ async fn another_scope_kind_representation_or_version_is_a_cold_start_with_the_r
     let (metadata, controller) = metadata.warm_start(saved(&path)).build();
     controller
         .run(async { metadata.wait_for_sync().await.unwrap() })
-        .await;
+        .await
+        .unwrap();
     let reason = ColdReason::OtherKind {
         saved: "v1 Pod".to_owned(),
     };

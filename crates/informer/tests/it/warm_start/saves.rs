@@ -221,7 +221,10 @@ async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
         informer.save().await.unwrap_err().to_string()
     };
     let said = Mutex::new(String::new());
-    controller.run(async { *said.lock() = refusal.await }).await;
+    controller
+        .run(async { *said.lock() = refusal.await })
+        .await
+        .unwrap();
     assert!(
         said.lock().contains("SavedStore::allow_secrets"),
         "{}",
@@ -234,7 +237,8 @@ async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
     let (informer, controller) = builder.warm_start(saved(&path)).build();
     controller
         .run(async { informer.wait_for_sync().await.unwrap() })
-        .await;
+        .await
+        .unwrap();
     assert_eq!(informer.status().get().warm_start, refused);
     assert!(!path.exists());
 
@@ -243,7 +247,8 @@ async fn secrets_are_refused_unless_they_are_allowed_and_their_metadata_too() {
         let (informer, controller) = builder.warm_start(saved(&path).allow_secrets()).build();
         controller
             .run(async { informer.wait_for_sync().await.unwrap() })
-            .await;
+            .await
+            .unwrap();
         let warm_start = informer.status().get().warm_start;
         assert_eq!(
             matches!(warm_start, Some(WarmStart::Warm { objects: 1, .. })),

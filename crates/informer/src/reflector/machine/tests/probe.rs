@@ -210,8 +210,13 @@ async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
     );
 }
 
+/// When the probe beside the open watch is due.
+fn due(machine: &Machine, now: Instant) -> Option<Instant> {
+    machine.probe_beside(now).map(|(due, _)| due)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_came_too_early_or_was_put_off_is_due_when_the_minute_is_over() {
+async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
     machine.begin_at("10".into());
@@ -222,71 +227,86 @@ async fn a_probe_that_came_too_early_or_was_put_off_is_due_when_the_minute_is_ov
     machine.watch_ended(WatchEnd::Broken(&lost()), began);
     assert!(matches!(machine.slept(at(1)), Action::Probe(_)));
     machine.probed(&"10".into(), at(1)).unwrap();
-    assert_eq!(machine.probe_due(), None);
+    assert_eq!(due(&machine, at(1)), None);
 
     machine.watch_ended(WatchEnd::Broken(&lost()), at(20));
     assert!(matches!(machine.slept(at(22)), Action::Watch(_)));
-    assert_eq!(machine.probe_due(), Some(at(61)));
-    let after = machine.watch_ended(WatchEnd::LetGo, at(61));
-    assert!(matches!(after, Action::Probe(_)), "{after:?}");
+    assert_eq!(due(&machine, at(22)), Some(at(61)));
+    machine.observe(&FrameKind::Modified, Some("12".into()));
+    let (_, options) = machine.probe_beside(at(61)).unwrap();
+    assert_eq!(
+        options.resource_version,
+        "12".into(),
+        "as of when it is due"
+    );
 
     let throttled = Error::new(Class::TooManyRequests, "later");
     let throttled = throttled.with_retry_after(Some(Duration::from_secs(90)));
-    let pause = machine.probe_failed(&throttled, at(61));
-    assert_eq!(pause, Action::Sleep(Duration::from_secs(90)));
-    assert!(matches!(machine.slept(at(151)), Action::Watch(_)));
+    machine.probe_failed_beside(&throttled, at(61));
     assert_eq!(
-        machine.probe_due(),
+        due(&machine, at(61)),
         Some(at(211)),
-        "the watch has its minute"
+        "the pause and a minute"
     );
-    machine.watch_ended(WatchEnd::LetGo, at(211));
-    machine.probed(&"10".into(), at(211)).unwrap();
-    assert_eq!(machine.probe_due(), None);
+    let refused = error("refused");
+    machine.probe_failed_beside(&refused, at(211));
+    assert!(due(&machine, at(211)) >= Some(at(331)), "twice as long");
+
+    let newer = |machine: &mut Machine, revision: &str| {
+        machine.probed_beside(&"12".into(), &revision.into(), at(400))
+    };
+    machine.observe(&FrameKind::Modified, Some("20".into()));
+    let is_unordered = newer(&mut machine, "12").expect("as old as was asked for");
+    assert!(!is_unordered);
+    assert_eq!(due(&machine, at(400)), None);
+    assert_eq!(
+        newer(&mut machine, "11").unwrap_err().class(),
+        Class::WentBack
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_watches_and_no_probes_is_watched_nearly_all_the_time() {
+async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() {
+    let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
+    let now = Instant::now();
+    machine.begin_at("10".into());
+    machine.start(now);
+    machine.probe_failed_beside(&error("429/40s"), now);
+    let closed = WatchEnd::Closed(Duration::from_secs(700));
+    let next = machine.watch_ended(closed, now + Duration::from_secs(10));
+    assert_eq!(next, Action::Sleep(Duration::from_secs(30)));
+    let next = machine.slept(now + Duration::from_secs(40));
+    assert_eq!(show(&next), "watch resourceVersion=10");
+
+    machine.probe_failed_beside(&error("403"), now);
+    let next = machine.watch_ended(closed, now + Duration::from_secs(10));
+    assert_eq!(
+        show(&next),
+        "watch resourceVersion=10",
+        "it won't be answered"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_answers_no_probe_is_asked_ever_more_seldom_up_to_once_an_hour() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     let began = Instant::now();
-    let (mut now, mut watched, mut probes) = (began, Duration::ZERO, Vec::new());
+    let (mut now, mut probes) = (began, Vec::new());
     machine.begin_at("10".into());
-    let mut action = machine.start(now);
-    let lost = Error::new(Class::Connection, "lost");
-    action = match action {
-        Action::Watch(_) => machine.watch_ended(WatchEnd::Broken(&lost), now),
-        other => other,
-    };
+    machine.start(now);
+    machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
     while now < began + Duration::from_secs(4 * 3600) {
-        action = match action {
-            Action::Sleep(pause) => {
-                now += pause;
-                machine.slept(now)
-            }
-            Action::Probe(_) => {
-                probes.push((now - began).as_secs() / 60);
-                now += Duration::from_secs(60);
-                machine.probe_failed(&Error::new(Class::Timeout, "late"), now)
-            }
-            Action::Watch(_) => {
-                machine.watch_opened(now);
-                let due = machine.probe_due().unwrap();
-                watched += due - now;
-                now = due;
-                machine.watch_ended(WatchEnd::LetGo, now)
-            }
-            other => panic!("{other:?}"),
-        };
+        probes.push((now - began).as_secs() / 60);
+        machine.probe_failed_beside(&Error::new(Class::Timeout, "late"), now);
+        now = due(&machine, now).unwrap();
     }
-    assert_eq!(probes, [0, 2, 5, 10, 19, 36, 69, 130, 191]);
-    assert!(watched > (now - began).mul_f64(0.95), "{watched:?}");
+    assert_eq!(probes, [0, 1, 3, 7, 15, 32, 64, 125, 186]);
 
     // One that is answered says that the server has recovered.
-    let Action::Probe(_) = action else {
-        panic!("{action:?}");
-    };
-    machine.probed(&"10".into(), now).unwrap();
-    machine.watch_ended(WatchEnd::Broken(&lost), now);
+    machine
+        .probed_beside(&"10".into(), &"10".into(), now)
+        .unwrap();
+    machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
     machine.slept(now);
-    assert_eq!(machine.probe_due(), Some(now + Duration::from_secs(60)));
+    assert_eq!(due(&machine, now), Some(now + Duration::from_secs(60)));
 }

@@ -60,6 +60,10 @@ async fn what_is_heard_after_a_server_went_back_or_may_have_is_on_another_timeli
         ("listed 10\nopened\nerror expired\nlisted 12", Nothing),
         ("listed 10\nopened\nbroken reset\nslept\nprobed 12", Nothing),
         ("listed 10\nlist-failed expired\nlisted 10", Nothing),
+        (
+            "listed 10\nopened\nerror expired\nlist-doubted\nlisted 12",
+            Doubt,
+        ),
         ("listed 10\nlisted 9", Setback),
         ("listed 10\nlist-failed too-large\nlisted 12", Nothing),
         (
@@ -114,6 +118,7 @@ listed 12",
             Setback,
         ),
         ("streamed 10\nerror went-back\nlisted 12", Setback),
+        ("streamed 10\nerror expired\ndoubted\nlisted 12", Doubt),
     ] {
         let config = MachineConfig::default();
         assert_eq!(noticed(config, script), expected, "{script}");

@@ -107,48 +107,50 @@ async fn with_several_threads_it_is_done_beside() {
     }
 }
 
-/// What makes a dictionary like those of [`decoder`], and then would fit another one.
-fn outgrown() -> Arc<Opener<ConfigMap>> {
-    let decoder = decoder();
-    let opener = Arc::clone(decoder.opener().unwrap());
+/// What has a dictionary of as many objects, and has packed what another one would fit better.
+fn outgrown(samples: usize) -> Arc<Opener<ConfigMap>> {
+    let opener = Opener::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);
+    (0..samples).for_each(|number| _ = opener.packing().pack(&json(number)));
+    assert!(opener.packing().train(false));
     for number in 0..8000 {
         opener.packing().pack(&json(number));
     }
-    for _ in 0..1000 + SAMPLES {
+    for _ in 0..1000 + samples {
         let other: Vec<u8> = (0..300).map(|_| rng.u8(b'a'..b'e')).collect();
         opener.packing().pack(&other.repeat(2));
     }
     assert!(opener.packing().is_due(false));
-    opener
+    Arc::new(opener)
 }
 
 #[tokio::test]
-async fn with_one_thread_another_dictionary_is_made_in_place() {
-    let opener = outgrown();
-    Training::new().tend(&opener, false);
+async fn a_dictionary_of_few_objects_is_made_in_place() {
+    let opener = outgrown(SAMPLES);
+    let mut training = Training::new();
+    training.tend(&opener, false).await;
     assert_eq!(opener.packing().generation(), 2);
+    assert!(training.under_way.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_several_threads_the_first_dictionary_is_made_in_place_and_others_beside() {
+#[tokio::test]
+async fn the_first_dictionary_of_many_objects_is_waited_for_and_others_are_not() {
     let mut training = Training::new();
-    let opener = Arc::new(Opener::<ConfigMap>::new(
-        PackOptions::new(SAMPLES),
-        open,
-        Box::new(|_| {}),
-    ));
-    (0..SAMPLES).for_each(|number| _ = opener.packing().pack(&json(number)));
-    training.tend(&opener, false);
-    assert_eq!(opener.packing().generation(), 1);
+    let first = Opener::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));
+    let first = Arc::new(first);
+    (0..OFFLOADED_MIN).for_each(|number| _ = first.packing().pack(&json(number)));
+    let mut making = tokio_test::task::spawn(training.tend(&first, false));
+    assert!(making.poll().is_pending(), "another thread makes it");
+    making.await;
+    assert_eq!(first.packing().generation(), 1);
     assert!(training.under_way.is_empty());
 
-    let opener = outgrown();
-    training.tend(&opener, false);
-    training.tend(&opener, false);
+    let opener = outgrown(OFFLOADED_MIN);
+    training.tend(&opener, false).await;
+    training.tend(&opener, false).await;
     assert_eq!(training.under_way.len(), 1);
     training.under_way.join_next().await.unwrap().unwrap();
     assert_eq!(opener.packing().generation(), 2);
-    training.tend(&opener, false);
+    training.tend(&opener, false).await;
     assert!(training.under_way.is_empty(), "it is not due");
 }

@@ -1,0 +1,96 @@
+//! Applies batches to the store: small ones in place, and lists on the pool for blocking work, for they
+//! take so long that other tasks of the thread would have to wait.
+//!
+//! Guarantees: batches are applied one after the other, whichever thread applies them, and readers see each
+//! whole. The loop does nothing else meanwhile.
+
+use std::ops::{Deref, DerefMut};
+
+use super::Serving;
+use crate::{
+    beside::{OFFLOADED_MIN, offload},
+    indexer::{Applied, Change},
+    metrics::Meter,
+    queue::{BATCH, Batch},
+    reflector::DeltaKind,
+};
+
+/// A part of the loop that another thread has while it works for the loop.
+pub(crate) struct Lent<T>(Option<T>);
+
+impl<T> Lent<T> {
+    pub(crate) fn new(part: T) -> Self {
+        Self(Some(part))
+    }
+}
+
+const IS_BACK: &str = "the loop waits until it has the part back";
+
+impl<T> Deref for Lent<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect(IS_BACK)
+    }
+}
+
+impl<T> DerefMut for Lent<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect(IS_BACK)
+    }
+}
+
+impl<K: Send + Sync + 'static> Serving<K> {
+    /// Applies a batch; what has changed.
+    pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
+        if !is_long(&batch, self.parts.indexer.snapshot().len()) {
+            return self.parts.indexer.apply(batch);
+        }
+        let mut indexer = self.parts.indexer.0.take().expect(IS_BACK);
+        let (indexer, applied) = offload(move || {
+            let applied = indexer.apply(batch);
+            (indexer, applied)
+        })
+        .await;
+        self.parts.indexer = Lent::new(indexer);
+        applied
+    }
+}
+
+/// Reports to the collector of metrics, if there is one, what handlers are about to receive.
+pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
+where
+    K: Send + Sync + 'static,
+{
+    let is_long = meter.is_on() && changes.iter().any(is_long_list);
+    let report = move || {
+        for change in &changes {
+            meter.told(|| change.told());
+        }
+        changes
+    };
+    if is_long {
+        offload(report).await
+    } else {
+        report()
+    }
+}
+
+fn is_long_list<K>(change: &Change<K>) -> bool {
+    match change {
+        Change::Replaced { changed, .. } => {
+            changed.listed.len() + changed.gone.len() >= OFFLOADED_MIN
+        }
+        _ => false,
+    }
+}
+
+/// Whether a batch concerns so many objects, of which a list deletes those that it does not have.
+fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
+    let mut deltas = batch.deltas.iter();
+    let has_list = deltas.any(|delta| match &delta.kind {
+        DeltaKind::ReplacedAll { objects, .. } => objects.len().max(stored) >= OFFLOADED_MIN,
+        _ => false,
+    });
+    has_list || batch.deltas.len() > BATCH
+}

@@ -1,0 +1,160 @@
+//! [`Lapsed`]: the names of own writes that lapsed, for programs that no event would wake.
+//!
+//! Guarantees:
+//! - each stream receives every lapse from its creation on;
+//! - the overlay has let go of the write before its name is delivered, so a read after it sees the
+//!   state that the lapse left;
+//! - lapses are found by a read or write of any clone of the overlay, after a batch of the informer,
+//!   and by a timer at the time of the oldest write. Without a stream there is no timer and nothing is
+//!   recorded; without a write a stream waits for the next one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use kube_core::Resource;
+use tokio::time::{Instant, sleep_until};
+
+use super::MutationCache;
+use crate::object::ObjectName;
+
+/// The names of writes that lapsed, as [`MutationCache::lapsed`] defines it. Ends with the informer.
+///
+/// Dropping the stream ends it. A stream that is not polled keeps each name once.
+///
+/// # Cancel safety
+/// Dropping a future that waits for the next name takes no name.
+pub struct Lapsed {
+    names: Pin<Box<dyn Stream<Item = ObjectName> + Send>>,
+}
+
+impl fmt::Debug for Lapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lapsed").finish_non_exhaustive()
+    }
+}
+
+impl Lapsed {
+    pub(super) fn new<K>(overlay: MutationCache<K>) -> Self
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        let listener = Listener::new(overlay);
+        let names = stream::unfold(listener, async move |listener| {
+            let name = listener.next().await?;
+            Some((name, listener))
+        });
+        Self {
+            names: Box::pin(names.fuse()),
+        }
+    }
+
+    /// The next name; `None` when the informer has ended. (The stream's own `next`, without the import
+    /// that it takes.)
+    ///
+    /// # Cancel safety
+    /// Dropping the future takes no name.
+    pub async fn next(&mut self) -> Option<ObjectName> {
+        std::future::poll_fn(|context| self.names.as_mut().poll_next(context)).await
+    }
+}
+
+impl Stream for Lapsed {
+    type Item = ObjectName;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ObjectName>> {
+        self.names.as_mut().poll_next(cx)
+    }
+}
+
+/// What each stream has not delivered yet.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    next: u64,
+    waiting: BTreeMap<u64, BTreeSet<ObjectName>>,
+}
+
+impl Listeners {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn record(&mut self, names: &[ObjectName]) {
+        for waiting in self.waiting.values_mut() {
+            waiting.extend(names.iter().cloned());
+        }
+    }
+
+    fn add(&mut self) -> u64 {
+        self.next += 1;
+        self.waiting.insert(self.next, BTreeSet::new());
+        self.next
+    }
+
+    fn take(&mut self, listener: u64) -> Option<ObjectName> {
+        self.waiting.get_mut(&listener)?.pop_first()
+    }
+}
+
+/// One stream's place among the listeners, for as long as it lives.
+struct Listener<K> {
+    overlay: MutationCache<K>,
+    id: u64,
+}
+
+impl<K> Listener<K> {
+    fn new(overlay: MutationCache<K>) -> Self {
+        let id = overlay.shared.laid.lock().listeners.add();
+        Self { overlay, id }
+    }
+}
+
+impl<K> Drop for Listener<K> {
+    fn drop(&mut self) {
+        let mut laid = self.overlay.shared.laid.lock();
+        laid.listeners.waiting.remove(&self.id);
+    }
+}
+
+impl<K> Listener<K>
+where
+    K: Resource + Send + Sync + 'static,
+{
+    async fn next(&self) -> Option<ObjectName> {
+        let MutationCache {
+            informer, shared, ..
+        } = &self.overlay;
+        loop {
+            // All before the look, so that what happens after it wakes this task.
+            let changed = shared.changed.notified();
+            let applied = informer.applied();
+            let stopped = informer.is_stopped();
+            let expiry = self.overlay.settle();
+            if let Some(name) = shared.laid.lock().listeners.take(self.id) {
+                return Some(name);
+            }
+            if stopped {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = informer.stopped() => {}
+                () = changed => {}
+                () = applied, if expiry.is_some() => {}
+                () = at(expiry) => {}
+            }
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

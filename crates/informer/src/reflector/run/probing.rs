@@ -1,0 +1,157 @@
+//! Probes: before a watch, and beside an open one, which they neither close nor delay.
+
+use std::{pin::Pin, sync::Arc};
+
+use futures_core::future::BoxFuture;
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use super::{
+    super::{ReflectorStore, Reporter, machine::Action, probe::read_probe},
+    Running, Stop,
+    watch::{Ended, Next, Opened},
+};
+use crate::{
+    limits::LIST_STALL,
+    object::{ObjectName, ResourceVersion},
+    status::Activity,
+    transport::{self, Class, ListOptions},
+};
+
+type Answer = Result<ResourceVersion, transport::Error>;
+
+/// A probe that is owed while a watch is open.
+pub(super) enum BesideWatch {
+    /// It is not due yet.
+    Waits(Pin<Box<Sleep>>),
+    /// It has been sent, for this revision.
+    Sent(ResourceVersion, BoxFuture<'static, Answer>),
+}
+
+impl BesideWatch {
+    /// The answer, or `None` when the probe is due.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    async fn next(&mut self) -> Option<(ResourceVersion, Answer)> {
+        match self {
+            Self::Waits(due) => {
+                due.as_mut().await;
+                None
+            }
+            Self::Sent(asked, answer) => {
+                let answer = answer.await;
+                Some((asked.clone(), answer))
+            }
+        }
+    }
+}
+
+impl<K, S> Running<K, S>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+    S: ReflectorStore<K>,
+{
+    /// Asks for one object, to see whether the server knows the revision.
+    pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
+        self.activity(Activity::Opening);
+        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
+        let read = read_probe(&*lister_watcher, options, self.reflector.config.limits);
+        let read = timeout(LIST_STALL, read).await;
+        let read = read.map_err(stalled).flatten();
+        let now = Instant::now();
+        match read.and_then(|revision| self.machine.probed(&revision, now)) {
+            Ok(action) => action,
+            Err(error) => {
+                self.meter.probe_failed(error.class());
+                let error = self.failed(error, None);
+                self.machine.probe_failed(&error, now)
+            }
+        }
+    }
+
+    /// Waits for what comes next of a watch, and sends the probe beside it when that is due.
+    pub(super) async fn next_or_probed(
+        &mut self,
+        opened: &Opened,
+        reads: bool,
+        beside: &mut Option<BesideWatch>,
+    ) -> Result<Next<K>, Stop> {
+        if beside.is_none() && self.machine.owes_probe() {
+            *beside = self.probe_beside(Instant::now());
+        }
+        // Confirming what was saved must not be interrupted; it takes a second at most.
+        let probe = beside
+            .as_mut()
+            .filter(|_| self.reflector.from.is_none() && self.machine.owes_probe());
+        let Some(probe) = probe else {
+            return self.next(opened, reads).await;
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = probe.next() => answered,
+            next = self.next(opened, reads) => return next,
+        };
+        let Some((asked, answer)) = answered else {
+            *beside = self.probe_beside(Instant::now());
+            return Ok(Next::Nothing);
+        };
+        *beside = None;
+        let ended = self.probed_beside(&asked, answer);
+        Ok(ended.map_or(Next::Nothing, Next::Ended))
+    }
+
+    /// The revision at which the store has an object of this name from this source. Read only for events
+    /// below the last revision.
+    pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
+        let (source, object) = self.reflector.store.known()?.known(name)?;
+        (source == self.reflector.source).then(|| object.revision().clone())
+    }
+
+    fn probe_beside(&self, now: Instant) -> Option<BesideWatch> {
+        let (due, options) = self.machine.probe_beside(now)?;
+        if now < due {
+            return Some(BesideWatch::Waits(Box::pin(sleep_until(due))));
+        }
+        let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
+        let limits = self.reflector.config.limits;
+        let asked = options.resource_version.clone();
+        let answer = async move {
+            let read = read_probe(&*lister_watcher, &options, limits);
+            timeout(LIST_STALL, read).await.map_err(stalled).flatten()
+        };
+        Some(BesideWatch::Sent(asked, Box::pin(answer)))
+    }
+
+    /// Whether the answer ends the watch.
+    fn probed_beside(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
+        let now = Instant::now();
+        let probed = answer.and_then(|revision| self.machine.probed_beside(asked, &revision, now));
+        match probed {
+            Ok(is_unordered) => {
+                if is_unordered {
+                    let Reporter { name, expects, .. } = &self.reflector.report;
+                    tracing::info!(reflector = %name, %expects, "events arrive in no order of revision; the server is not asked about them until the next list");
+                }
+                None
+            }
+            Err(error) if went_back(error.class()) => Some(Ended::WentBack(error)),
+            Err(error) => {
+                let error = self.failed(error, None);
+                self.machine.probe_failed_beside(&error, now);
+                None
+            }
+        }
+    }
+}
+
+fn stalled(_: tokio::time::error::Elapsed) -> transport::Error {
+    transport::Error::new(Class::Timeout, "the list stalled")
+}
+
+/// Whether a failed probe says that the server has gone back, or may have.
+fn went_back(class: Class) -> bool {
+    matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
+}

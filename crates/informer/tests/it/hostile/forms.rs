@@ -1,0 +1,499 @@
+//! One hostile script for every form of a cache: what is listed, what is broken, and why, is the same.
+//!
+//! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
+//! UTF-8. After each step the test reads every object that the cache lists.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use expect_test::expect;
+use futures_core::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
+use kube_informer::{
+    Deleted, Event, EventHandler, Object, SharedInformer,
+    pruning::{Pruned, Storable},
+    shared_informer::Builder,
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::{sync::Notify, time::sleep};
+
+use crate::setting::Trace;
+
+/// A server that stores bytes and does not parse them.
+#[derive(Clone, Default)]
+struct Hostile(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<&'static str, Vec<u8>>,
+    /// Every event, the first of revision 1.
+    events: Vec<Bytes>,
+}
+
+impl Hostile {
+    /// Creates or updates an object; `REVISION` in its bytes becomes the revision of this change.
+    fn write(&self, name: &'static str, object: &[u8]) {
+        let mut state = self.0.state.lock();
+        let object = at_revision(object, state.events.len() + 1);
+        let kind = if state.objects.insert(name, object.clone()).is_some() {
+            "MODIFIED"
+        } else {
+            "ADDED"
+        };
+        state.events.push(event(kind, &object));
+        self.0.changed.notify_waiters();
+    }
+
+    /// Deletes an object; these bytes are its last state.
+    fn delete(&self, name: &'static str, last: &[u8]) {
+        let mut state = self.0.state.lock();
+        let last = at_revision(last, state.events.len() + 1);
+        state.objects.remove(name);
+        state.events.push(event("DELETED", &last));
+        self.0.changed.notify_waiters();
+    }
+
+    fn body(&self) -> Bytes {
+        let state = self.0.state.lock();
+        let revision = state.events.len();
+        let head = format!(
+            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{revision}"}},"items":["#
+        );
+        let items: Vec<_> = state.objects.values().cloned().collect();
+        [head.as_bytes(), &items.join(&b","[..]), b"]}"]
+            .concat()
+            .into()
+    }
+
+    /// The event after this number of events; waits until there is one.
+    async fn next(self, behind: usize) -> Bytes {
+        loop {
+            let changed = self.0.changed.notified();
+            if let Some(event) = self.0.state.lock().events.get(behind) {
+                return event.clone();
+            }
+            changed.await;
+        }
+    }
+}
+
+fn at_revision(object: &[u8], revision: usize) -> Vec<u8> {
+    let mark = b"REVISION";
+    let (mut before, mut rest) = (Vec::new(), object);
+    while let Some(at) = rest.windows(mark.len()).position(|it| it == mark) {
+        before.extend_from_slice(&rest[..at]);
+        before.extend_from_slice(revision.to_string().as_bytes());
+        rest = &rest[at + mark.len()..];
+    }
+    [&before, rest].concat()
+}
+
+fn event(kind: &str, object: &[u8]) -> Bytes {
+    let head = format!(r#"{{"type":"{kind}","object":"#);
+    [head.as_bytes(), object, b"}\n"].concat().into()
+}
+
+impl ListerWatcher for Hostile {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let body = Ok(self.body());
+        async { Ok(stream::iter([body]).boxed()) }.boxed()
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        let from: usize = options.resource_version.to_string().parse().unwrap();
+        let server = self.clone();
+        let events = stream::iter(from..).then(move |behind| server.clone().next(behind).map(Ok));
+        async { Ok(events.boxed()) }.boxed()
+    }
+}
+
+/// The steps: what it tests, what the server does with the object, and its bytes.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of the objects, one after the other"
+)]
+fn script() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    let good = |labels: &str| object(labels, r#","spec":{"containers":[{"name":"c"}]}"#);
+    let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
+    let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
+    let at = no_utf8.iter().position(|&byte| byte == b'X').unwrap();
+    no_utf8[at] = 0xff;
+    let raw = |text: &str| text.as_bytes().to_vec();
+    let head = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
+    vec![
+        ("a healthy object", "write", good("")),
+        (
+            "containers that are no list",
+            "write",
+            object("", r#","spec":{"containers":"hunter2"}"#),
+        ),
+        (
+            "broken after broken",
+            "write",
+            object("", r#","spec":{"containers":7}"#),
+        ),
+        ("healthy again", "write", good(r#","labels":{"app":"x"}"#)),
+        (
+            "a spec that is null",
+            "write",
+            object("", r#","spec":null"#),
+        ),
+        (
+            "null in a list",
+            "write",
+            object("", r#","spec":{"containers":[null]}"#),
+        ),
+        (
+            "keys twice",
+            "write",
+            object("", r#","spec":{"nodeName":"x","nodeName":"y"}"#),
+        ),
+        (
+            "the spec twice",
+            "write",
+            object("", r#","spec":{"nodeName":"x"},"spec":{"nodeName":"y"}"#),
+        ),
+        ("nesting without end", "write", object("", &deep)),
+        ("no UTF-8", "write", no_utf8),
+        (
+            "no JSON behind the metadata",
+            "write",
+            object("", r#","spec":{nonsense}"#),
+        ),
+        (
+            "labels that are no map",
+            "write",
+            object(r#","labels":["x"]"#, ""),
+        ),
+        (
+            "a label that is no text",
+            "write",
+            object(r#","labels":{"app":7}"#, ""),
+        ),
+        (
+            "annotations that are no map",
+            "write",
+            object(r#","annotations":"x""#, ""),
+        ),
+        (
+            "owners that are no list",
+            "write",
+            object(r#","ownerReferences":"x""#, ""),
+        ),
+        (
+            "a time that is none",
+            "write",
+            object(r#","creationTimestamp":"yesterday""#, ""),
+        ),
+        (
+            "a uid that is no text",
+            "write",
+            raw(&format!(
+                r#"{{"metadata":{{{},"uid":5}}}}"#,
+                head.replace(r#""uid":"u","#, "")
+            )),
+        ),
+        (
+            "the name twice",
+            "write",
+            raw(&format!(r#"{{"metadata":{{{head},"name":"a"}}}}"#)),
+        ),
+        (
+            "the metadata twice",
+            "write",
+            raw(&format!(
+                r#"{{"metadata":{{{head}}},"metadata":{{{head}}}}}"#
+            )),
+        ),
+        (
+            "the kind behind the rest",
+            "write",
+            object("", r#","kind":"Pod","apiVersion":"v1""#),
+        ),
+        (
+            "another kind",
+            "write",
+            raw(&format!(
+                r#"{{"kind":"Service","apiVersion":"v1","metadata":{{{head}}}}}"#
+            )),
+        ),
+        (
+            "another kind behind the rest",
+            "write",
+            object("", r#","kind":"Service","apiVersion":"v1""#),
+        ),
+        ("healthy before no metadata", "write", good("")),
+        ("no metadata", "write", raw(r#"{"spec":{}}"#)),
+        (
+            "metadata that are null",
+            "write",
+            raw(r#"{"metadata":null}"#),
+        ),
+        ("no object", "write", raw("[]")),
+        ("null", "write", raw("null")),
+        ("healthy after no metadata", "write", good("")),
+        ("deleted while healthy", "delete", good("")),
+        (
+            "broken from the beginning",
+            "write",
+            object("", r#","spec":5"#),
+        ),
+        ("deleted while broken", "delete", object("", r#","spec":5"#)),
+        ("healthy before the deletion", "write", good("")),
+        (
+            "deleted in a broken state",
+            "delete",
+            object("", r#","spec":5"#),
+        ),
+    ]
+}
+
+fn object(metadata: &str, behind: &str) -> Vec<u8> {
+    let head = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
+    format!(r#"{{"metadata":{{{head}{metadata}}}{behind}}}"#).into_bytes()
+}
+
+/// What a cache shows after each step, and what its handler received.
+struct Lived {
+    shown: Vec<String>,
+    received: Vec<String>,
+}
+
+async fn live<K>(builder: impl FnOnce(Hostile) -> Builder<K>) -> Lived
+where
+    K: Resource + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: 'static,
+{
+    let server = Hostile::default();
+    server.write("other", br#"{"metadata":{"name":"other","namespace":"default","uid":"o","resourceVersion":"REVISION"}}"#);
+    let trace = Trace::default();
+    let reported = trace.clone();
+    let builder = builder(server.clone()).rng_seed(1);
+    let builder = builder.on_error(move |error| reported.note(format!("reported: {error}")));
+    let (informer, controller) = builder.build();
+    let told = trace.clone();
+    informer.handler(Told(told)).register().unwrap();
+    let mut lived = Lived {
+        shown: Vec::new(),
+        received: Vec::new(),
+    };
+    let script = async {
+        informer.wait_for_sync().await.unwrap();
+        for (step, act, bytes) in script() {
+            match act {
+                "write" => server.write("a", &bytes),
+                _ => server.delete("a", &bytes),
+            }
+            // Longer than any back-off after an event that can't be read at all.
+            sleep(Duration::from_secs(120)).await;
+            for object in informer.indexer().snapshot().iter() {
+                let _ = object.get();
+            }
+            sleep(Duration::from_secs(1)).await;
+            let (mut told, mut errors) = (Vec::new(), BTreeSet::new());
+            for line in trace.take().lines() {
+                match line.strip_prefix("reported: ") {
+                    Some(error) if error.contains("watch") => {}
+                    Some(error) => _ = errors.insert(error.to_owned()),
+                    None => told.push(line.to_owned()),
+                }
+            }
+            lived
+                .shown
+                .push(format!("{step}: {}\n{errors:#?}", show(&informer)));
+            if told.is_empty() {
+                told.push("nothing".to_owned());
+            }
+            lived.received.push(format!("{step}: {}", told.join(", ")));
+        }
+    };
+    controller.run(script).await.unwrap();
+    lived
+}
+
+/// Everything that a reader finds.
+fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
+    let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
+    let listed = snapshot.iter().map(|object| {
+        let labels: Vec<_> = object.labels().iter().collect();
+        format!("{object:?} {} {labels:?} {:?}", object.uid(), object.get())
+    });
+    let broken = snapshot.broken().map(|(name, error)| {
+        let object = snapshot.get(name).unwrap();
+        assert_eq!(object.get().unwrap_err(), *error);
+        let labels: Vec<_> = object.labels().iter().collect();
+        format!("{object:?} {} {labels:?} {error}", object.uid())
+    });
+    let shown: Vec<_> = listed.chain(broken).collect();
+    assert_eq!(status.broken_count, snapshot.broken_count());
+    assert_eq!(snapshot.broken_in("default"), snapshot.broken_count());
+    assert_eq!(snapshot.unread_count(), 0, "everything was read");
+    format!(
+        "{}, {} broken\n{}",
+        snapshot.len(),
+        status.broken_count,
+        shown.join("\n")
+    )
+}
+
+/// Records the events that it receives, and whether their states can be read.
+struct Told(Trace);
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Told {
+    async fn handle(&mut self, event: Event<K>) {
+        let state = |object: &Object<K>| {
+            let what = if object.get().is_ok() {
+                ""
+            } else {
+                " undecodable"
+            };
+            format!("{object:?}{what}")
+        };
+        self.0.note(match &event {
+            Event::Added { object, .. } => format!("add {}", state(object)),
+            Event::Updated { old, new, .. } => format!("update {} → {}", state(old), state(new)),
+            Event::Deleted(Deleted::Known(object)) => format!("delete {}", state(object)),
+            Event::Deleted(Deleted::FinalStateUnknown { last_known, .. }) => {
+                format!("delete, last known {:?}", last_known.as_ref().map(state))
+            }
+            Event::Synced => return,
+        });
+    }
+}
+
+/// Asserts that every form of a cache shows the same, and that the forms that decode on demand send handlers
+/// the same events. Returns a decoded and a packed cache.
+async fn same_in_every_form<K>(
+    what: &str,
+    builder: impl Fn(Hostile) -> Builder<K>,
+) -> (Lived, Lived)
+where
+    K: Resource + Storable + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: 'static,
+{
+    let at_once = live(&builder).await;
+    let packed = live(|server| builder(server).packed()).await;
+    let from_8 = live(|server| builder(server).packed_from(8)).await;
+    let lazy = live(|server| builder(server).lazy()).await;
+    for (form, lived) in [
+        ("packed", &packed),
+        ("packed from 8", &from_8),
+        ("lazy", &lazy),
+    ] {
+        assert_eq!(lived.shown, at_once.shown, "{what}, {form}");
+        assert_eq!(lived.received, packed.received, "{what}, {form}");
+    }
+    (at_once, packed)
+}
+
+fn pods(server: Hostile) -> Builder<Pod> {
+    SharedInformer::builder(server)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hostile_server_leads_to_the_same_cache_in_every_form() {
+    let (pod, packed) = same_in_every_form("pods", pods).await;
+    let pruned = |server| {
+        let fields = ["metadata.managedFields".parse().unwrap()];
+        pods(server).prune(fields).unwrap()
+    };
+    let pruned = same_in_every_form("pruned pods", pruned).await;
+    assert_eq!(pruned.0.shown, pod.shown);
+    assert_eq!(pruned.0.received, pod.received);
+    assert_eq!(pruned.1.received, packed.received);
+    same_in_every_form("cut pods", |server| {
+        let fields = ["metadata.annotations".parse().unwrap()];
+        SharedInformer::<Pruned<Pod>>::builder(server)
+            .prune(fields)
+            .unwrap()
+    })
+    .await;
+    same_in_every_form(
+        "metadata",
+        SharedInformer::<PartialObjectMeta<Pod>>::builder,
+    )
+    .await;
+    same_in_every_form("dynamic objects", |server| {
+        SharedInformer::<DynamicObject>::builder_with_type(server, ApiResource::erase::<Pod>(&()))
+    })
+    .await;
+
+    assert_eq!(rows_of_the_guide(), DIFFERENCES);
+    let differs = pod.received.iter().zip(&packed.received);
+    let differs = differs.filter(|(at_once, on_demand)| at_once != on_demand);
+    let lines = differs.map(|(at_once, on_demand)| {
+        let (_, on_demand) = on_demand.split_once(": ").unwrap();
+        format!("{at_once}\n    on demand: {on_demand}\n")
+    });
+    expect![[r#"
+        containers that are no list: nothing
+            on demand: update default/a@2 → default/a@3 undecodable
+        broken after broken: nothing
+            on demand: update default/a@3 undecodable → default/a@4 undecodable
+        healthy again: update default/a@2 → default/a@5
+            on demand: update default/a@4 undecodable → default/a@5
+        null in a list: nothing
+            on demand: update default/a@6 → default/a@7 undecodable
+        keys twice: update default/a@6 → default/a@8
+            on demand: update default/a@7 undecodable → default/a@8
+        nesting without end: nothing
+            on demand: update default/a@9 → default/a@10 undecodable
+        no UTF-8: nothing
+            on demand: update default/a@10 undecodable → default/a@11 undecodable
+        labels that are no map: nothing
+            on demand: update default/a@11 undecodable → default/a@13 undecodable
+        a label that is no text: nothing
+            on demand: update default/a@13 undecodable → default/a@14 undecodable
+        annotations that are no map: nothing
+            on demand: update default/a@14 undecodable → default/a@15 undecodable
+        owners that are no list: nothing
+            on demand: update default/a@15 undecodable → default/a@16 undecodable
+        a time that is none: nothing
+            on demand: update default/a@16 undecodable → default/a@17 undecodable
+        a uid that is no text: delete, last known Some("default/a@9")
+            on demand: delete, last known Some("default/a@17 undecodable")
+        broken from the beginning: nothing
+            on demand: add default/a@31 undecodable
+        deleted while broken: nothing
+            on demand: delete default/a@32 undecodable
+        deleted in a broken state: delete, last known Some("default/a@33")
+            on demand: delete default/a@34 undecodable
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+}
+
+const GUIDE: &str = include_str!("../../../guide.md");
+
+/// The first cells of the guide's table of differences.
+fn rows_of_the_guide() -> Vec<&'static str> {
+    let table = GUIDE
+        .lines()
+        .skip_while(|line| !line.contains(FIRST_DIFFERENCE));
+    let rows = table.take_while(|line| line.starts_with('|'));
+    rows.filter_map(|row| row.split(" | ").next()).collect()
+}
+
+const FIRST_DIFFERENCE: &str = "is reported and counted";
+
+/// The rows of the guide's table. `broken::forms` tests the first two, the test above the others.
+const DIFFERENCES: [&str; 4] = [
+    "| A state that can't be decoded is reported and counted",
+    "| A new state of a broken object",
+    "| Handlers receive a state that can't be decoded",
+    "| Handlers receive the deletion of an object that can't be decoded",
+];

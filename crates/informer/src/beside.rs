@@ -47,6 +47,11 @@ impl<T: Send + 'static> Beside<T> {
         }
     }
 
+    /// Whether the runtime has only the thread of the task itself, so that nothing is ever begun.
+    pub(crate) fn is_without(&self) -> bool {
+        self.width == 0
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.results.len() < self.width
     }

@@ -3,6 +3,7 @@
 //!
 //! Dropping a future or a stream of this module cancels its request.
 
+mod body;
 #[cfg(feature = "client")]
 pub mod client;
 mod error;
@@ -12,6 +13,7 @@ mod pager;
 
 pub use self::error::{Class, Error, Retry};
 pub(crate) use self::{
+    body::Body,
     frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter, parts, value_end},
     list_budget::ListBudget,
     pager::{AfterPage, Pager},

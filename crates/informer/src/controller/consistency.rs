@@ -21,8 +21,8 @@ use crate::{
     reflector::{Doubt, Error, PAGE_SIZE, Reporter},
     status::{Activity, Difference},
     transport::{
-        self, AfterPage, Class, Frame, ListBudget, ListOptions, ListSplitter, ListerWatcher, Pager,
-        ResourceVersionMatch,
+        self, AfterPage, Body, Class, Frame, ListBudget, ListOptions, ListSplitter, ListerWatcher,
+        Pager, ResourceVersionMatch,
     },
     warm_start::SaveError,
 };
@@ -287,7 +287,7 @@ async fn compare<K>(
         let mut splitter = ListSplitter::new(limits.object_bytes);
         let answer = source.list_metadata(pager.request());
         let answer = timeout_at(budget.patience(), answer).await;
-        let mut body = answer.map_err(|_| budget.late())??;
+        let mut body = Body::new(answer.map_err(|_| budget.late())??);
         let mut items = Vec::new();
         while let Some(chunk) = budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;

@@ -29,7 +29,7 @@ use crate::{
     metrics::RelistReason,
     object::{Object, ObjectName, ResourceVersion, Timeline},
     status::Activity,
-    transport::{self, Class, ListBudget, ListEnd, ListOptions, ListSplitter},
+    transport::{self, Body, Class, ListBudget, ListEnd, ListOptions, ListSplitter},
 };
 
 /// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
@@ -66,7 +66,7 @@ struct Gone;
 pub(super) struct Running<K, S> {
     /// The watch under way, until it ends or is let go of. First, so that it is gone when the
     /// reflector says that it has stopped.
-    open: Option<transport::ByteStream>,
+    open: Option<Body>,
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
@@ -189,7 +189,7 @@ where
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         self.budget.page()?;
         let answer = timeout_at(self.budget.patience(), lister_watcher.list(options)).await;
-        let mut body = answer.map_err(|_| self.budget.late())??;
+        let mut body = Body::new(answer.map_err(|_| self.budget.late())??);
         *answered = Some(Instant::now());
         let mut splitter = ListSplitter::new(self.reflector.config.limits.object_bytes);
         let mut items = Vec::new();
@@ -197,7 +197,7 @@ where
             splitter.feed(chunk, &mut items)?;
             self.budget.more_objects(items.len())?;
             self.pieces.push(items.drain(..), None);
-            while !self.pieces.takes_more() {
+            while !self.pieces.takes_more() && !self.pieces.gathers() {
                 self.stage_next().await;
             }
             self.tend_packing(true).await;

@@ -41,6 +41,16 @@ pub(crate) enum FrameKind {
     Unknown(String),
 }
 
+impl FrameKind {
+    /// Whether it is about one object.
+    pub(crate) fn is_of_object(&self) -> bool {
+        match self {
+            Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
+            Self::Bookmark | Self::Error | Self::Unknown(_) => false,
+        }
+    }
+}
+
 fn malformed(what: impl Into<String>) -> Error {
     Error::new(Class::Protocol, what)
 }

@@ -1,10 +1,9 @@
 //! What is left of the limits of one list: its objects, bytes, pages and time.
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::{ByteStream, Class, Error};
+use super::{Body, Class, Error};
 use crate::{
     clock,
     limits::{LIST_STALL, Limits},
@@ -92,8 +91,8 @@ impl ListBudget {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self, body: &mut ByteStream) -> Result<Option<Bytes>, Error> {
-        let next = timeout_at(self.patience(), body.next()).await;
+    pub(crate) async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, Error> {
+        let next = body.next(Some(self.patience())).await;
         let chunk = next.map_err(|_| self.late())?.transpose()?;
         self.more_bytes(chunk.as_ref().map_or(0, Bytes::len))?;
         Ok(chunk)

@@ -1,7 +1,14 @@
 //! On a runtime with several threads much is decoded beside the tasks that need it. What is told, and in
 //! which order, is as on one.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    iter,
+    sync::{
+        Arc, Condvar, Mutex as StdMutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
@@ -170,6 +177,67 @@ async fn what_was_taken_ahead_and_not_told_counts_as_discarded() {
     let discarded = pods.status().get().discarded;
     assert!(heard < all && discarded > 0);
     assert_eq!(heard + discarded, all);
+}
+
+/// Where two threads wait for each other.
+#[derive(Default)]
+struct Rendezvous {
+    came: StdMutex<usize>,
+    changed: Condvar,
+    missed: AtomicBool,
+}
+
+impl Rendezvous {
+    fn wait(&self) {
+        let mut came = self.came.lock().unwrap();
+        *came += 1;
+        self.changed.notify_all();
+        let waited = self
+            .changed
+            .wait_timeout_while(came, SOON, |came| *came < 2);
+        let is_late = waited.unwrap().1.timed_out();
+        self.missed.fetch_or(is_late, Ordering::Relaxed);
+    }
+}
+
+/// The first pods, listed or streamed with a chunk for each, as a Go server writes them.
+fn in_small_chunks(way: InitialList) -> Answer {
+    if way == InitialList::Streaming {
+        let events = initial_events(PODS);
+        let chunks = events.split_inclusive('\n').map(str::to_owned);
+        return Answer::Chunks(chunks.collect(), Then::Hangs);
+    }
+    let begin = format!(r#"{{"metadata":{{"resourceVersion":"{PODS}"}},"items":["#);
+    let items = (0..PODS).map(|number| match number {
+        0 => item(number, number + 1),
+        _ => format!(",{}", item(number, number + 1)),
+    });
+    let chunks = iter::once(begin).chain(items).chain(["]}".to_owned()]);
+    Answer::Chunks(chunks.collect(), Then::Ends)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
+    for way in [InitialList::Streaming, InitialList::List] {
+        let rendezvous = Arc::new(Rendezvous::default());
+        let two = Arc::clone(&rendezvous);
+        let informer = run(
+            SharedInformer::builder(Script::streaming([in_small_chunks(way)]))
+                .initial_list(way)
+                .transform(move |pod: &mut Pod| {
+                    // Far enough from each other that they are decoded in different batches.
+                    if matches!(pod.metadata.name.as_deref(), Some("p0000" | "p0600")) {
+                        two.wait();
+                    }
+                }),
+        );
+        let synced = informer.pods.wait_for_sync().deadline(3 * SOON);
+        synced.await.unwrap();
+        let missed = rendezvous.missed.load(Ordering::Relaxed);
+        assert!(!missed, "{way:?}: one object is decoded after the other");
+        assert_eq!(informer.pods.indexer().len(), PODS - 1);
+        informer.stop().await;
+    }
 }
 
 /// How long the reflector waits for another initial event in the test below.

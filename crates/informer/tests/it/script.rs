@@ -1,6 +1,6 @@
 //! A transport whose every answer is scripted: what a server of one's own can't be made to do.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
@@ -21,6 +21,8 @@ pub(crate) enum Answer {
     After(Duration, Box<Answer>),
     /// These bytes, and then the end, or nothing more.
     Body(String, Then),
+    /// The same in chunks, none of which is there when the one before has been read.
+    Chunks(Vec<String>, Then),
     /// The same for ever, as fast as it is read.
     Flood(&'static str),
 }
@@ -95,8 +97,11 @@ impl Script {
                 sleep(pause).await;
                 answer = *late;
             }
+            if let Answer::Body(text, then) = answer {
+                answer = Answer::Chunks(vec![text], then);
+            }
             let body: ByteStream = match answer {
-                Answer::After(..) => unreachable!("each has been waited for"),
+                Answer::After(..) | Answer::Body(..) => unreachable!("replaced above"),
                 Answer::Refuse(class) => return Err(Error::new(class, "planted")),
                 Answer::RefuseWith(code, status) => {
                     return Err(Error::from_status_body(code, status.as_bytes()));
@@ -105,8 +110,14 @@ impl Script {
                 Answer::Flood(text) => {
                     stream::repeat_with(move || Ok(Bytes::from_static(text.as_bytes()))).boxed()
                 }
-                Answer::Body(text, then) => {
-                    let body = stream::iter([Ok(Bytes::from(text))]);
+                Answer::Chunks(chunks, then) => {
+                    let body = stream::iter(chunks.into_iter().enumerate());
+                    let body = body.then(async |(number, text)| {
+                        if number > 0 {
+                            woken_at_once().await;
+                        }
+                        Ok(Bytes::from(text))
+                    });
                     match then {
                         Then::Ends => body.boxed(),
                         Then::EndsAfter(after) => {
@@ -208,4 +219,17 @@ pub(crate) fn hangs(text: String) -> Answer {
 /// An ERROR event with this `Status`.
 pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
+}
+
+/// Pending once. Unlike `yield_now` it is woken even while the thread is busy with another task.
+async fn woken_at_once() {
+    let mut is_woken = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut is_woken, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

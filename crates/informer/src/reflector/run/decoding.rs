@@ -57,6 +57,8 @@ pub(super) struct Pieces<K> {
     /// Not begun with.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
+    /// Whether what waits is decoded without waiting for more.
+    is_due: bool,
     beside: Beside<Piece<K>>,
     ready: VecDeque<Piece<K>>,
 }
@@ -99,6 +101,7 @@ where
             at_once: decoding(decoder.packing_later()),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            is_due: false,
             beside: Beside::here(),
             ready: VecDeque::new(),
         }
@@ -120,6 +123,7 @@ where
         self.forget_known();
         self.waiting.clear();
         self.waiting_bytes = 0;
+        self.is_due = false;
         self.beside.clear();
         self.ready.clear();
     }
@@ -131,10 +135,23 @@ where
         received: Option<Instant>,
     ) {
         for frame in frames {
+            self.is_due |= !frame.kind.is_of_object();
             self.waiting_bytes += frame.bytes.len();
             self.waiting.push_back(Undecoded { frame, received });
         }
         self.fill();
+    }
+
+    /// Whether what waits is too little to be decoded beside, so that it gains by waiting for more of the body.
+    /// A server may send a chunk for every object, and decoding each as it comes would be done by one thread.
+    pub(super) fn gathers(&self) -> bool {
+        let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.beside.is_empty();
+        waits && !self.is_due && !self.beside.is_without()
+    }
+
+    /// No more comes soon: what waits is decoded.
+    pub(super) fn decode_now(&mut self) {
+        self.is_due = true;
     }
 
     /// Whether nothing is left to be staged.
@@ -165,6 +182,7 @@ where
             if self.beside.is_empty() {
                 let next = self.waiting.pop_front()?;
                 self.waiting_bytes -= next.frame.bytes.len();
+                self.is_due &= !self.waiting.is_empty();
                 let is_live = next.frame.kind != FrameKind::Item && self.decoding.known.is_none();
                 let decoding = if is_live {
                     &self.at_once
@@ -196,6 +214,7 @@ where
                 batch.push(next);
             }
             self.waiting_bytes -= bytes;
+            self.is_due &= !self.waiting.is_empty();
             let decoding = self.decoding.clone();
             self.beside.begin(batch, move |next| decoding.decode(next));
         }

@@ -3,10 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, error::Elapsed, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     super::{
@@ -22,7 +21,7 @@ use crate::{
     metrics::RelistReason,
     object::{Deleted, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, ByteStream, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
+    transport::{self, Body, Class, Frame, FrameKind, ListOptions, Retry, WatchSplitter},
 };
 
 pub(super) enum Ended {
@@ -124,20 +123,6 @@ impl Opened {
     }
 }
 
-/// Reads the next chunk of a body, until a deadline if there is one.
-///
-/// # Cancel safety
-/// Dropping the future loses nothing.
-async fn next_chunk(
-    body: &mut ByteStream,
-    deadline: Option<Instant>,
-) -> Result<Option<Result<Bytes, transport::Error>>, Elapsed> {
-    match deadline {
-        Some(deadline) => timeout_at(deadline, body.next()).await,
-        None => Ok(body.next().await),
-    }
-}
-
 impl<K, S> Running<K, S>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -162,7 +147,7 @@ where
             transport::Error::new(Class::Timeout, what)
         };
         match opened.map_err(late).flatten() {
-            Ok(body) => self.open = Some(body),
+            Ok(chunks) => self.open = Some(Body::new(chunks)),
             Err(error) => {
                 self.meter.watch_refused(error.class());
                 let error = self.failed(error, None);
@@ -328,17 +313,19 @@ where
             // Before anything else: whatever comes first confirms.
             patience = opened.answered + VERY_SHORT;
         }
-        let reads = reads && self.pieces.takes_more();
-        // Pending pieces are waited for without a deadline. One that has passed is ready on every poll, and
-        // the pieces behind it would never be taken.
-        let patience = self.pieces.is_empty().then_some(patience);
+        // An event of a watch is decoded as it comes, because someone waits for it.
+        let gathers = reads && is_streaming && self.pieces.gathers();
+        let reads = reads && (gathers || self.pieces.takes_more());
+        // Pieces that are being decoded are waited for without a deadline. One that has passed is ready on every
+        // poll, and the pieces behind it would never be taken.
+        let patience = (gathers || self.pieces.is_empty()).then_some(patience);
         let next = tokio::select! {
             biased;
             reason = self.reflector.trust.lost(), if !is_streaming => {
                 return Ok(Next::Ended(Ended::Doubted(reason)));
             }
-            next = next_chunk(body, patience), if reads => next,
-            Some(piece) = self.pieces.next() => return Ok(Next::Piece(piece)),
+            next = body.next(patience), if reads => next,
+            Some(piece) = self.pieces.next(), if !gathers => return Ok(Next::Piece(piece)),
             // Only while there is nothing to hear.
             () = tokio::task::yield_now(), if self.repacking.is_under_way() => {
                 self.repack_some();
@@ -351,6 +338,10 @@ where
             Ok(Some(Err(error))) if error.retry() == Retry::Resume => failed(Ended::Broken(error)),
             Ok(Some(Err(error))) => failed(Ended::Error(error)),
             Ok(None) => Ok(Next::BodyEnd(BodyEnd::Closed)),
+            Err(_) if gathers => {
+                self.pieces.decode_now();
+                Ok(Next::Nothing)
+            }
             Err(_) if is_unconfirmed => self.confirm().await.map(|()| Next::Nothing),
             Err(_) => Ok(Next::Ended(opened.outlasted(&self.machine))),
         }

@@ -1,0 +1,274 @@
+//! The running pair: etcd, and kube-apiserver in front of it.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use kube_client::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::time::{Instant, sleep};
+
+use crate::{binaries::Binaries, process::Process};
+
+/// The longest that the server may take to be ready; on 2 busy cores it takes 15 s.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often the server is asked whether it is ready.
+const ASK: Duration = Duration::from_millis(100);
+
+/// A kube-apiserver with an etcd of its own, until it is dropped.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // In the order in which they end.
+    api_server: Process,
+    etcd: Process,
+    folder: Folder,
+    binaries: Binaries,
+    addresses: Addresses,
+}
+
+/// Where the processes listen.
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    api_server: u16,
+    etcd: u16,
+    etcd_peers: u16,
+}
+
+impl ControlPlane {
+    /// Starts both, and returns when `/readyz` says 200.
+    ///
+    /// # Errors
+    /// One of them ends, or is not ready within two minutes; the error has the last line of its log.
+    pub async fn start(binaries: &Binaries) -> Result<Self> {
+        let folder = Folder::make()?;
+        let addresses = Addresses::free()?;
+        write_access(&folder.0, addresses.api_server)?;
+        let etcd = start_etcd(binaries, &folder.0, addresses)?;
+        let api_server = start_api_server(binaries, &folder.0, addresses)?;
+        let mut started = Self {
+            api_server,
+            etcd,
+            folder,
+            binaries: binaries.clone(),
+            addresses,
+        };
+        started.ready().await?;
+        Ok(started)
+    }
+
+    /// Ends kube-apiserver and starts another one over the same data, at the same address, with the same
+    /// certificate and token. Its heap and its watch cache then are those of a server that has just begun.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn restart_api_server(&mut self) -> Result<()> {
+        self.api_server.end();
+        self.api_server = start_api_server(&self.binaries, &self.folder.0, self.addresses)?;
+        self.ready().await
+    }
+
+    /// The file with which clients find and trust the server. Its user is in `system:masters`.
+    pub fn kubeconfig(&self) -> PathBuf {
+        kubeconfig(&self.folder.0)
+    }
+
+    /// What [`kubeconfig`](Self::kubeconfig) says.
+    ///
+    /// # Errors
+    /// The file, or the certificate that it names, can't be read.
+    pub async fn config(&self) -> Result<Config> {
+        let file = Kubeconfig::read_from(self.kubeconfig())?;
+        Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+    }
+
+    /// The process id of kube-apiserver.
+    pub fn api_server_id(&self) -> u32 {
+        self.api_server.id()
+    }
+
+    /// The process id of etcd.
+    pub fn etcd_id(&self) -> u32 {
+        self.etcd.id()
+    }
+
+    /// # Errors
+    /// One of the processes has ended.
+    pub fn check_alive(&mut self) -> Result<()> {
+        self.etcd.check_alive()?;
+        self.api_server.check_alive()
+    }
+
+    async fn ready(&mut self) -> Result<()> {
+        let until = Instant::now() + READY_WITHIN;
+        loop {
+            self.check_alive()?;
+            // At first there is no certificate to trust, and then nobody who listens.
+            let Err(error) = self.ask_ready().await else {
+                return Ok(());
+            };
+            if Instant::now() > until {
+                let log = self.api_server.last_line();
+                bail!("kube-apiserver is not ready after {READY_WITHIN:?}: {error:#}; {log}");
+            }
+            sleep(ASK).await;
+        }
+    }
+
+    async fn ask_ready(&self) -> Result<()> {
+        let client = Client::try_from(self.config().await?)?;
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        client.request_text(request).await?;
+        Ok(())
+    }
+}
+
+fn start_etcd(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Result<Process> {
+    let clients = format!("http://127.0.0.1:{}", addresses.etcd);
+    let peers = format!("http://127.0.0.1:{}", addresses.etcd_peers);
+    let arguments = [
+        "--data-dir=data".to_owned(),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        // 2 GiB by default, which many writes within the five minutes between compactions may fill; 8 GiB is
+        // what etcd's documentation names as the largest for normal environments.
+        format!("--quota-backend-bytes={}", 8_u64 << 30),
+    ];
+    Process::start("etcd", &binaries.etcd, &arguments, folder)
+}
+
+fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Result<Process> {
+    let arguments = [
+        format!("--etcd-servers=http://127.0.0.1:{}", addresses.etcd),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", addresses.api_server),
+        // It generates a CA and a certificate for 127.0.0.1 there, unless they exist.
+        "--cert-dir=certs".to_owned(),
+        "--token-auth-file=tokens.csv".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        // No pod ever runs, so no token of a service account is ever used; the key of the certificate
+        // exists before it is read as this one.
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-account-key-file=certs/apiserver.key".to_owned(),
+        "--service-account-signing-key-file=certs/apiserver.key".to_owned(),
+        // Without a controller manager namespaces have no service account, and no pod could be written.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+    ];
+    Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
+}
+
+/// Token and kubeconfig.
+fn write_access(folder: &Path, port: u16) -> Result<()> {
+    let token = drawn_token()?;
+    let write = |path: PathBuf, text: String| {
+        fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    write(
+        folder.join("tokens.csv"),
+        format!("{token},admin,admin,system:masters\n"),
+    )?;
+    let ca = folder.join("certs").join("apiserver.crt");
+    let ca = ca.to_str().context("the folder's name is no UTF-8")?;
+    let text = format!(
+        r#"apiVersion: v1
+kind: Config
+clusters: [{{name: real, cluster: {{server: "https://127.0.0.1:{port}", certificate-authority: "{ca}"}}}}]
+users: [{{name: admin, user: {{token: "{token}"}}}}]
+contexts: [{{name: real, context: {{cluster: real, user: admin}}}}]
+current-context: real
+"#
+    );
+    write(kubeconfig(folder), text)
+}
+
+fn kubeconfig(folder: &Path) -> PathBuf {
+    folder.join("kubeconfig")
+}
+
+/// 128 bits of the kernel's, in hexadecimal.
+fn drawn_token() -> Result<String> {
+    let drawn = fs::read_to_string("/proc/sys/kernel/random/uuid");
+    let drawn = drawn.context("needs Linux's /proc")?;
+    Ok(drawn.trim().replace('-', ""))
+}
+
+impl Addresses {
+    /// Ports that are free now. Another program may take one before the server does, which then ends.
+    fn free() -> Result<Self> {
+        let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        // All open at once, so that no two are the same.
+        let sockets = [listen()?, listen()?, listen()?];
+        let port = |socket: &TcpListener| anyhow::Ok(socket.local_addr()?.port());
+        Ok(Self {
+            api_server: port(&sockets[0])?,
+            etcd: port(&sockets[1])?,
+            etcd_peers: port(&sockets[2])?,
+        })
+    }
+}
+
+/// A temporary folder that is removed when it is dropped.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self> {
+        let name = format!("kube-informer-realserver-{}", drawn_token()?);
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).with_context(|| format!("can't make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kubeconfig_names_the_address_the_token_and_the_certificate() {
+        let folder = Folder::make().unwrap();
+        write_access(&folder.0, 6443).unwrap();
+        let read = Kubeconfig::read_from(kubeconfig(&folder.0)).unwrap();
+        let cluster = read.clusters[0].cluster.clone().unwrap();
+        assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:6443"));
+        assert_eq!(cluster.insecure_skip_tls_verify, None);
+        let ca = cluster.certificate_authority.unwrap();
+        assert!(ca.ends_with("/certs/apiserver.crt"), "{ca}");
+        let tokens = fs::read_to_string(folder.0.join("tokens.csv")).unwrap();
+        assert!(tokens.ends_with(",admin,admin,system:masters\n"));
+    }
+
+    #[test]
+    fn the_ports_differ() {
+        let Addresses {
+            api_server,
+            etcd,
+            etcd_peers,
+        } = Addresses::free().unwrap();
+        assert!(api_server != etcd && etcd != etcd_peers && api_server != etcd_peers);
+    }
+
+    #[test]
+    fn the_folder_does_not_outlive_its_owner() {
+        let folder = Folder::make().unwrap();
+        let path = folder.0.clone();
+        fs::write(path.join("x"), "x").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,92 @@
+//! A server process with its log.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+/// A process that ends with its owner.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a binary; both of its outputs go to a file `NAME.log` in `folder`.
+    pub(crate) fn start(
+        name: &'static str,
+        binary: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        folder: &Path,
+    ) -> Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::create(&log).with_context(|| format!("can't make {}", log.display()))?;
+        let child = Command::new(binary)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().context("can't share the log")?)
+            .stderr(file)
+            .spawn();
+        let child = child.with_context(|| format!("can't start {}", binary.display()))?;
+        Ok(Self { name, child, log })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// # Errors
+    /// The process has ended; with the last line of its log.
+    pub(crate) fn check_alive(&mut self) -> Result<()> {
+        let Self { name, child, .. } = self;
+        let ended = child.try_wait();
+        match ended.with_context(|| format!("can't ask for the state of {name}"))? {
+            Some(status) => bail!("{} has ended: {status}: {}", self.name, self.last_line()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when the process has ended.
+    pub(crate) fn end(&mut self) {
+        // Nothing is to be kept, so it is not given time to end by itself. A process that has ended can't be
+        // killed, which is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// The last line of the log.
+    pub(crate) fn last_line(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().last().unwrap_or("its log is empty").to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_is_reported_with_the_last_line_of_its_log() {
+        let folder = std::env::temp_dir().join(format!("realserver-test-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let arguments = ["-c", "echo first; echo no such flag >&2; exit 3"];
+        let mut process = Process::start("sh", Path::new("/bin/sh"), &arguments, &folder).unwrap();
+        let _ = process.child.wait();
+        let error = process.check_alive().unwrap_err().to_string();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(error, "sh has ended: exit status: 3: no such flag");
+    }
+}

@@ -149,6 +149,8 @@ fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) ->
         format!("--etcd-servers=http://127.0.0.1:{}", addresses.etcd),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
+        // Endpoints reject the loopback address, so those of the service `kubernetes` would be retried for ever.
+        "--endpoint-reconciler-type=none".to_owned(),
         format!("--secure-port={}", addresses.api_server),
         // It generates a CA and a certificate for 127.0.0.1 there, unless they exist.
         "--cert-dir=certs".to_owned(),

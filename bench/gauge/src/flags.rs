@@ -1,13 +1,19 @@
 //! What every program that is measured may be told; the Go program takes the same flags.
 
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
 /// How a program is set up, and what it goes through.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
-    /// The source's address, of plain HTTP
-    #[arg(long, value_name = "URL")]
-    pub server: String,
+    /// The address of the replay source, of plain HTTP
+    #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
+    pub server: Option<String>,
+    /// How a real server is reached; who started the program then writes the events, when it prints `ready`
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// Whether managedFields are dropped before an object is kept
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
@@ -26,6 +32,27 @@ pub struct Flags {
     /// How often everything is listed again, after a watch that has expired
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
+}
+
+/// The server that a program lists from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server<'a> {
+    /// The replay source at an address.
+    Replay(&'a str),
+    /// A real server, named by a kubeconfig.
+    Real(&'a PathBuf),
+}
+
+impl Flags {
+    /// The server to list from.
+    ///
+    /// # Errors
+    /// The flags name none.
+    pub fn source(&self) -> Result<Server<'_>> {
+        let real = self.kubeconfig.as_ref().map(Server::Real);
+        real.or_else(|| self.server.as_deref().map(Server::Replay))
+            .context("--server or --kubeconfig is missing; --help explains them")
+    }
 }
 
 /// How everything is asked for.

@@ -13,7 +13,7 @@ mod source;
 mod told;
 
 pub use self::{
-    flags::{Flags, Handler, List},
+    flags::{Flags, Handler, List, Server},
     line::Line,
     observe::{SETTLE, Start, observe},
     process::{cpu_time, resident_kib},

@@ -1,19 +1,70 @@
 //! Telling the source what to do: events, the end of all watches, an expired revision.
 
-use anyhow::{Context as _, Result, ensure};
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result, bail, ensure};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-/// The source at an address. Every command is a connection of its own, so that none is held by, or
-/// shared with, the client that is measured.
+use crate::flags::Server;
+
+/// Where the objects and their changes come from.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    authority: String,
+pub(crate) enum Source {
+    /// A replay source, which does as it is told.
+    Replay(Replay),
+    /// A real server. Who started this program changes its objects, and reads from standard output when.
+    Real,
 }
 
 impl Source {
+    pub(crate) fn new(server: Server<'_>) -> Result<Self> {
+        match server {
+            Server::Replay(address) => Replay::new(address).map(Self::Replay),
+            Server::Real(_) => Ok(Self::Real),
+        }
+    }
+
+    /// Reports that the first list has been delivered.
+    pub(crate) fn synced(&self) -> Result<()> {
+        match self {
+            Self::Replay(_) => Ok(()),
+            Self::Real => print("synced"),
+        }
+    }
+
+    /// Requests so many events for open watches. The replay source has sent the last when this returns; for
+    /// a real server it returns at once.
+    pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
+        match self {
+            Self::Replay(replay) => replay.emit(events, rate).await,
+            Self::Real => print("ready"),
+        }
+    }
+
+    /// The replay source, which alone can let revisions expire and counts watches.
+    pub(crate) fn replay(&self) -> Result<&Replay> {
+        match self {
+            Self::Replay(replay) => Ok(replay),
+            Self::Real => bail!("--relist needs the replay source: a real server expires no revision"),
+        }
+    }
+}
+
+fn print(line: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("nobody reads the lines")
+}
+
+/// The replay source at an address. Every command is a connection of its own, so that none is held by, or
+/// shared with, the client that is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Replay {
+    authority: String,
+}
+
+impl Replay {
     /// # Errors
     /// It is not an address of plain HTTP.
     pub(crate) fn new(server: &str) -> Result<Self> {
@@ -79,9 +130,9 @@ mod tests {
     use super::*;
 
     /// A source that answers once, and what it was asked.
-    async fn answering(answer: &'static str) -> (Source, impl Future<Output = String>) {
+    async fn answering(answer: &'static str) -> (Replay, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let source = Source::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let source = Replay::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let asked = async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = vec![0; 1_000];
@@ -121,6 +172,6 @@ mod tests {
 
     #[test]
     fn an_address_of_another_protocol_is_refused() {
-        assert!(Source::new("https://127.0.0.1:1").is_err());
+        assert!(Replay::new("https://127.0.0.1:1").is_err());
     }
 }

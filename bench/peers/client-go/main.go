@@ -6,6 +6,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,20 +39,22 @@ func run(arguments []string) error {
 
 // options are the flags of an informer against a source.
 type options struct {
-	server   string
-	encoding string
-	prune    bool
-	list     string
-	handler  string
-	events   int64
-	rate     int64
-	relist   int64
+	server     string
+	kubeconfig string
+	encoding   string
+	prune      bool
+	list       string
+	handler    string
+	events     int64
+	rate       int64
+	relist     int64
 }
 
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
-	flags.StringVar(&o.server, "server", "", "the source's `URL`")
+	flags.StringVar(&o.server, "server", "", "the `URL` of the replay source")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the `file` that names a real server; who started the program then writes the events, when it prints ready")
 	flags.StringVar(&o.encoding, "encoding", "protobuf", "protobuf or json")
 	flags.Func("prune", "true or false: whether a transform drops managedFields (default true)", func(value string) error {
 		o.prune = value == "true"
@@ -68,6 +71,9 @@ func parse(arguments []string) (options, error) {
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	if o.kubeconfig != "" && (o.server != "" || o.relist > 0) {
+		return o, errors.New("--server and --relist need the replay source, which --kubeconfig excludes")
 	}
 	for _, err := range []error{
 		oneOf(o.encoding, "protobuf", "json"),

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // settle is how long nothing happens between the sync and the measurement of steady memory.
@@ -81,7 +82,7 @@ func observe(o options) error {
 	if l.Objects == 0 {
 		return fmt.Errorf("the source has no objects")
 	}
-	if err := l.memory(); err != nil {
+	if err := l.memory(source); err != nil {
 		return err
 	}
 	if o.events > 0 {
@@ -98,7 +99,14 @@ func observe(o options) error {
 }
 
 func informer(ctx context.Context, o options, t *told) (cache.ResourceEventHandlerRegistration, error) {
-	config := &rest.Config{Host: o.server, QPS: -1}
+	config := &rest.Config{Host: o.server}
+	if o.kubeconfig != "" {
+		var err error
+		if config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	config.QPS = -1
 	config.ContentType = "application/json"
 	if o.encoding == "protobuf" {
 		config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -155,12 +163,13 @@ func key(object any) string {
 }
 
 // memory is steady memory, as it is and after what Go can give back.
-func (l *line) memory() error {
+func (l *line) memory(source source) error {
 	now, err := readMemory()
 	if err != nil {
 		return err
 	}
 	l.PeakKiB = now.peak
+	source.synced()
 	time.Sleep(settle)
 	if now, err = readMemory(); err != nil {
 		return err

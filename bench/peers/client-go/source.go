@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// source is the source at an address; its connections are not those of the client that is measured.
+// source is the replay source at an address; its connections are not those of the client that is measured.
+// Without an address it is a real server: who started this program changes its objects, and reads from standard output when.
 type source struct {
 	server string
 	client *http.Client
@@ -21,8 +22,24 @@ func newSource(server string) source {
 	return source{strings.TrimRight(server, "/"), &http.Client{Transport: transport}}
 }
 
-// emit sends so many events to open watches, and returns when the last is on its way.
+// real says whether the objects are those of a real server.
+func (s source) real() bool {
+	return s.server == ""
+}
+
+// synced reports that the first list has been delivered.
+func (s source) synced() {
+	if s.real() {
+		fmt.Println("synced")
+	}
+}
+
+// emit requests so many events for open watches. The replay source has sent the last when this returns; for a real server it returns at once.
 func (s source) emit(events, rate int64) error {
+	if s.real() {
+		fmt.Println("ready")
+		return nil
+	}
 	return s.post(fmt.Sprintf("/emit?n=%d&rate=%d", events, rate))
 }
 

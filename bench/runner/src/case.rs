@@ -51,7 +51,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    fn new(name: &str, program: Program, arguments: &str) -> Self {
+    pub(crate) fn new(name: &str, program: Program, arguments: &str) -> Self {
         Self {
             name: name.to_owned(),
             program,

@@ -76,7 +76,7 @@ impl Programs {
         self.bench.join("peers").join("client-go")
     }
 
-    fn path(&self, program: Program) -> PathBuf {
+    pub(crate) fn path(&self, program: Program) -> PathBuf {
         self.release.join(match program {
             Program::Subject => "subject",
             Program::SubjectSystem => "subject-system",
@@ -204,8 +204,9 @@ impl Drop for Ended {
     }
 }
 
-fn target(bench: &Path) -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| bench.join("target"), PathBuf::from)
+/// Where Cargo builds the workspace in this folder.
+pub(crate) fn target(workspace: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
 
 fn read(path: &Path) -> Result<String> {

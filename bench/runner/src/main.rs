@@ -12,6 +12,7 @@ mod goal;
 mod machine;
 mod plan;
 mod plot;
+mod real;
 mod samples;
 mod table;
 
@@ -22,7 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use self::{
     case::Case,
@@ -36,9 +37,12 @@ use self::{
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
-    about = "Compares the informer with its peers"
+    about = "Compares the informer with its peers",
+    args_conflicts_with_subcommands = true
 )]
 struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// How often each program is measured
     #[arg(long, default_value_t = 5, value_name = "N")]
     rounds: usize,
@@ -67,8 +71,19 @@ struct Options {
     built: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures what a first list and events cost a real kube-apiserver (needs Go)
+    Real(real::Options),
+}
+
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    let options = Options::parse();
+    let done = match &options.command {
+        Some(Command::Real(options)) => real::run(options),
+        None => run(&options),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -77,11 +92,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// The folder of the whole project.
+fn root() -> Result<&'static Path> {
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.nth(2).context("this stands in bench/runner")
+}
+
 fn run(options: &Options) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .context("this stands in bench/runner")?;
+    let root = root()?;
     let mut plan = Plan::full(options.rounds, options.pods);
     if options.quick {
         plan = Plan::quick();

@@ -186,7 +186,7 @@ fn said(reached: bool) -> &'static str {
 }
 
 /// Three digits that count.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
         above if above >= 9.995 => 1,
@@ -197,7 +197,7 @@ fn short(value: f64) -> String {
 }
 
 /// With a comma between thousands.
-fn grouped(number: &str) -> String {
+pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
     let mut text = String::from(sign);
@@ -210,7 +210,7 @@ fn grouped(number: &str) -> String {
     text + rest
 }
 
-fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
     let mut row = String::from("|");
     for cell in cells {
         // Writing to a text can't fail.

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
-use gauge::{Flags, Handler, List, Start, Told};
+use gauge::{Flags, Handler, List, Server, Start, Told};
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::Config;
+use kube_client::{
+    Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use kube_informer::{
     Event, EventHandler, InitialList, Object, SharedInformer,
     client::{self, ListWatch},
@@ -26,7 +29,7 @@ pub(crate) enum Store {
 pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let told = Arc::new(Told::default());
     let start = Start::new();
-    let config = Config::new(flags.server.parse().context("--server is no URL")?);
+    let config = config(flags.source()?).await?;
     let source = ListWatch::<Pod>::new(client::connect(config)?);
     let mut builder = SharedInformer::builder(source)
         .name("pods")
@@ -58,6 +61,16 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
         ended??;
     }
     Ok(())
+}
+
+async fn config(server: Server<'_>) -> Result<Config> {
+    match server {
+        Server::Replay(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Real(path) => {
+            let file = Kubeconfig::read_from(path)?;
+            Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+        }
+    }
 }
 
 /// The handler.

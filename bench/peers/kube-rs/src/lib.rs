@@ -10,10 +10,11 @@ use std::{future::ready, sync::Arc};
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use gauge::{Flags, Handler, List, Start, Told};
+use gauge::{Flags, Handler, List, Server, Start, Told};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, Config, ResourceExt as _,
+    config::{KubeConfigOptions, Kubeconfig},
     runtime::{
         WatchStreamExt as _,
         reflector::{self, ObjectRef},
@@ -41,7 +42,7 @@ pub async fn run() -> Result<()> {
     let Arguments { flags } = Arguments::parse();
     let told = Arc::new(Told::default());
     let start = Start::new();
-    let config = Config::new(flags.server.parse().context("--server is no URL")?);
+    let config = config(flags.source()?).await?;
     let pods: Api<Pod> = Api::all(Client::try_from(config)?);
     let config = match flags.list {
         List::Streaming => watcher::Config::default().streaming_lists(),
@@ -80,6 +81,16 @@ pub async fn run() -> Result<()> {
             .context("the reflector has ended")
     };
     gauge::observe(&flags, &told, start, synced).await
+}
+
+async fn config(server: Server<'_>) -> Result<Config> {
+    match server {
+        Server::Replay(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Real(path) => {
+            let file = Kubeconfig::read_from(path)?;
+            Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+        }
+    }
 }
 
 /// The handler.

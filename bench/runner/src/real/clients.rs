@@ -1,0 +1,137 @@
+//! Measured programs that list and watch at the same time, each a process with connections of its own.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Map, Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::case::Case;
+
+/// The longest that a program may take to its next line.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The name of a case with so many clients.
+pub(super) fn at_once(name: &str, clients: usize) -> String {
+    match clients {
+        1 => name.to_owned(),
+        _ => format!("{name}, {clients} at once"),
+    }
+}
+
+/// All clients of one run; they end when this is dropped.
+pub(super) struct Clients(Vec<Running>);
+
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Clients {
+    /// Starts so many of a program, which expect so many changes once they are ready.
+    ///
+    /// # Errors
+    /// The program can't be started.
+    pub(super) fn start(
+        program: &Path,
+        case: &Case,
+        count: usize,
+        kubeconfig: &Path,
+        events: usize,
+    ) -> Result<Self> {
+        let start = |_| {
+            let mut child = Command::new(program)
+                .args(&case.arguments)
+                .arg("--kubeconfig")
+                .arg(kubeconfig)
+                .args(["--events", &events.to_string()])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .kill_on_drop(true)
+                .spawn()
+                .with_context(|| format!("can't start {}", program.display()))?;
+            let output = child.stdout.take().context("standard output is piped")?;
+            let lines = BufReader::new(output).lines();
+            Ok(Running { child, lines })
+        };
+        (0..count).map(start).collect::<Result<_>>().map(Self)
+    }
+
+    /// Returns when the next line of each has been this one.
+    pub(super) async fn all_print(&mut self, expected: &str) -> Result<()> {
+        for client in &mut self.0 {
+            let line = client.line().await?;
+            ensure!(line == expected, "printed {line:?} instead of {expected:?}");
+        }
+        Ok(())
+    }
+
+    /// Waits for the figures of all: times of the sync are those of the slowest, all others means.
+    pub(super) async fn finish(mut self) -> Result<Map<String, Value>> {
+        let mut figures = Vec::new();
+        for client in &mut self.0 {
+            let line = client.line().await?;
+            let line = serde_json::from_str(&line);
+            figures.push(line.context("the figures are no object of JSON")?);
+            let status = client.child.wait().await?;
+            ensure!(status.success(), "has failed: {status}");
+        }
+        Ok(together(&figures))
+    }
+}
+
+impl Running {
+    async fn line(&mut self) -> Result<String> {
+        let Ok(line) = timeout(PATIENCE, self.lines.next_line()).await else {
+            bail!("printed nothing for {PATIENCE:?}");
+        };
+        line?.context("has ended early")
+    }
+}
+
+/// The figures of several clients as those of one.
+fn together(figures: &[Map<String, Value>]) -> Map<String, Value> {
+    let of = |field: &str| -> Vec<f64> {
+        let values = figures.iter().filter_map(|line| line.get(field)?.as_f64());
+        values.collect()
+    };
+    let most = |field| of(field).into_iter().reduce(f64::max);
+    let mean = |field| {
+        let values = of(field);
+        let count = f64::from(u32::try_from(values.len()).ok()?);
+        (count > 0.0).then(|| values.iter().sum::<f64>() / count)
+    };
+    [
+        ("objects", mean("objects")),
+        ("sync_s", most("sync_s")),
+        ("sync_cpu_s", mean("sync_cpu_s")),
+        ("peak_kib", mean("peak_kib")),
+        ("steady_kib", mean("steady_kib")),
+        ("cpu_us_per_event", mean("cpu_us_per_event")),
+    ]
+    .into_iter()
+    .map(|(field, value)| (field.to_owned(), json!(value)))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_says_how_long_all_took_and_the_mean_what_one_costs() {
+        let line = |text: &str| serde_json::from_str(text).unwrap();
+        let figures = [
+            line(r#"{"sync_s": 1.0, "sync_cpu_s": 2.0, "p50_us": null}"#),
+            line(r#"{"sync_s": 5.0, "sync_cpu_s": 3.0, "p50_us": null}"#),
+        ];
+        let both = together(&figures);
+        assert_eq!(both["sync_s"], json!(5.0));
+        assert_eq!(both["sync_cpu_s"], json!(2.5));
+        assert_eq!(both["steady_kib"], Value::Null);
+    }
+}

@@ -1,0 +1,150 @@
+//! CPU time and memory of another process, by Linux's `/proc`.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+use tokio::time::{Instant, sleep};
+
+/// How often CPU time is read while a process is waited for; ten ticks of the kernel's clock.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// So many intervals in a row without work, and the process has settled.
+const QUIET_INTERVALS: u32 = 5;
+
+/// CPU time in an interval that counts as none: what kube-apiserver does by itself comes in pieces of up to
+/// two ticks.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// After this a process counts as settled all the same.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long the CPU time of the idle process is measured.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// A process that is measured from outside.
+#[derive(Debug)]
+pub(super) struct Meter {
+    id: u32,
+    /// CPU seconds that the process takes in a second without any client.
+    idle: f64,
+}
+
+/// The beginning of what is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Meter {
+    /// Of a process that nobody uses: waits until it has settled, and measures what it costs by itself.
+    ///
+    /// # Errors
+    /// There is no such process, or the kernel is not Linux.
+    pub(super) async fn of_idle(id: u32) -> Result<Self> {
+        let mut meter = Self { id, idle: 0.0 };
+        meter.settle().await?;
+        let start = meter.start()?;
+        sleep(IDLE).await;
+        meter.idle = meter.spent_s(&start)? / start.at.elapsed().as_secs_f64();
+        Ok(meter)
+    }
+
+    pub(super) fn start(&self) -> Result<Start> {
+        Ok(Start {
+            at: Instant::now(),
+            cpu: self.cpu()?,
+        })
+    }
+
+    /// CPU seconds since, without those that the idle process would have taken.
+    pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
+        let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
+        let idle = self.idle * start.at.elapsed().as_secs_f64();
+        Ok((cpu - idle).max(0.0))
+    }
+
+    /// Returns when the process has nothing to do, a collection of its garbage included.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let begun = Instant::now();
+        let mut quiet = 0;
+        let mut before = self.cpu()?;
+        while quiet < QUIET_INTERVALS && begun.elapsed() < PATIENCE {
+            sleep(INTERVAL).await;
+            let now = self.cpu()?;
+            quiet = if now - before <= QUIET { quiet + 1 } else { 0 };
+            before = now;
+        }
+        Ok(())
+    }
+
+    /// Lets the peak begin at what is resident now.
+    pub(super) fn reset_peak(&self) -> Result<()> {
+        let path = format!("/proc/{}/clear_refs", self.id);
+        // proc(5): 5 resets the peak resident set size.
+        fs::write(&path, "5").with_context(|| format!("can't write {path}"))
+    }
+
+    /// The most resident memory since [`reset_peak`](Self::reset_peak).
+    pub(super) fn peak_kib(&self) -> Result<u64> {
+        let status = self.read("status")?;
+        let peak = peak_of(&status);
+        peak.with_context(|| format!("/proc/{}/status has no VmHWM", self.id))
+    }
+
+    /// User and system time of all threads.
+    fn cpu(&self) -> Result<Duration> {
+        let stat = self.read("stat")?;
+        let ticks = ticks_of(&stat);
+        let ticks = ticks.with_context(|| format!("/proc/{}/stat: {stat}", self.id))?;
+        let per_second = rustix::param::clock_ticks_per_second();
+        Ok(Duration::from_millis(ticks * 1_000 / per_second))
+    }
+
+    fn read(&self, file: &str) -> Result<String> {
+        let path = format!("/proc/{}/{file}", self.id);
+        fs::read_to_string(&path).with_context(|| format!("can't read {path}"))
+    }
+}
+
+/// `utime` and `stime`, the 14th and 15th fields of proc(5).
+fn ticks_of(stat: &str) -> Option<u64> {
+    // The name, the second field, may have spaces and parentheses.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn peak_of(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_that_of_user_and_system() {
+        let stat = "77 (a (b) c) S 1 77 77 0 -1 4194560 900 0 3 0 120 34 5 6 20 0 9 0 1234 1 2\n";
+        assert_eq!(ticks_of(stat), Some(154));
+        assert_eq!(ticks_of("77 (a"), None);
+    }
+
+    #[test]
+    fn the_peak_is_in_kib() {
+        let status = "Name:\tx\nVmHWM:\t  170204 kB\nVmRSS:\t   1016 kB\n";
+        assert_eq!(peak_of(status), Some(170_204));
+        assert_eq!(peak_of("Name:\tkthreadd\n"), None);
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_is_an_error() {
+        let none = Meter { id: 0, idle: 0.0 };
+        assert!(none.start().is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! The pods of the real server: written through its API, and changed while clients watch.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context as _, Result, ensure};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, Request};
+use kube_client::Client;
+use replay::{Corpus, CorpusKind, Encoding, Version};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep_until};
+
+/// Drawn once; every server has the same pods.
+const SEED: u64 = 1;
+
+/// Requests under way at the same time.
+const PARALLEL: usize = 32;
+
+/// Between a changed pod and the next lie so many others: a prime number, so that all take turns.
+const STEP: usize = 7_919;
+
+/// What sets a pod's fields beside its status in a cluster.
+const CREATOR: &str = "fieldManager=kube-controller-manager";
+
+/// What sets a pod's status in a cluster.
+const KUBELET: &str = "fieldManager=kubelet";
+
+/// The pods of a server, and a client of its own that writes them.
+pub(super) struct Pods {
+    client: Client,
+    /// The path of each.
+    paths: Vec<String>,
+}
+
+impl Pods {
+    /// Creates so many pods of the corpus, bound to nodes, and sets the status of each.
+    ///
+    /// # Errors
+    /// The server rejects an object.
+    pub(super) async fn write(client: Client, count: usize) -> Result<Self> {
+        let corpus = Corpus::new(CorpusKind::Pods, count, SEED)?;
+        let pods = (0..count).map(|at| pod(&corpus, at));
+        let pods: Vec<Map<String, Value>> = pods.collect::<Result<_>>()?;
+        let pods = Self {
+            paths: pods.iter().map(path).collect::<Result<_>>()?,
+            client,
+        }
+        .create(pods)
+        .await?;
+        Ok(pods)
+    }
+
+    async fn create(self, pods: Vec<Map<String, Value>>) -> Result<Self> {
+        let mut namespaces: Vec<_> = self.paths.iter().filter_map(|path| folder(path)).collect();
+        namespaces.dedup();
+        for folder in namespaces {
+            let name = folder
+                .split('/')
+                .nth(4)
+                .context("the path has a namespace")?;
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            self.send(
+                Method::POST,
+                "/api/v1/namespaces",
+                "application/json",
+                &body,
+            )
+            .await?;
+        }
+        stream::iter(pods.into_iter().zip(&self.paths))
+            .map(|(pod, path)| self.create_one(pod, path))
+            .buffer_unordered(PARALLEL)
+            .try_collect::<()>()
+            .await?;
+        Ok(self)
+    }
+
+    async fn create_one(&self, mut pod: Map<String, Value>, path: &str) -> Result<()> {
+        let status = pod.remove("status").context("the pod has a status")?;
+        let folder = folder(path).context("the path has a folder")?;
+        let body = Value::Object(pod);
+        self.send(
+            Method::POST,
+            &format!("{folder}?{CREATOR}"),
+            "application/json",
+            &body,
+        )
+        .await?;
+        let status = json!({"metadata": {"annotations": {"bench/ts": stamp()}}, "status": status});
+        self.patch_status(path, &status).await
+    }
+
+    /// Changes pods, one after the other, as a kubelet does; so many a second, as far as the server takes
+    /// them. Returns when the server has confirmed the last.
+    ///
+    /// # Errors
+    /// The server rejects a change.
+    pub(super) async fn change(&self, count: usize, rate: u32) -> Result<()> {
+        let begun = Instant::now();
+        let changes = (0_u32..).take(count).map(|number| async move {
+            sleep_until(begun + Duration::from_secs(1) * number / rate).await;
+            let at = number as usize * STEP % self.paths.len();
+            let patch = json!({"metadata": {"annotations": {"bench/ts": stamp()}}});
+            self.patch_status(&self.paths[at], &patch).await
+        });
+        stream::iter(changes)
+            .buffer_unordered(PARALLEL)
+            .try_collect()
+            .await
+    }
+
+    /// What is served: how many pods, and the bytes of one.
+    ///
+    /// # Errors
+    /// They can't be listed.
+    pub(super) async fn served(&self) -> Result<Value> {
+        let request = Request::get("/api/v1/pods?resourceVersion=0").body(Vec::new())?;
+        let list = self.client.request_text(request).await?;
+        let items = serde_json::from_str::<Value>(&list)?;
+        let count = items["items"].as_array().map_or(0, Vec::len);
+        ensure!(count == self.paths.len(), "the server has {count} pods");
+        Ok(json!({"pods": count, "json_bytes": list.len() / count}))
+    }
+
+    async fn patch_status(&self, path: &str, patch: &Value) -> Result<()> {
+        let path = format!("{path}/status?{KUBELET}");
+        self.send(Method::PATCH, &path, "application/merge-patch+json", patch)
+            .await
+    }
+
+    async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<()> {
+        let what = format!("{method} {path}");
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content)
+            .body(serde_json::to_vec(body)?)?;
+        let done = self.client.request_text(request).await;
+        done.map(drop).with_context(|| what)
+    }
+}
+
+/// A pod of the corpus as its creator writes it, without what the server sets; with its status.
+fn pod(corpus: &Corpus, at: usize) -> Result<Map<String, Value>> {
+    let version = Version {
+        revision: 1,
+        stamp: 0,
+    };
+    let mut text = b"{".to_vec();
+    text.extend(corpus.object(at, version, Encoding::Json));
+    let mut pod: Map<String, Value> = serde_json::from_slice(&text)?;
+    pod.insert("apiVersion".to_owned(), json!("v1"));
+    pod.insert("kind".to_owned(), json!("Pod"));
+    let metadata = pod.get_mut("metadata").and_then(Value::as_object_mut);
+    let metadata = metadata.context("the pod has metadata")?;
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+    ] {
+        metadata.remove(field);
+    }
+    Ok(pod)
+}
+
+fn path(pod: &Map<String, Value>) -> Result<String> {
+    let metadata = &pod["metadata"];
+    let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
+    let (namespace, name) = namespace.as_str().zip(name.as_str()).context("no name")?;
+    Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
+}
+
+/// The collection that an object with this path is in.
+fn folder(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+/// When a change is sent, in nanoseconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "clients compare it with the machine's clock"
+)]
+fn stamp() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_written_without_what_the_server_sets() {
+        let corpus = Corpus::new(CorpusKind::Pods, 10, SEED).unwrap();
+        let pod = pod(&corpus, 3).unwrap();
+        let metadata = pod["metadata"].as_object().unwrap();
+        assert!(!metadata.contains_key("managedFields") && !metadata.contains_key("uid"));
+        assert!(pod["spec"]["nodeName"].is_string() && pod["status"].is_object());
+        let path = path(&pod).unwrap();
+        let name = metadata["name"].as_str().unwrap();
+        assert!(path.starts_with("/api/v1/namespaces/") && path.ends_with(name));
+        assert!(folder(&path).unwrap().ends_with("/pods"));
+    }
+
+    #[test]
+    fn all_pods_take_turns() {
+        for count in [500, 10_000] {
+            let mut changed: Vec<_> = (0..count).map(|number| number * STEP % count).collect();
+            changed.sort_unstable();
+            assert!(changed.iter().copied().eq(0..count));
+        }
+    }
+}

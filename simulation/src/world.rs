@@ -127,6 +127,8 @@ impl<'a, K: Stored> World<'a, K> {
                 })
             }))
             .watch_cache(cache)
+            // A life goes on writing to a namespace that it has deleted.
+            .enforce_namespaces(false)
             .rng_seed(rng.u64(..))
             .build();
         let mut truth = Truth::new();

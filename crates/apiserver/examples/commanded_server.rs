@@ -49,6 +49,7 @@ fn requests(server: &Server) -> Value {
 fn show(request: &LoggedRequest) -> Value {
     let options = &request.options;
     json!({
+        "arrivedSeconds": request.arrived.as_secs_f64(),
         "verb": request.verb.to_string(),
         "resource": request.resource,
         "status": request.status,

@@ -6,9 +6,10 @@ use std::mem;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::access::{Policy, Rule, User};
+use crate::bootstrap::Bootstrap;
 use crate::clock::Clock;
 use crate::fault::{self, Plan, PlanError};
 use crate::kinds::{Kind, Kinds};
@@ -27,14 +28,11 @@ const WATCHER_BUFFER: usize = 1_000;
 /// What the objects may take unless a builder says otherwise: the most that etcd recommends for its `--quota-backend-bytes`.
 const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
-/// Namespaces that every cluster has.
-const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
-
 /// Builds a [`Server`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     kinds: Kinds,
-    seeds: Vec<Value>,
+    bootstrap: Bootstrap,
     watch_cache: WatchCache,
     /// By group and resource, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
@@ -48,7 +46,7 @@ impl Builder {
     pub(crate) fn new() -> Builder {
         Builder {
             kinds: Kinds::builtin(),
-            seeds: Vec::new(),
+            bootstrap: Bootstrap::default(),
             watch_cache: WatchCache::default(),
             watch_caches: Vec::new(),
             rng: None,
@@ -56,7 +54,7 @@ impl Builder {
             fault_plans: Vec::new(),
             settings: Settings {
                 watch_list: true,
-                enforce_namespaces: false,
+                enforce_namespaces: true,
                 allow_remote: false,
                 fault_endpoint: None,
                 watcher_buffer: WATCHER_BUFFER,
@@ -67,8 +65,11 @@ impl Builder {
     }
 
     /// Objects that exist from the start: they are stored as [`Server::create`] stores, at the revisions 1, 2, … in this order.
+    ///
+    /// A namespace that a seed names exists too, at revision 1, unless it is itself a seed or [`Builder::enforce_namespaces`] is off.
+    /// A seed replaces the [system object](crate#system-objects) of the same name.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
-        self.seeds.extend(objects);
+        self.bootstrap.seeds.extend(objects);
         self
     }
 
@@ -98,11 +99,20 @@ impl Builder {
         self
     }
 
-    /// Whether an object can be created only in a namespace that exists.
+    /// Whether an object can be created only in a namespace that exists, and is rejected with a 404 elsewhere, as by Kubernetes.
     ///
-    /// False if never said; `default` and the `kube-` namespaces exist always.
+    /// True by default; `default`, the `kube-` namespaces and those of the [seeds](Builder::seed) exist from the start.
+    /// With false an object of any namespace can be created, and no namespace is created for it.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
         self.settings.enforce_namespaces = enforce;
+        self
+    }
+
+    /// Whether `default` has the Service, the `EndpointSlice` and the `Endpoints` `kubernetes` from the start, as in every cluster.
+    ///
+    /// True by default; false suits a test that counts the objects of these kinds.
+    pub fn kubernetes_service(mut self, exists: bool) -> Builder {
+        self.bootstrap.kubernetes_service = exists;
         self
     }
 
@@ -185,9 +195,10 @@ impl Builder {
     ///
     /// If a seed can't be stored, a resource named in [`Builder::watch_cache_for`] is not served, or a fault plan restarts the server at a revision that it never had: all are mistakes of the program, and the message names them.
     pub fn build(mut self) -> Server {
-        let (seeds, plans) = (mem::take(&mut self.seeds), mem::take(&mut self.fault_plans));
+        let bootstrap = mem::take(&mut self.bootstrap);
+        let plans = mem::take(&mut self.fault_plans);
         let server = self.empty(0);
-        fill(&server, seeds);
+        bootstrap.fill(&server);
         carry_out(&server, &plans);
         server
     }
@@ -221,12 +232,13 @@ impl Builder {
         data_dir: &std::path::Path,
         opener: Opener,
     ) -> Result<Server, OpenError> {
-        let (seeds, plans) = (mem::take(&mut self.seeds), mem::take(&mut self.fault_plans));
+        let bootstrap = mem::take(&mut self.bootstrap);
+        let plans = mem::take(&mut self.fault_plans);
         let registry = Registry::new(&self.kinds);
         let mut disk = Disk::open(data_dir, registry.collection_names(), opener)?;
         let server = if disk.is_new() {
             let server = self.empty(0);
-            fill(&server, seeds);
+            bootstrap.fill(&server);
             let (writes, revision) = server.shared().everything();
             disk.found(&writes, revision)?;
             server
@@ -273,38 +285,10 @@ fn carry_out(server: &Server, plans: &[Plan]) {
     }
 }
 
-/// Stores the namespaces that always exist, then the seeds.
-///
-/// All of the former share revision 1 with the first seed: they are one transaction, and an empty server is at revision 1, as an empty etcd is.
-fn fill(server: &Server, seeds: Vec<Value>) {
-    let seeded = |name: &str| {
-        let is_it = |seed: &Value| seed["kind"] == "Namespace" && seed["metadata"]["name"] == name;
-        seeds.iter().any(is_it)
-    };
-    for name in NAMESPACES.into_iter().filter(|name| !seeded(name)) {
-        server.restart_counting(0);
-        let namespace = json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            "spec": {"finalizers": ["kubernetes"]},
-        });
-        server
-            .create(namespace)
-            .expect("a namespace with a valid name can be stored");
-    }
-    server.restart_counting(u64::from(seeds.is_empty()));
-    for (nth, seed) in seeds.into_iter().enumerate() {
-        if let Err(error) = server.create(seed) {
-            panic!("seed {nth} can't be stored: {error}");
-        }
-    }
-}
-
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
-            .field("seeds", &self.seeds.len())
+            .field("seeds", &self.bootstrap.seeds.len())
             .finish_non_exhaustive()
     }
 }

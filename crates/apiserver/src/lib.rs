@@ -45,6 +45,15 @@
 //! Since no controller would empty it, the server does: first all pods, and when the last of them is gone everything else; then it takes away the finalizer `kubernetes`, and the namespace is gone unless another finalizer holds it.
 //! Every step is taken within the call that makes it possible, so a namespace whose contents nothing holds is gone when its deletion is answered.
 //!
+//! An object can be created only in a namespace that exists; elsewhere it is rejected with a 404, unless [`Builder::enforce_namespaces`] is off.
+//!
+//! # System objects
+//!
+//! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
+//! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless [`Builder::kubernetes_service`] is off.
+//! They are ordinary objects at revision 1: clients list, watch, change and delete them, and the server does not recreate them.
+//! Their endpoint is an address for documentation (192.0.2.1, port 6443), because a server in process has none.
+//!
 //! # What it leaves out
 //!
 //! No validation of values, no admission, no allocation (a `Service` gets no address), and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
@@ -120,6 +129,7 @@ mod table;
 mod verb;
 
 // What the user holds.
+mod bootstrap;
 mod builder;
 #[cfg(feature = "client")]
 mod client;

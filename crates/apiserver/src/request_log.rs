@@ -4,13 +4,16 @@
 //! - every HTTP request is recorded in order of arrival, also one that a fault answers or that no path serves; refused connections and calls on [`crate::Server`] itself are not;
 //! - the log is bounded by [`LOG_MAX`], and by [`LOG_BYTES_MAX`] where requests are long: the oldest are dropped, and counted;
 //! - no body and no header but `User-Agent` is in it;
-//! - a request whose answer is still being made has no status yet.
+//! - a request whose answer is still being made has no status yet;
+//! - times of arrival never decrease, and are deterministic in paused time.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::route::{ListOptions, Verb};
 
@@ -26,6 +29,11 @@ const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 pub struct LoggedRequest {
     /// Counts up from 1 in order of arrival; not reset by [`RequestLog::clear`].
     pub sequence: u64,
+    /// When the request arrived, as the time since the server was built; never less than that of the request before.
+    ///
+    /// It is measured with tokio's clock, so paused time moves it: the difference of two requests is the client's backoff to the nanosecond.
+    /// A server that is opened again on its data directory starts at zero.
+    pub arrived: Duration,
     /// The `User-Agent` header; empty without one.
     pub user_agent: String,
     /// What was asked.
@@ -59,8 +67,9 @@ pub struct RequestLog {
 }
 
 /// The log while it is written.
-#[derive(Default)]
 pub(crate) struct Recorder {
+    /// When the server was built.
+    started: Instant,
     inner: Mutex<Recorded>,
 }
 
@@ -176,11 +185,19 @@ impl IntoIterator for RequestLog {
 // === impl Recorder ===
 
 impl Recorder {
-    /// Records a request at its arrival and returns it with its number.
+    pub(crate) fn new() -> Recorder {
+        Recorder {
+            started: Instant::now(),
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Records a request at its arrival and returns it with its number and time.
     pub(crate) fn arrived(&self, mut request: LoggedRequest) -> Arc<LoggedRequest> {
         let mut inner = self.inner.lock();
         inner.last += 1;
         request.sequence = inner.last;
+        request.arrived = self.started.elapsed();
         inner.bytes += request.bytes();
         inner.requests.push_back(request.clone());
         while inner.requests.len() > LOG_MAX || inner.bytes > LOG_BYTES_MAX {
@@ -270,6 +287,7 @@ mod tests {
     fn long_requests_are_remembered_by_their_bytes_and_short_ones_by_their_number() {
         let request = |bytes: usize| LoggedRequest {
             sequence: 0,
+            arrived: Duration::ZERO,
             user_agent: "x".repeat(bytes),
             verb: Verb::List,
             path: String::new(),
@@ -285,7 +303,7 @@ mod tests {
             revision: None,
             faults: Vec::new(),
         };
-        let recorder = Arc::new(Recorder::default());
+        let recorder = Arc::new(Recorder::new());
         for _ in 0..20 {
             recorder.arrived(request(LOG_BYTES_MAX / 20));
         }

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{future, stream};
 use http::header::{self, HeaderValue};
@@ -181,6 +182,7 @@ fn record(
     let target = destination.target();
     LoggedRequest {
         sequence: 0,
+        arrived: Duration::ZERO,
         user_agent: user_agent(&parts.headers),
         verb: destination.verb(&parts.method, watch),
         path: parts.uri.path().to_owned(),

@@ -72,10 +72,12 @@ impl Server {
     ///
     /// What a client's POST would be refused for; an unknown kind is a 404.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource, object)?;
-        let entry = self.write(|shared| create(shared, &resource, None, object, How::DIRECT))?;
-        Ok(show(&resource, &entry))
+        self.create_as(object, How::DIRECT)
+    }
+
+    /// Stores an object that a new server starts with, also into a namespace that is seeded after it.
+    pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
+        self.create_as(object, How::SEED)
     }
 
     /// Stores new objects as [`Server::create`] does, but waits for the disk, if there is one, once for all of them; returns how many there were.
@@ -237,6 +239,13 @@ impl Server {
     }
 
     /// Makes a write and waits for the disk, if there is one.
+    fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
+        let resource = self.resource_of(&object)?;
+        let object = Object::of(&resource, object)?;
+        let entry = self.write(|shared| create(shared, &resource, None, object, how))?;
+        Ok(show(&resource, &entry))
+    }
+
     fn write<T>(&self, verb: impl FnOnce(&Shared) -> Result<T, ApiError>) -> Result<T, ApiError> {
         let before = self.shared.before_write();
         let answer = verb(&self.shared);

@@ -80,7 +80,7 @@ impl Shared {
             settings,
             gate: Gate::new(),
             faults: Switchboard::new(seed),
-            requests: Arc::default(),
+            requests: Arc::new(Recorder::new()),
             intake: Arc::default(),
             readers: Arc::default(),
             disk: OnceLock::new(),

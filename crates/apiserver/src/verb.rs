@@ -50,6 +50,8 @@ pub(crate) enum Origin {
     Request,
     /// The owner of the server, who may also write status and metadata.
     Direct,
+    /// The start of a server: as its owner, and into any namespace.
+    Seed,
 }
 
 /// How a write is to be done.
@@ -90,6 +92,11 @@ pub(crate) struct Reply {
 impl How {
     pub(crate) const DIRECT: How = How {
         origin: Origin::Direct,
+        dry_run: false,
+    };
+
+    pub(crate) const SEED: How = How {
+        origin: Origin::Seed,
         dry_run: false,
     };
 

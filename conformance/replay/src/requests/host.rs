@@ -94,7 +94,11 @@ impl Host {
             .build()
             .expect("a runtime without a driver for I/O asks nothing of the system");
         Self {
-            server: Server::builder().rng_seed(1).build(),
+            // Sequences write to any namespace and create none.
+            server: Server::builder()
+                .enforce_namespaces(false)
+                .rng_seed(1)
+                .build(),
             operations: sequence.operations.clone(),
             streams: BTreeMap::new(),
             opened: 0,

@@ -50,7 +50,10 @@ pub(crate) fn create(
             "" => object.text("generateName"),
             name => name,
         };
-        check_namespace(shared, &state, resource, namespace, name)?;
+        if shared.settings.enforce_namespaces && how.origin != Origin::Seed {
+            check_namespace_exists(shared, &state, namespace)?;
+        }
+        check_namespace_accepts(shared, &state, resource, namespace, name)?;
     }
     let key: Arc<str> =
         settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
@@ -90,8 +93,8 @@ fn settle_namespace(
     let namespace = match (namespace, sent, how.origin) {
         (Some(namespace), "", _) => namespace.to_owned(),
         (Some(namespace), sent, _) if sent == namespace => namespace.to_owned(),
-        (None, "", Origin::Direct) => "default".to_owned(),
-        (None, sent, Origin::Direct) => sent.to_owned(),
+        (None, "", Origin::Direct | Origin::Seed) => "default".to_owned(),
+        (None, sent, Origin::Direct | Origin::Seed) => sent.to_owned(),
         (Some(_), ..) => {
             return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -144,13 +147,23 @@ fn prepare(
     }
     let given = object
         .number("generation")
-        .filter(|_| how.origin == Origin::Direct);
+        .filter(|_| how.origin != Origin::Request);
     let generation = counts_generations(resource).then(|| json!(given.unwrap_or(1)));
     object.set_meta("generation", generation);
     Ok(())
 }
 
-fn check_namespace(
+fn check_namespace_exists(shared: &Shared, state: &State, namespace: &str) -> Result<(), ApiError> {
+    match shared.registry.by_path("", "v1", "namespaces") {
+        Some(namespaces) if state.newest(namespaces.collection, namespace).is_none() => {
+            Err(ApiError::not_found(&namespaces.kind, namespace))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rejects new objects in a namespace that is being deleted.
+fn check_namespace_accepts(
     shared: &Shared,
     state: &State,
     resource: &Resource,
@@ -161,9 +174,6 @@ fn check_namespace(
         return Ok(());
     };
     let Some(entry) = state.newest(namespaces.collection, namespace) else {
-        if shared.settings.enforce_namespaces {
-            return Err(ApiError::not_found(&namespaces.kind, namespace));
-        }
         return Ok(());
     };
     if namespace::is_terminating(namespaces, entry) {

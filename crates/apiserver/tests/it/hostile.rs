@@ -45,7 +45,8 @@ async fn no_patch_makes_an_object_larger_than_a_request_could_bring_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_store_takes_nothing_that_is_larger_and_lets_everything_go() {
-    let server = builder().storage_quota(100_000).build();
+    let builder = builder().storage_quota(100_000);
+    let server = builder.kubernetes_service(false).build();
     let mut stored = 0;
     let full = loop {
         let reply = with(&server, "POST", MAPS, &map(&format!("m{stored}"), 9_000)).await;

@@ -32,6 +32,7 @@ mod request_log;
 mod secrets;
 mod shared_bytes;
 mod strategic;
+mod system_objects;
 mod unauthorised;
 mod wake_ups;
 mod watch;

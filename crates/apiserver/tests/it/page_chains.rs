@@ -161,7 +161,10 @@ async fn page(
 async fn play(namespace: Option<&'static str>, steps: Vec<Step>) -> Result<(), TestCaseError> {
     // Something else is there already: of revision 0, which means any, no list says that it is.
     let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}});
-    let server = Server::builder().seed([other]).build();
+    let server = Server::builder()
+        .seed([other])
+        .enforce_namespaces(false)
+        .build();
     let mut reference = Reference {
         moments: vec![Moment::new(), Moment::new()],
         horizon: 0,

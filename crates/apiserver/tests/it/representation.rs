@@ -283,9 +283,11 @@ async fn the_tables_of_services_storage_and_events_are_those_of_kubernetes() {
     }
     expect![[r#"
         Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector
+        kubernetes | ClusterIP | 10.96.0.1 | <none> | 443/TCP | 0s | <none>
         s | LoadBalancer | 10.0.0.1 | 1.2.3.4,h.x,9.9.9.9 | 80:30080/TCP,53/UDP | 0s | a=b
         Name | Endpoints | Age
         e | 1.1.1.1:80,1.1.1.2:80,1.1.1.1:81 + 1 more... | 0s
+        kubernetes | 192.0.2.1:6443 | 0s
         Name | Type | Data | Age
         s | Opaque | 1 | 0s
         Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass | Reason | Age | VolumeMode

@@ -1,5 +1,7 @@
 //! The request log tells what was asked and answered.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use serde_json::json;
@@ -7,6 +9,18 @@ use serde_json::json;
 use kube_informer_apiserver::Verb;
 
 use crate::ask::{Watch, get, pod, pods, request, send, with};
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_arrival_is_that_since_the_server_was_built() {
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let server = pods(&["a"]);
+    for pause in [0, 800, 1_600] {
+        tokio::time::advance(Duration::from_millis(pause)).await;
+        get(&server, "/api/v1/pods").await;
+    }
+    let arrived: Vec<Duration> = server.requests().iter().map(|it| it.arrived).collect();
+    assert_eq!(arrived, [0, 800, 2_400].map(Duration::from_millis));
+}
 
 #[tokio::test(start_paused = true)]
 async fn every_request_is_told_with_its_options_and_its_answer() {

@@ -104,7 +104,7 @@ async fn field_selectors_follow_a_pod_onto_its_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_a_namespace_hears_nothing_of_others() {
-    let server = builder().build();
+    let server = builder().enforce_namespaces(false).build();
     let mut watch = Watch::open(&server, "/api/v1/namespaces/one/pods?watch=1").await;
     server.create(pod("one/a")).unwrap();
     server.create(pod("one-more/a")).unwrap();

@@ -113,7 +113,10 @@ async fn sizes_per_kind_come_before_the_default() {
 
 #[tokio::test(start_paused = true)]
 async fn a_default_size_is_each_kind_s_own_window() {
-    let server = builder().watch_cache(WatchCache::Size(2)).build();
+    let server = builder()
+        .watch_cache(WatchCache::Size(2))
+        .enforce_namespaces(false)
+        .build();
     let first = server.revision();
     server.create(pod("a")).unwrap();
     for nth in 0..5 {

@@ -247,26 +247,6 @@ async fn bodies_that_are_too_large_or_not_json_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_demanded_only_where_the_builder_says_so() {
-    let lenient = builder().build();
-    let path = "/api/v1/namespaces/new/pods";
-    let body = json!({"metadata": {"name": "a"}});
-    assert_eq!(with(&lenient, "POST", path, &body).await.code, 201);
-    let strict = builder().enforce_namespaces(true).build();
-    assert_eq!(
-        with(&strict, "POST", path, &body).await.refusal(),
-        "404 NotFound: namespaces \"new\" not found"
-    );
-    let namespace = json!({"metadata": {"name": "new"}});
-    let created = with(&strict, "POST", "/api/v1/namespaces", &namespace).await;
-    assert_eq!(created.json["status"]["phase"], "Active");
-    assert_eq!(with(&strict, "POST", path, &body).await.code, 201);
-    for always in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-        assert!(strict.get("v1", "namespaces", always).is_some(), "{always}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_update_with_a_stale_revision_is_a_conflict() {
     let server = pods(&["a"]);
     let stale = get(&server, A).await.json;

@@ -41,6 +41,7 @@ fn pods() -> Arc<Resource> {
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
+        arrived: std::time::Duration::ZERO,
         user_agent: String::new(),
         verb: Verb::Watch,
         path: String::new(),

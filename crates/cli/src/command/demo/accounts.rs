@@ -64,6 +64,7 @@ pub(super) fn json_lines(log: &RequestLog) -> String {
     let line = |request: &LoggedRequest| -> Value {
         json!({
             "sequence": request.sequence,
+            "arrivedSeconds": request.arrived.as_secs_f64(),
             "userAgent": request.user_agent,
             "verb": request.verb.as_str(),
             "resource": request.resource,

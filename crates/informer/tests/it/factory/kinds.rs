@@ -17,6 +17,7 @@ fn server() -> Server {
     Server::builder()
         .kind(kind("Widget", "widgets", Scope::Namespaced))
         .kind(kind("Realm", "realms", Scope::Cluster))
+        .enforce_namespaces(false)
         .build()
 }
 

@@ -205,6 +205,7 @@ async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anythin
             pod_in("b", "any", "x"),
             pod_in("c", "any", "x"),
         ])
+        .enforce_namespaces(false)
         .build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)

@@ -488,7 +488,10 @@ async fn a_transport_that_says_nothing_of_itself_is_neither_saved_nor_loaded() {
 
 #[tokio::test(start_paused = true)]
 async fn of_several_sources_all_go_on_or_none() {
-    let server = Server::builder().rng_seed(1).build();
+    let server = Server::builder()
+        .rng_seed(1)
+        .enforce_namespaces(false)
+        .build();
     let in_namespace = |name: &str, namespace: &str| {
         let mut pod = pod(name);
         pod["metadata"]["namespace"] = namespace.into();

@@ -1,0 +1,189 @@
+//! The objects that a new server starts with: the system's, as kube-apiserver creates them, and the seeds.
+//!
+//! Guarantees:
+//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
+//! - a seed replaces the system object of the same name;
+//! - the namespace of a seed exists, wherever namespaces are enforced.
+//!
+//! It does not recreate a system object that a client deletes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+/// Namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Name of the Service, the `EndpointSlice` and the `Endpoints` through which pods reach the API server.
+const SERVICE: &str = "kubernetes";
+
+/// The first address of kubeadm's default Service range, 10.96.0.0/12.
+const CLUSTER_IP: &str = "10.96.0.1";
+
+/// Address of the API server in its endpoints, out of the range for documentation (RFC 5737).
+///
+/// A server in process has no address, and Kubernetes rejects loopback addresses in endpoints.
+const ENDPOINT_IP: &str = "192.0.2.1";
+
+/// Port of the Service, and kube-apiserver's default `--secure-port`.
+const SERVICE_PORT: u16 = 443;
+const SECURE_PORT: u16 = 6443;
+
+/// The objects of a server before its first request.
+pub(crate) struct Bootstrap {
+    pub(crate) seeds: Vec<Value>,
+    /// Whether the Service `kubernetes` and its endpoints are among them.
+    pub(crate) kubernetes_service: bool,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Bootstrap {
+        Bootstrap {
+            seeds: Vec::new(),
+            kubernetes_service: true,
+        }
+    }
+}
+
+impl Bootstrap {
+    /// Stores the system objects, then the seeds.
+    ///
+    /// # Panics
+    ///
+    /// If a seed is rejected.
+    pub(crate) fn fill(self, server: &Server) {
+        for object in self.system_objects(server) {
+            server.restart_counting(0);
+            if let Err(error) = server.seed(object) {
+                panic!("an object that the seeds need can't be stored: {error}");
+            }
+        }
+        server.restart_counting(u64::from(self.seeds.is_empty()));
+        for (nth, seed) in self.seeds.into_iter().enumerate() {
+            if let Err(error) = server.seed(seed) {
+                panic!("seed {nth} can't be stored: {error}");
+            }
+        }
+    }
+
+    /// Every object before the seeds, unless a seed replaces it.
+    fn system_objects(&self, server: &Server) -> Vec<Value> {
+        let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
+        if server.shared().settings.enforce_namespaces {
+            let names = named_by(server, &self.seeds).into_iter();
+            objects.extend(
+                names
+                    .filter(|name| !NAMESPACES.contains(name))
+                    .map(namespace),
+            );
+        }
+        if self.kubernetes_service {
+            objects.extend(kubernetes_service());
+        }
+        let places: BTreeSet<_> = self.seeds.iter().filter_map(place).collect();
+        objects.retain(|object| place(object).is_none_or(|place| !places.contains(&place)));
+        objects
+    }
+}
+
+/// The namespaces that namespaced seeds name; a kind that is not served is reported when the seed is stored.
+fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
+    let registry = &server.shared().registry;
+    let is_namespaced = |seed: &&Value| {
+        let text = |member: &str| seed[member].as_str().unwrap_or_default();
+        let resource = registry.by_kind(text("apiVersion"), text("kind"));
+        resource.is_some_and(|resource| resource.is_namespaced())
+    };
+    let namespaced = seeds.iter().filter(is_namespaced);
+    let names = namespaced.filter_map(|seed| seed["metadata"]["namespace"].as_str());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Where an object is stored: kind, whatever its version, namespace and name; `None` for a kind without system objects.
+fn place(object: &Value) -> Option<(&str, &str, &str)> {
+    let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
+    let version = object["apiVersion"].as_str()?;
+    let is_system = match kind {
+        "Namespace" | "Service" | "Endpoints" => version == "v1",
+        "EndpointSlice" => version.starts_with("discovery.k8s.io/"),
+        _ => false,
+    };
+    let namespace = if kind == "Namespace" {
+        ""
+    } else {
+        match metadata["namespace"].as_str() {
+            None | Some("") => "default",
+            Some(namespace) => namespace,
+        }
+    };
+    is_system.then(|| {
+        (
+            kind,
+            namespace,
+            metadata["name"].as_str().unwrap_or_default(),
+        )
+    })
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+    })
+}
+
+/// What kube-apiserver's `kubernetesservice` controller and its endpoint reconciler create, with the defaults of Kubernetes 1.36.
+fn kubernetes_service() -> [Value; 3] {
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": SERVICE,
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": CLUSTER_IP,
+            "clusterIPs": [CLUSTER_IP],
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{
+                "name": "https",
+                "port": SERVICE_PORT,
+                "protocol": "TCP",
+                "targetPort": SECURE_PORT,
+            }],
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+    });
+    let port = json!({"name": "https", "port": SECURE_PORT, "protocol": "TCP"});
+    let endpoints = json!({
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": SERVICE,
+            "namespace": "default",
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{"addresses": [{"ip": ENDPOINT_IP}], "ports": [port]}],
+    });
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": SERVICE,
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": SERVICE},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [ENDPOINT_IP], "conditions": {"ready": true}}],
+        "ports": [port],
+    });
+    [service, endpoints, slice]
+}

@@ -1,0 +1,175 @@
+//! What a new server has before its first request, and the namespaces that objects need.
+
+use serde_json::{Value, json};
+
+use kube_informer_apiserver::Server;
+
+use crate::ask::{Watch, builder, delete, get, pod, with};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const PODS: &str = "/api/v1/namespaces/new/pods";
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// What is stored under the name `kubernetes`, without what the server sets.
+fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
+    let mut object = server
+        .get(api_version, plural, "default/kubernetes")
+        .unwrap();
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for set in [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "name",
+        "namespace",
+    ] {
+        metadata.remove(set);
+    }
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_server_has_the_service_of_the_api_server_with_its_endpoints() {
+    let server = builder().build();
+    assert_eq!(server.revision(), 1);
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+            "resourceVersion": "1",
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+        "status": {"loadBalancer": {}},
+    });
+    assert_eq!(kubernetes(&server, "v1", "services"), service);
+    let port = json!([{"name": "https", "port": 6443, "protocol": "TCP"}]);
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "labels": {"kubernetes.io/service-name": "kubernetes"},
+            "resourceVersion": "1",
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": true}}],
+        "ports": port,
+    });
+    let slices = "discovery.k8s.io/v1";
+    assert_eq!(kubernetes(&server, slices, "endpointslices"), slice);
+    let endpoints = json!({
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            "resourceVersion": "1",
+        },
+        "subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": port}],
+    });
+    assert_eq!(kubernetes(&server, "v1", "endpoints"), endpoints);
+    for always in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+        assert!(server.get("v1", "namespaces", always).is_some(), "{always}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn system_objects_are_listed_watched_and_deleted_as_any_other() {
+    let server = builder().build();
+    assert_eq!(get(&server, SERVICES).await.names(), ["kubernetes"]);
+    let mut watch = Watch::open(&server, &format!("{SERVICES}?watch=1")).await;
+    assert_eq!(watch.trace().await, "ADDED kubernetes 1\n");
+    let gone = delete(&server, &format!("{SERVICES}/kubernetes")).await;
+    assert_eq!(gone.code, 200);
+    assert_eq!(watch.trace().await, "DELETED kubernetes 2\n");
+    assert!(get(&server, SERVICES).await.names().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_built_without_the_service_of_the_api_server_has_its_namespaces_only() {
+    let server = builder().kubernetes_service(false).build();
+    assert_eq!(server.revision(), 1);
+    for (api_version, plural) in [
+        ("v1", "services"),
+        ("v1", "endpoints"),
+        ("discovery.k8s.io/v1", "endpointslices"),
+    ] {
+        assert!(server.list(api_version, plural).is_empty(), "{plural}");
+    }
+    assert_eq!(server.list("v1", "namespaces").len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_replaces_the_system_object_of_its_name() {
+    let mut system = namespace("kube-system");
+    system["metadata"]["labels"] = json!({"mine": "yes"});
+    let metadata = json!({"name": "kubernetes"});
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata});
+    let server = builder().seed([system, service]).build();
+    assert_eq!(server.revision(), 2);
+    let namespace = server.get("v1", "namespaces", "kube-system").unwrap();
+    assert_eq!(namespace["metadata"]["labels"]["mine"], "yes");
+    let service = server.get("v1", "services", "default/kubernetes").unwrap();
+    assert_eq!(service["metadata"]["resourceVersion"], "2");
+    assert!(service.get("spec").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_a_missing_namespace_is_rejected_unless_the_builder_allows_it() {
+    let server = builder().build();
+    let body = json!({"metadata": {"name": "a"}});
+    let missing = "404 NotFound: namespaces \"new\" not found";
+    assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), missing);
+    let direct = server.create(pod("new/a")).unwrap_err();
+    assert_eq!(direct.status().code, 404);
+    assert_eq!(server.revision(), 1);
+    let created = with(&server, "POST", "/api/v1/namespaces", &namespace("new")).await;
+    assert_eq!(created.json["status"]["phase"], "Active");
+    assert_eq!(with(&server, "POST", PODS, &body).await.code, 201);
+
+    let lenient = builder().enforce_namespaces(false).build();
+    assert_eq!(with(&lenient, "POST", PODS, &body).await.code, 201);
+    assert!(lenient.get("v1", "namespaces", "new").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_namespaces_of_seeds_exist_from_the_start() {
+    let server = builder()
+        .seed([pod("one/a"), pod("two/a"), pod("one/b")])
+        .build();
+    assert_eq!(server.revision(), 3);
+    for name in ["one", "two"] {
+        let namespace = server.get("v1", "namespaces", name).unwrap();
+        assert_eq!(namespace["metadata"]["resourceVersion"], "1");
+        assert_eq!(namespace["status"]["phase"], "Active");
+    }
+    server.create(pod("two/b")).unwrap();
+    let gone = delete(&server, "/api/v1/namespaces/one").await;
+    assert_eq!(gone.code, 200);
+    assert!(server.get("v1", "pods", "one/a").is_none());
+
+    let lenient = builder()
+        .enforce_namespaces(false)
+        .seed([pod("one/a")])
+        .build();
+    assert!(lenient.get("v1", "namespaces", "one").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_may_be_seeded_after_the_objects_in_it() {
+    let server = builder().seed([pod("late/a"), namespace("late")]).build();
+    let late = server.get("v1", "namespaces", "late").unwrap();
+    assert_eq!(late["metadata"]["resourceVersion"], "2");
+    assert_eq!(server.revision(), 2);
+}

@@ -91,7 +91,7 @@ enum Phase {
 
 /// What the loop works with.
 pub(crate) struct Parts<K> {
-    pub(crate) queue: Box<dyn Queue<K>>,
+    pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
     /// Only if it was asked for.
@@ -266,7 +266,7 @@ where
             let room = bounds.room(queue.len());
             tokio::select! {
                 biased;
-                Some(command) = commands.recv() => self.obey(command),
+                Some(command) = commands.recv() => self.obey(command).await,
                 phase = self.phase.changed() => {
                     match *self.phase.borrow_and_update() {
                         Phase::Running if phase.is_ok() => processor.started(),
@@ -275,7 +275,7 @@ where
                 }
                 // What is left in the queue waits for room, which may have come since it was looked for.
                 () = processor.room_made(), if !queue.is_empty() => {}
-                () = processor.next_resync() => self.resync(),
+                () = processor.next_resync() => self.resync().await,
                 () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}
                 count = deltas.recv_many(&mut arrived, room), if room > 0 => {
@@ -283,7 +283,7 @@ where
                         break;
                     }
                     for delta in arrived.drain(..) {
-                        self.accept(delta);
+                        self.accept(delta).await;
                     }
                 }
             }
@@ -328,7 +328,7 @@ where
             }
             let meter = self.parts.report.meter.clone();
             let changes = report_changes(meter, changes).await;
-            self.parts.processor.distribute(&changes);
+            self.parts.processor.distribute(&changes).await;
             self.parts.report.meter.batch_ended(timer);
         }
         if self.parts.queue.is_empty() {
@@ -337,17 +337,10 @@ where
         false
     }
 
-    fn accept(&mut self, delta: Delta<K>) {
+    async fn accept(&mut self, delta: Delta<K>) {
         let told_by = delta.source;
-        let Parts {
-            queue,
-            indexer,
-            mutation_detector,
-            report,
-            ..
-        } = &mut self.parts;
         // Before anyone can see it: the queue's key function is the first that does.
-        if let Some(detector) = mutation_detector {
+        if let Some(detector) = &mut self.parts.mutation_detector {
             detector.take_in(&delta.kind);
         }
         let errors = match delta.kind {
@@ -359,16 +352,17 @@ where
                     objects,
                     revision,
                 };
-                queue
-                    .replace(list, &**indexer)
-                    .err()
-                    .map(|KeyErrors(errors)| errors)
+                let count = list.objects.len();
+                let taken = self.queue_up(count, move |queue, known| queue.replace(list, known));
+                taken.await.err().map(|KeyErrors(errors)| errors)
             }
             kind => {
+                let Parts { queue, indexer, .. } = &mut self.parts;
                 let pushed = queue.push(Delta { kind, ..delta }, &**indexer);
                 pushed.err().map(|error| vec![error])
             }
         };
+        let Parts { queue, report, .. } = &mut self.parts;
         if let Some(unconfirmed) = &mut self.unconfirmed {
             unconfirmed.told(told_by, queue.len());
         }
@@ -395,7 +389,7 @@ where
         }
     }
 
-    fn resync(&mut self) {
+    async fn resync(&mut self) {
         let Parts {
             queue,
             processor,
@@ -414,15 +408,25 @@ where
             arrived.push(delta);
         }
         for delta in arrived {
-            self.accept(delta);
+            self.accept(delta).await;
         }
         let Reporter { name, expects, .. } = &self.parts.report;
         tracing::debug!(informer = %name, %expects, "forcing a resync");
-        self.parts.queue.resync(&*self.parts.indexer);
+        let stored = self.parts.indexer.snapshot().len();
+        self.queue_up(stored, |queue, known| queue.resync(known))
+            .await;
         self.resyncing = true;
     }
 
-    fn obey(&mut self, command: Command<K>) {
+    async fn obey(&mut self, command: Command<K>) {
+        let mut next = Some(command);
+        while let Some(command) = next.take() {
+            next = self.obey_one(command).await;
+        }
+    }
+
+    /// The command that was found behind it, if one was.
+    async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer, processor, ..
         } = &mut self.parts;
@@ -434,8 +438,8 @@ where
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
             Command::Moment(reply) => self.moments.push(reply),
-            Command::Warm(lists, reply) => self.fill(lists, reply),
-            Command::FoundBroken(name) => self.find_broken(name),
+            Command::Warm(lists, reply) => self.fill(lists, reply).await,
+            Command::FoundBroken(name) => return self.find_broken(name),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {
                     self.notes.note(&indexer.snapshot(), &errors);
@@ -448,6 +452,7 @@ where
                 let _ = reply.send(indexer.take_index(&*index));
             }
         }
+        None
     }
 
     async fn close(mut self) {

@@ -149,7 +149,7 @@ where
 
     /// Tells every listener what it has to hear of a batch that has just been applied. Each is woken as
     /// soon as its own buffer has all of it.
-    pub(crate) fn distribute(&self, changes: &[Change<K>]) {
+    pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
         for changes in changes.chunk_by(together) {
@@ -174,20 +174,25 @@ where
                                 in_initial_list: *in_initial_list,
                                 unchanged,
                             };
-                            listener.buffer.push_all([replaced], now);
+                            let replaced = std::iter::once(replaced);
+                            listener.buffer.deliver(replaced, now).await;
                         }
                     }
                 }
                 [Change::Resync(snapshot)] => {
                     for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
                         let resync = Notification::Resync(snapshot.clone());
-                        listener.buffer.push_all([resync], now);
+                        let resync = std::iter::once(resync);
+                        listener.buffer.deliver(resync, now).await;
                     }
                 }
                 singles => {
                     for listener in &self.listeners {
                         let events = singles.iter().filter_map(|one| self.event(listener, one));
-                        listener.buffer.push_all(events.map(Notification::One), now);
+                        listener
+                            .buffer
+                            .deliver(events.map(Notification::One), now)
+                            .await;
                     }
                 }
             }

@@ -1,17 +1,18 @@
-//! Applies batches to the store: small ones in place, and lists on the pool for blocking work, for they
-//! take so long that other tasks of the thread would have to wait.
+//! Puts changes into the queue and applies batches to the store: small ones in place, and lists on the pool for
+//! blocking work, for they take so long that other tasks of the thread would have to wait.
 //!
 //! Guarantees: batches are applied one after the other, whichever thread applies them, and readers see each
 //! whole. The loop does nothing else meanwhile.
 
 use std::ops::{Deref, DerefMut};
 
-use super::Serving;
+use super::{Parts, Serving};
 use crate::{
     beside::{OFFLOADED_MIN, offload},
     indexer::{Applied, Change},
     metrics::Meter,
-    queue::{BATCH, Batch},
+    object::Known,
+    queue::{BATCH, Batch, Queue},
     reflector::DeltaKind,
 };
 
@@ -54,6 +55,29 @@ impl<K: Send + Sync + 'static> Serving<K> {
         .await;
         self.parts.indexer = Lent::new(indexer);
         applied
+    }
+}
+
+impl<K: Send + Sync + 'static> Serving<K> {
+    /// Lets the queue take something that concerns this many objects.
+    pub(super) async fn queue_up<T: Send + 'static>(
+        &mut self,
+        objects: usize,
+        take: impl FnOnce(&mut dyn Queue<K>, &dyn Known<K>) -> T + Send + 'static,
+    ) -> T {
+        let Parts { queue, indexer, .. } = &mut self.parts;
+        if objects < OFFLOADED_MIN {
+            return take(&mut ***queue, &**indexer);
+        }
+        let known = indexer.snapshot();
+        let mut lent = queue.0.take().expect(IS_BACK);
+        let (lent, taken) = offload(move || {
+            let taken = take(&mut *lent, &known);
+            (lent, taken)
+        })
+        .await;
+        self.parts.queue = Lent::new(lent);
+        taken
     }
 }
 

@@ -8,8 +8,8 @@ use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Moves this object among the broken ones, together with all others whose commands wait behind it. If
-    /// many are read at once, readers get one new root and the status one update.
-    pub(super) fn find_broken(&mut self, name: ObjectName) {
+    /// many are read at once, readers get one new root and the status one update. Returns the command behind them.
+    pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;
         while names.len() < self.parts.bounds.batch
@@ -27,8 +27,6 @@ impl<K: Send + Sync + 'static> Serving<K> {
         if indexer.find_broken(&names) {
             self.notes.note(&indexer.snapshot(), &[]);
         }
-        if let Some(command) = next {
-            self.obey(command);
-        }
+        next
     }
 }

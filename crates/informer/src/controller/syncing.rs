@@ -41,10 +41,10 @@ impl Unconfirmed {
 
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Takes what was saved, as the first lists of the sources.
-    pub(super) fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
+    pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
-            self.accept(list);
+            self.accept(list).await;
         }
         self.unconfirmed = Some(Unconfirmed {
             sources,

@@ -1,10 +1,12 @@
 //! One step of the loop: what a resync does with changes that have arrived and are not in the queue.
 
+use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
 
 use super::{bounds::CHANNEL_CAPACITY, *};
 use crate::{
+    beside::OFFLOADED_MIN,
     indexer::{self, Indexers},
     metrics::Meter,
     object::Object,
@@ -73,7 +75,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         parts: Parts {
             mutation_detector: None,
             bounds: Bounds::default(),
-            queue: Box::new(queue),
+            queue: Lent::new(Box::new(queue)),
             indexer: Lent::new(indexer),
             processor,
             commands: mpsc::unbounded_channel().1,
@@ -93,7 +95,7 @@ async fn a_resync_passes_over_what_has_arrived_and_is_not_in_the_queue_yet() {
     }
     let updated = Delta::updated(Object::new(pod("a", 2)).unwrap());
     arriving.try_send(updated).unwrap();
-    serving.resync();
+    serving.resync().await;
     let batches = std::iter::from_fn(|| serving.parts.queue.pop_batch(usize::MAX));
     let deltas: Vec<_> = batches.flat_map(|batch| batch.deltas).collect();
     let told = deltas
@@ -110,12 +112,12 @@ async fn a_resync_takes_from_the_channel_up_to_what_the_queue_may_hold() {
         Delta::new(SourceId::default(), DeltaKind::Bookmark { revision })
     };
     for _ in 1..CHANNEL_CAPACITY {
-        serving.accept(bookmark());
+        serving.accept(bookmark()).await;
     }
     for _ in 0..3 {
         arriving.try_send(bookmark()).unwrap();
     }
-    serving.resync();
+    serving.resync().await;
     let Parts { queue, deltas, .. } = &serving.parts;
     assert_eq!(
         (queue.len(), deltas.len()),
@@ -138,7 +140,9 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     let (mut serving, _arriving) = due(InOrder::new()).await;
     (serving.synced, serving.sources) = (false, 2);
     let (reply, mut filled) = oneshot::channel();
-    serving.fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])], reply);
+    serving
+        .fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])], reply)
+        .await;
     assert!(filled.try_recv().is_err());
     serving.pop().await;
     filled.try_recv().unwrap();
@@ -147,11 +151,15 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
 
     let bookmark = || DeltaKind::Bookmark { revision: 5.into() };
     for _ in 0..BATCH {
-        serving.accept(Delta::new(SourceId::new(0), bookmark()));
+        serving
+            .accept(Delta::new(SourceId::new(0), bookmark()))
+            .await;
     }
-    serving.accept(list(1, 6, &[pod("b", 6)]));
+    serving.accept(list(1, 6, &[pod("b", 6)])).await;
     for _ in 0..BATCH {
-        serving.accept(Delta::new(SourceId::new(0), bookmark()));
+        serving
+            .accept(Delta::new(SourceId::new(0), bookmark()))
+            .await;
     }
     serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
@@ -163,9 +171,9 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
 }
 
 /// Asks a loop for a moment of its store, and lets it go on once.
-fn moment(serving: &mut Serving<Pod>) -> oneshot::Receiver<Moment<Pod>> {
+async fn moment(serving: &mut Serving<Pod>) -> oneshot::Receiver<Moment<Pod>> {
     let (reply, moment) = oneshot::channel();
-    serving.obey(Command::Moment(reply));
+    serving.obey(Command::Moment(reply)).await;
     serving.hand_out_moments();
     moment
 }
@@ -174,12 +182,21 @@ fn moment(serving: &mut Serving<Pod>) -> oneshot::Receiver<Moment<Pod>> {
 async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     let added = |n| Delta::added(Object::new(pod(&format!("p{n}"), 2)).unwrap());
     let (mut in_order, _arriving) = due(InOrder::new()).await;
-    in_order.accept(added(0));
-    assert!(moment(&mut in_order).await.unwrap().unwrap().is_empty());
+    in_order.accept(added(0)).await;
+    assert!(
+        moment(&mut in_order)
+            .await
+            .await
+            .unwrap()
+            .unwrap()
+            .is_empty()
+    );
 
     let (mut by_key, _arriving) = due(DeltaFifo::new()).await;
-    (0..=BATCH).for_each(|n| by_key.accept(added(n)));
-    let mut saved = moment(&mut by_key);
+    for n in 0..=BATCH {
+        by_key.accept(added(n)).await;
+    }
+    let mut saved = moment(&mut by_key).await;
     by_key.pop().await;
     by_key.hand_out_moments();
     assert!(saved.try_recv().is_err(), "something waits");
@@ -188,15 +205,17 @@ async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     assert_eq!(saved.await.unwrap().unwrap().len(), BATCH + 1);
 
     by_key.synced = false;
-    let refused = moment(&mut by_key).await.unwrap();
+    let refused = moment(&mut by_key).await.await.unwrap();
     assert!(matches!(refused, Err(SaveError::NotSynced)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
     let (mut serving, _arriving) = due(DeltaFifo::new()).await;
-    serving.accept(Delta::added(Object::new(pod("a", 2)).unwrap()));
-    let saved = moment(&mut serving);
+    serving
+        .accept(Delta::added(Object::new(pod("a", 2)).unwrap()))
+        .await;
+    let saved = moment(&mut serving).await;
     let buffer = Buffer::new(ListenerBuffer::Grow, Arc::from("test"), Arc::default());
     let buffer = Arc::new(buffer);
     let snapshot = serving.parts.indexer.snapshot();
@@ -221,9 +240,37 @@ async fn what_a_key_function_says_is_told_as_one_line_of_bounded_length() {
     serving.parts.report.error_handler = Some(Arc::new(move |error: &Error| {
         tell.send(error.to_string()).expect("somebody listens");
     }));
-    serving.accept(Delta::added(Object::new(pod("a", 2)).unwrap()));
+    serving
+        .accept(Delta::added(Object::new(pod("a", 2)).unwrap()))
+        .await;
     let told = told.try_recv().unwrap();
     assert!(told.contains("no colon xxx"), "{told}");
     let most = MESSAGE_BYTES + 100;
     assert!(told.len() < most, "{} bytes", told.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_is_taken_into_the_queue_on_another_thread() {
+    let (mut serving, _arriving) = due(DeltaFifo::new()).await;
+    let pods: Vec<_> = (0..OFFLOADED_MIN)
+        .map(|n| pod(&format!("p{n}"), 1))
+        .collect();
+    let mut accepted = Box::pin(serving.accept(list(0, 1, &pods)));
+    assert!(
+        accepted.as_mut().now_or_never().is_none(),
+        "this thread does something else"
+    );
+    accepted.await;
+    let mut waiting = 0;
+    while let Some(batch) = serving.parts.queue.pop_batch(usize::MAX) {
+        waiting += batch.deltas.len();
+    }
+    assert_eq!(waiting, OFFLOADED_MIN);
+    for pod in pods {
+        serving.parts.indexer.add(pod).unwrap();
+    }
+    assert!(
+        serving.resync().now_or_never().is_none(),
+        "this thread does something else"
+    );
 }

@@ -15,7 +15,10 @@ use super::{
     notification::{Expansion, Notification},
     waiting::{Slot, Waiting},
 };
-use crate::event_handler::Event;
+use crate::{
+    beside::{OFFLOADED_MIN, offload},
+    event_handler::Event,
+};
 
 /// Above this many waiting notifications a listener's lag is logged: client-go's
 /// `initialBufferSize`.
@@ -94,6 +97,8 @@ impl Place {
 
 struct State<K> {
     waiting: Waiting<K>,
+    /// What waits is with another thread, which unfolds a list in it. Nothing can be taken meanwhile.
+    unfolding: Option<Unfolding>,
     /// What the listener has taken and not told whole.
     telling: Option<Telling>,
     closing: Option<Closing>,
@@ -126,6 +131,14 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
+/// What is said of messages while another thread has them.
+struct Unfolding {
+    messages: usize,
+    /// The number and the time of the oldest.
+    oldest: Option<(u64, Instant)>,
+    has_resync: bool,
+}
+
 struct Telling {
     number: u64,
     since: Instant,
@@ -144,11 +157,21 @@ impl<K> State<K> {
     /// The number and the time of the oldest message that has not been told whole.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let telling = self.telling.as_ref().map(|told| (told.number, told.since));
-        telling.or_else(|| self.waiting.oldest().map(|slot| (slot.number, slot.since)))
+        let unfolding = self.unfolding.as_ref();
+        telling
+            .or_else(|| unfolding.and_then(|unfolding| unfolding.oldest))
+            .or_else(|| self.oldest_waiting())
+    }
+
+    fn oldest_waiting(&self) -> Option<(u64, Instant)> {
+        let oldest = self.waiting.oldest();
+        oldest.map(|slot| (slot.number, slot.since))
     }
 
     fn depth(&self) -> usize {
-        self.waiting.len() + usize::from(self.telling.is_some())
+        let unfolding = self.unfolding.as_ref();
+        let away = unfolding.map_or(0, |unfolding| unfolding.messages);
+        away + self.waiting.len() + usize::from(self.telling.is_some())
     }
 
     fn lag(&self) -> Duration {
@@ -168,6 +191,7 @@ impl<K> Buffer<K> {
         Self {
             state: Mutex::new(State {
                 waiting,
+                unfolding: None,
                 telling: None,
                 closing: None,
                 ended: false,
@@ -224,6 +248,66 @@ impl<K> Buffer<K> {
         if warn {
             tracing::warn!(handler = %self.name, depth, "a handler is slower than its events");
         }
+    }
+
+    /// Takes what has changed at one moment, as [`push_all`](Self::push_all) does, in order. If a long list has
+    /// to be unfolded for it, a thread of the pool for blocking work does that, without the lock.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses what was to be pushed, if its unfolding has not begun. Nothing may be pushed
+    /// until that is done.
+    pub(super) async fn deliver(
+        self: &Arc<Self>,
+        notifications: impl Iterator<Item = Notification<K>>,
+        since: Instant,
+    ) where
+        K: Send + Sync + 'static,
+    {
+        if self.policy != ListenerBuffer::Coalesce {
+            self.push_all(notifications, since);
+            return;
+        }
+        let notifications: Vec<_> = notifications.collect();
+        let unfolded = |state: &State<K>| {
+            let each = notifications.iter();
+            let each = each.map(|pushed| state.waiting.unfolded_by(pushed));
+            each.max().unwrap_or_default()
+        };
+        if unfolded(&self.state.lock()) < OFFLOADED_MIN {
+            self.push_all(notifications, since);
+            return;
+        }
+        let buffer = Arc::clone(self);
+        offload(move || buffer.unfold(notifications, since)).await;
+    }
+
+    fn unfold(&self, notifications: Vec<Notification<K>>, since: Instant) {
+        let mut state = self.state.lock();
+        if state.closing.is_some() || state.ended {
+            return;
+        }
+        state.unfolding = Some(Unfolding {
+            messages: state.waiting.len(),
+            oldest: state.oldest_waiting(),
+            has_resync: state.waiting.has_resync(),
+        });
+        let mut waiting = state.waiting.take();
+        drop(state);
+        let mut never_told = 0;
+        for notification in notifications {
+            never_told += waiting.push(notification, since);
+        }
+        let mut state = self.state.lock();
+        state.unfolding = None;
+        state.coalesced += never_told;
+        if state.closing == Some(Closing::Discard) || state.ended {
+            state.discarded += waiting.events();
+        } else {
+            std::mem::swap(&mut state.waiting, &mut waiting);
+        }
+        drop(state);
+        self.idle.notify_waiters();
+        self.ready.notify_one();
     }
 
     /// The handler is called where this is called.
@@ -288,7 +372,7 @@ impl<K> Buffer<K> {
                     }
                     return Some(Expansion::new(notification));
                 }
-                if state.closing.is_some() {
+                if state.closing.is_some() && state.unfolding.is_none() {
                     return None;
                 }
                 // What a burst took is given back once all of it has been told.
@@ -399,7 +483,10 @@ impl<K> Buffer<K> {
     /// Whether the handler has not heard all of its last resync.
     pub(crate) fn is_resyncing(&self) -> bool {
         let state = self.state.lock();
-        state.waiting.has_resync() || state.telling.as_ref().is_some_and(|told| told.is_resync)
+        let unfolding = state.unfolding.as_ref();
+        unfolding.is_some_and(|unfolding| unfolding.has_resync)
+            || state.waiting.has_resync()
+            || state.telling.as_ref().is_some_and(|told| told.is_resync)
     }
 
     /// Waits until all that has been pushed so far has been handled, or the listener has ended.

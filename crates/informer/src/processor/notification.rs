@@ -42,6 +42,16 @@ impl<K> Notification<K> {
         )
     }
 
+    /// At most as many events as it is, counted without looking into it.
+    pub(super) fn events_max(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Both(..) => 2,
+            Self::Join(cache) | Self::Resync(cache) => cache.len(),
+            Self::Replaced { changed, .. } => changed.gone.len() + changed.listed.len(),
+        }
+    }
+
     /// The object it is about; `None` if it is about several, or about none.
     pub(super) fn object_name(&self) -> Option<&ObjectName> {
         match self {

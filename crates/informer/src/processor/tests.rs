@@ -133,7 +133,9 @@ impl World {
             completes: None,
             reached: Vec::new(),
         };
-        self.processor.distribute(&self.writer.apply(batch).changes);
+        let changes = self.writer.apply(batch).changes;
+        let distributed = self.processor.distribute(&changes);
+        distributed.now_or_never().expect("nothing is long");
     }
 
     fn list(&mut self, objects: &[(&str, u64)], in_initial_list: bool) {
@@ -156,7 +158,9 @@ impl World {
             completes: None,
             reached: Vec::new(),
         };
-        self.processor.distribute(&self.writer.apply(batch).changes);
+        let changes = self.writer.apply(batch).changes;
+        let distributed = self.processor.distribute(&changes);
+        distributed.now_or_never().expect("nothing is long");
     }
 
     fn delete(&mut self, name: &str, revision: u64) {

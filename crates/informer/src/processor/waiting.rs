@@ -90,6 +90,14 @@ impl<K> Waiting<K> {
         }
     }
 
+    /// How many events at most are merged one by one when this is pushed: all of a list that has to be unfolded.
+    pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
+        match &self.slots {
+            Slots::Each { .. } => 0,
+            Slots::Merged(slots) => slots.unfolded_by(pushed),
+        }
+    }
+
     /// Takes out everything.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
@@ -198,6 +206,16 @@ impl<K> Merged<K> {
             }
         }
         0
+    }
+
+    fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
+        let whole = self.whole.and_then(|place| self.slots.get(&place));
+        match (whole, pushed.events_max()) {
+            (_, 1) if matches!(pushed, Notification::One(Event::Synced)) => 0,
+            (Some(whole), events) => whole.notification.events_max() + events,
+            (None, _) if self.places.is_empty() => 0,
+            (None, events) => events,
+        }
     }
 
     fn pop(&mut self) -> Option<Slot<K>> {

@@ -375,7 +375,7 @@ where
             trust: Trust::default(),
         };
         let parts = Parts {
-            queue: self.queue.unwrap_or_else(|| in_order(self.bounds.batch)),
+            queue: Lent::new(self.queue.unwrap_or_else(|| in_order(self.bounds.batch))),
             bounds: self.bounds,
             mutation_detector: copied(self.mutation_detector, &writer.snapshot()),
             indexer: Lent::new(writer),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::{beside::OFFLOADED_MIN, indexer::Change, processor::buffer::Closing};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -439,4 +440,67 @@ proptest! {
         prop_assert_eq!(merged.events + merged.buffer.coalesced(), every.events);
         prop_assert_eq!(merged.buffer.depth(), 0);
     }
+}
+
+/// A listener that has not heard of a list of this many objects.
+fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
+    let mut world = World::new();
+    let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();
+    let objects = names.iter().map(|name| object(name, 1));
+    let list = DeltaKind::ReplacedAll {
+        objects: objects.collect(),
+        revision: 1.into(),
+    };
+    world.apply(list, true);
+    let (_, buffer) = world.join(ListenerBuffer::Coalesce, false);
+    (world, buffer)
+}
+
+fn one(object: Object<Pod>) -> [Change<Pod>; 1] {
+    [Change::Added {
+        object,
+        in_initial_list: false,
+    }]
+}
+
+#[tokio::test]
+async fn a_long_list_is_unfolded_on_another_thread_and_nothing_is_missing_meanwhile() {
+    let (world, buffer) = behind(OFFLOADED_MIN);
+    let changes = one(object("x", 2));
+    let mut distributed = Box::pin(world.processor.distribute(&changes));
+    assert!(
+        distributed.as_mut().now_or_never().is_none(),
+        "this thread does something else"
+    );
+    assert!(buffer.depth() > 0);
+    assert!(buffer.until_idle().now_or_never().is_none());
+    distributed.await;
+    assert_eq!(buffer.depth(), OFFLOADED_MIN + 1);
+    let told = told(&buffer);
+    assert_eq!(told.matches('+').count(), OFFLOADED_MIN + 1);
+    assert!(told.ends_with("+x@2"), "{told}");
+}
+
+#[tokio::test]
+async fn a_listener_that_is_closed_while_a_list_is_unfolded_discards_all_of_it() {
+    let (world, buffer) = behind(OFFLOADED_MIN);
+    let changes = one(object("x", 2));
+    let mut distributed = Box::pin(world.processor.distribute(&changes));
+    assert!(distributed.as_mut().now_or_never().is_none());
+    buffer.close(Closing::Discard);
+    distributed.await;
+    assert_eq!(buffer.depth(), 0);
+    assert!(buffer.next().await.is_none());
+    // The last change came before the end or after it.
+    let discarded = buffer.discarded() - OFFLOADED_MIN as u64;
+    assert!(discarded <= 1, "{discarded}");
+}
+
+#[test]
+fn a_short_list_is_unfolded_in_place() {
+    let (world, buffer) = behind(10);
+    let changes = one(object("x", 2));
+    let distributed = world.processor.distribute(&changes);
+    distributed.now_or_never().unwrap();
+    assert_eq!(buffer.depth(), 11);
 }

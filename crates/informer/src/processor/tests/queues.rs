@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
+use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{World, object, told};
@@ -83,7 +84,11 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
         for change in world.writer.apply(batch).changes {
             match change {
                 Change::Listed(_) => world.processor.synced(),
-                change => world.processor.distribute(&[change]),
+                change => {
+                    let changes = [change];
+                    let distributed = world.processor.distribute(&changes);
+                    distributed.now_or_never().expect("nothing is long");
+                }
             }
         }
         if only_one {

@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_deployment_becomes_running_pods_in_any_namespace() {
-        let server = Server::builder().build();
+        let server = Server::builder().enforce_namespaces(false).build();
         let mut controllers = Controllers::open(&server).await.unwrap();
         server.create(deployment("default", 3)).unwrap();
         server.create(deployment("elsewhere", 2)).unwrap();

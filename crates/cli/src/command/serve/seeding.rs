@@ -322,7 +322,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_object_of_somebody_else_is_passed_over_and_does_not_count() {
-        let server = Server::builder().build();
+        let server = Server::builder().enforce_namespaces(false).build();
         let kinds = Kinds::builtin();
         let template = Template::new(kind_named(&kinds, "pods").unwrap(), 1, 0);
         let mut theirs = template.object(0, &mut Rng::with_seed(1));

@@ -65,6 +65,16 @@ pub(crate) enum Target {
     },
 }
 
+impl Target {
+    /// Whether our loops act, or only observe.
+    fn acts(&self) -> bool {
+        match self {
+            Target::Embedded => true,
+            Target::Cluster { act, .. } => *act,
+        }
+    }
+}
+
 /// Why a demo did not come to its own end.
 enum Broken {
     By(Signal),

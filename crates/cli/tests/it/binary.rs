@@ -21,6 +21,8 @@ pub(crate) struct Ended {
 /// One step of the demo, as printed.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
+    /// In seconds.
+    pub(crate) at: f64,
     pub(crate) who: String,
     pub(crate) text: String,
     pub(crate) object: String,
@@ -71,10 +73,11 @@ fn told(line: &str) -> Option<Told> {
         .map(str::trim)
         .filter(|column| !column.is_empty())
         .collect();
-    let [_, who, text, object, revision] = columns[..] else {
+    let [at, who, text, object, revision] = columns[..] else {
         return None;
     };
     Some(Told {
+        at: at.strip_suffix('s')?.parse().ok()?,
         who: who.to_owned(),
         text: text.to_owned(),
         object: object.to_owned(),

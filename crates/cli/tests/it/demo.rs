@@ -72,6 +72,19 @@ async fn the_story_is_told_from_the_deployment_to_the_replaced_pod() {
         .into_iter()
         .next_back();
     assert_eq!(last.unwrap().text, "wrote its status: 3 of 3 ready");
+    let content = of(
+        &steps,
+        "replica-set",
+        "sees 3 pods ready, has nothing to do",
+    );
+    assert!(!content.is_empty(), "{}", ended.out);
+    let runs = of(&steps, "node-agent/", "wrote its status: Running");
+    for seen in content {
+        let ran = |it: &&Told| (&it.object, it.revision) == (&seen.object, seen.revision);
+        assert!(runs.iter().any(ran), "{seen:?}:\n{}", ended.out);
+    }
+    let times: Vec<f64> = steps.iter().map(|step| step.at).collect();
+    assert!(times.is_sorted(), "{}", ended.out);
     assert_eq!(objects(&of(&steps, "replica-set", "made a pod")).len(), 4);
     assert_eq!(objects(&of(&steps, "scheduler", "bound it")).len(), 4);
     let read = of(

@@ -2,6 +2,7 @@
 //!
 //! Guarantees:
 //! - steps are told in the order of their revisions, then of their kinds, as far as they come within [`HOLD`]: the loops hear of a change each on its own connection, and a cause should stand before its effect;
+//! - the time of a line is that at which its step, and every step above it, had been seen: it never decreases;
 //! - every step is a line of its own while there are few; where there are many, the first [`FIRST`] of a kind and then one in so many, with the count so far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -31,6 +32,8 @@ pub(super) struct Narration {
     /// One line stands for so many steps of a kind and a loop.
     every: u64,
     arrived: u64,
+    /// The time of the last line.
+    latest: Duration,
     /// By revision, then by what follows from what, then by arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
@@ -48,6 +51,7 @@ impl Narration {
             began,
             every,
             arrived: 0,
+            latest: Duration::ZERO,
             held: BTreeMap::new(),
             told: BTreeMap::new(),
         }
@@ -101,8 +105,11 @@ impl Narration {
             number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
             _ => return None,
         };
+        // A cause may be seen after its effect, on another connection, and stands above it all the same.
+        let seen = step.at.saturating_duration_since(self.began);
+        self.latest = self.latest.max(seen);
         Some(Line {
-            at: step.at.saturating_duration_since(self.began),
+            at: self.latest,
             who: step.who.to_string(),
             text,
             object: step.object,
@@ -143,6 +150,28 @@ mod tests {
         assert_eq!(revisions(&narration.due(began + HOLD)), ["8", "9"]);
         assert_eq!(revisions(&narration.due(later + HOLD)), ["12"]);
         assert_eq!(narration.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_the_lines_never_decreases() {
+        let began = Instant::now();
+        let mut narration = Narration::new(began, 3);
+        let millis = Duration::from_millis;
+        for (at, kind, revision) in [
+            (2, Kind::PodBound, 7),
+            (3, Kind::PodRuns, 9),
+            (8, Kind::PodBound, 8),
+            (9, Kind::PodRuns, 10),
+        ] {
+            narration.take(step(began + millis(at), kind, revision));
+        }
+        let lines = narration.rest();
+        assert_eq!(revisions(&lines), ["7", "8", "9", "10"]);
+        let times: Vec<Duration> = lines.iter().map(|line| line.at).collect();
+        assert_eq!(times, [2, 8, 8, 9].map(millis));
+        // One that arrives after its effect was told.
+        narration.take(step(began + millis(5), Kind::PodBound, 6));
+        assert_eq!(narration.rest()[0].at, millis(9));
     }
 
     #[tokio::test(start_paused = true)]

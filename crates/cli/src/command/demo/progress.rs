@@ -14,6 +14,8 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
+    /// Whether our loops act; if they only observe, they find nothing to do from the beginning, and say nothing of it.
+    pub(super) acts: bool,
     /// The loop that is left out.
     pub(super) without: Option<Loop>,
 }
@@ -32,6 +34,8 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
+    /// Once, if pods are asked for and our loops act.
+    OnceActing,
     /// For each pod that is asked for.
     Replicas,
     /// For each pod that fails.
@@ -42,7 +46,7 @@ enum Times {
 
 /// In the order in which they are reached.
 #[rustfmt::skip]
-const MILESTONES: [Milestone; 13] = [
+const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::DeploymentSeen, Times::Once, "the Deployment is seen"),
     milestone(Loop::Deployment, Kind::ReplicaSetCreated, Times::Once, "a ReplicaSet is made"),
     milestone(Loop::ReplicaSet, Kind::ReplicaSetSeen, Times::Once, "the ReplicaSet is seen"),
@@ -51,6 +55,7 @@ const MILESTONES: [Milestone; 13] = [
     milestone(Loop::Scheduler, Kind::PodBound, Times::Replicas, "pods are bound to a node"),
     milestone(Loop::NodeAgent, Kind::PodStarts, Times::Replicas, "pods are started"),
     milestone(Loop::NodeAgent, Kind::PodRuns, Times::Replicas, "pods run"),
+    milestone(Loop::ReplicaSet, Kind::Content, Times::OnceActing, "the ReplicaSet loop sees its pods and has nothing to do"),
     milestone(Loop::NodeAgent, Kind::PodFailed, Times::Failures, "pods fail"),
     milestone(Loop::ReplicaSet, Kind::PodDeleted, Times::Failures, "failed pods are deleted"),
     milestone(Loop::ReplicaSet, Kind::PodCreated, Times::All, "failed pods are replaced"),
@@ -90,6 +95,7 @@ impl Goal {
     fn wanted(self, times: Times) -> usize {
         let number = match times {
             Times::Once => 1,
+            Times::OnceActing => u32::from(self.acts && self.replicas > 0),
             Times::Replicas => self.replicas,
             Times::Failures => self.failures,
             Times::All => self.replicas + self.failures,
@@ -212,6 +218,7 @@ mod tests {
         Progress::new(Goal {
             replicas,
             failures,
+            acts: true,
             without,
         })
     }
@@ -226,6 +233,7 @@ mod tests {
             Kind::PodBound,
             Kind::PodStarts,
             Kind::PodRuns,
+            Kind::Content,
         ] {
             told(progress, kind, pods);
         }
@@ -262,6 +270,39 @@ mod tests {
         assert!(progress.missing().is_some(), "not ready again yet");
         told(&mut progress, Kind::AllReady, &["d"]);
         assert_eq!(progress.missing(), None);
+    }
+
+    #[test]
+    fn the_replica_set_loop_must_find_nothing_to_do_where_it_acts_and_has_pods() {
+        let reach = |goal: Goal| {
+            let mut progress = Progress::new(goal);
+            until_running(&mut progress, &["a"]);
+            progress.seen.remove(&Kind::Content);
+            told(&mut progress, Kind::AllReady, &["d"]);
+            progress.missing().map(|missing| missing.to_string())
+        };
+        let goal = Goal {
+            replicas: 1,
+            failures: 0,
+            acts: true,
+            without: None,
+        };
+        let missing = "the ReplicaSet loop sees its pods and has nothing to do (0 of 1), which is up to the replica-set loop";
+        assert_eq!(reach(goal).as_deref(), Some(missing));
+        assert_eq!(
+            reach(Goal {
+                acts: false,
+                ..goal
+            }),
+            None
+        );
+        assert_eq!(
+            reach(Goal {
+                replicas: 0,
+                ..goal
+            }),
+            None
+        );
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl Show {
         let goal = Goal {
             replicas: options.replicas,
             failures: options.pods_fail,
+            acts: options.target.acts(),
             without: options.without,
         };
         Self {

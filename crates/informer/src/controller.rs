@@ -4,21 +4,32 @@
 //!
 //! The loop owns queue, store and processor, so no lock is held along the way; whoever wants
 //! something of it sends a command, which it obeys between two batches.
+//!
+//! A program that processes the deltas itself, without store and handlers, makes its controller from parts
+//! with [`Config`].
 
 mod applying;
 mod bounds;
+mod config;
 mod consistency;
 mod end;
 mod found_broken;
 mod inbox;
+mod process_loop;
+mod processing;
+mod queueing;
 mod run;
 mod served;
 mod syncing;
 mod warm_up;
 
-pub use self::end::Ended;
 pub(crate) use self::{
     applying::Lent, bounds::Bounds, inbox::Inbox, served::Definition, warm_up::WarmUp,
+};
+pub use self::{
+    config::{Config, ProcessError},
+    end::Ended,
+    process_loop::ProcessLoop,
 };
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -35,6 +46,7 @@ use self::{
     applying::report_changes,
     consistency::ConsistencyCheck,
     end::{GoneGuard, LOOP, serve},
+    queueing::queue_delta,
     served::Following,
     syncing::Unconfirmed,
 };
@@ -43,13 +55,12 @@ use crate::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
     },
-    limits::{MESSAGE_BYTES, one_line},
     logs::Ration,
     mutation_detector::MutationDetector,
     object::{ObjectName, SourceId},
     processor::{Closing, ListenerId, NewListener, Processor},
-    queue::{KeyErrors, Queue, Replaced},
-    reflector::{Delta, DeltaKind, Error, Reflector, Reporter},
+    queue::Queue,
+    reflector::{Delta, DeltaKind, Reflector, Reporter},
     status::{FailureCause, StatusReader, WaitForSync},
     warm_start::Moment,
 };
@@ -363,14 +374,14 @@ where
             }
         };
         let Parts { queue, report, .. } = &mut self.parts;
+        if matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
+            self.arrived.insert(told_by);
+        }
+        let errors = queue_delta(&mut **queue, delta, &**indexer);
         if let Some(unconfirmed) = &mut self.unconfirmed {
             unconfirmed.told(told_by, queue.len());
         }
-        for error in errors.into_iter().flatten() {
-            let error = Error::Key {
-                object: error.object.object_name().clone(),
-                reason: one_line(&error.source.to_string(), MESSAGE_BYTES),
-            };
+        for error in errors {
             report.skipped(&error, &mut self.keyless);
         }
     }

@@ -111,7 +111,7 @@ pub(crate) use self::{
 use std::{fmt, sync::Arc};
 
 use self::store::Root;
-use crate::object::{Object, ObjectName};
+use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
 
 /// An empty store with these indices: the handle that readers clone, and its one writer.
@@ -158,6 +158,17 @@ impl<K> Clone for Indexer<K> {
 impl<K> fmt::Debug for Indexer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.snapshot().fmt(f)
+    }
+}
+
+/// What the store has at the moment of each call.
+impl<K> Known<K> for Indexer<K> {
+    fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        self.snapshot().known(name)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        self.snapshot().for_each(visit);
     }
 }
 

@@ -32,6 +32,7 @@
 //! | WARN | `failed`: a list or a watch, whichever way | `what`, `error`, `failures` in a row; `open_for` and `events` of a watch |
 //! | WARN | `not served`: a list or a watch was refused with 404; at DEBUG until the kind has been listed again | as `failed`, and `hint` |
 //! | WARN | `skipped`: an object or an event that can't be kept as it is; ten of a list, then `a list had more objects like these`, and ten a minute of everything else, then `more were skipped within a minute` | `error`; `skipped` |
+//! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; ten a minute, then `more were not processed within a minute` | `error`; `left_out` |
 //! | WARN | `not indexed`: an index function, or one of a derived index, failed; ten a minute of each, then `more were not indexed within a minute` | `error`; `objects` |
 //! | WARN | `slow handler`: a callback took more than 100 ms while others waited; ten a minute of each handler, then `it was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
 //! | WARN | `a handler is slower than its events`: more than 1,024 wait | `handler`, `depth` |

@@ -87,6 +87,17 @@ pub enum Error {
         /// What the key function said.
         reason: String,
     },
+    /// The process function of a [`Config`](crate::controller::Config) returned an error for an object, or
+    /// panicked. Its changes are queued again, or dropped.
+    #[error("{object} was not processed{}: {reason}", if *retried { ", and is queued again" } else { "" })]
+    Process {
+        /// The key of the object in the queue.
+        object: ObjectName,
+        /// What the process function said.
+        reason: String,
+        /// Whether its changes are queued again.
+        retried: bool,
+    },
     /// The watch sent a type of event that nobody knows. It was skipped.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),

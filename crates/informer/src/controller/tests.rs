@@ -8,10 +8,12 @@ use super::{bounds::CHANNEL_CAPACITY, *};
 use crate::{
     beside::OFFLOADED_MIN,
     indexer::{self, Indexers},
+    limits::MESSAGE_BYTES,
     metrics::Meter,
     object::Object,
     processor::{Buffer, Closer, ListenerBuffer, Tells},
     queue::{BATCH, DeltaFifo, InOrder},
+    reflector::Error,
     status::StatusWriter,
     warm_start::SaveError,
 };

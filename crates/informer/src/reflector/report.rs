@@ -42,6 +42,19 @@ impl Reporter {
         self.tell_handler(error);
     }
 
+    /// The program's process function failed for one object.
+    pub(crate) fn unprocessed(&self, error: &Error, ration: &mut Ration) {
+        let now = Instant::now();
+        let left_out = ration.left_out(now);
+        if left_out > 0 {
+            tracing::warn!(reflector = %self.name, expects = %self.expects, left_out, "more were not processed within a minute");
+        }
+        if ration.line(now) {
+            tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "not processed");
+        }
+        self.tell_handler(error);
+    }
+
     pub(crate) fn log_skipped(&self, error: &Error) {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
@@ -74,15 +87,20 @@ impl Reporter {
     /// Every error comes through here. A user's handler that panics must not take the reflector with
     /// it.
     pub(crate) fn tell_handler(&self, error: &Error) {
-        self.meter.observe(|| match error {
-            Error::Transport(error) => Observed::Failed(error.class()),
-            Error::Decode(_) => Observed::Skipped(Skipped::Undecodable),
-            Error::Key { .. } => Observed::Skipped(Skipped::Keyless),
-            Error::UnknownEvent(_) => Observed::Skipped(Skipped::UnknownEvent),
-            Error::OtherKind { .. } => Observed::Skipped(Skipped::OtherKind),
-            Error::Mutated { .. } => Observed::Skipped(Skipped::Mutated),
-            Error::Inconsistent(_) => Observed::Checked(Checked::Different),
-        });
+        let observed = match error {
+            Error::Transport(error) => Some(Observed::Failed(error.class())),
+            Error::Decode(_) => Some(Observed::Skipped(Skipped::Undecodable)),
+            Error::Key { .. } => Some(Observed::Skipped(Skipped::Keyless)),
+            Error::UnknownEvent(_) => Some(Observed::Skipped(Skipped::UnknownEvent)),
+            Error::OtherKind { .. } => Some(Observed::Skipped(Skipped::OtherKind)),
+            Error::Mutated { .. } => Some(Observed::Skipped(Skipped::Mutated)),
+            Error::Inconsistent(_) => Some(Observed::Checked(Checked::Different)),
+            // The program's own, which counts it if it wants to.
+            Error::Process { .. } => None,
+        };
+        if let Some(observed) = observed {
+            self.meter.observe(|| observed);
+        }
         let Some(handler) = &self.error_handler else {
             return;
         };

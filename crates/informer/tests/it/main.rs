@@ -30,6 +30,7 @@ mod mutations;
 mod packed;
 mod panics;
 mod plain;
+mod process_loop;
 mod pruned;
 mod put_back;
 mod queues;

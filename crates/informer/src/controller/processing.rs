@@ -1,0 +1,218 @@
+//! [`Processing`]: from the channel through a [`DeltaFifo`] to a process function.
+//!
+//! Guarantees: one owner of queue and function, so nothing is locked, and no change of a key overtakes an
+//! older one that is retried. It stores no objects, and never blocks on the function's errors.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{Bounds, ProcessError, queue_delta};
+use crate::{
+    clock,
+    limits::{MESSAGE_BYTES, one_line},
+    logs::Ration,
+    object::Known,
+    panics::{Panicked, confined},
+    queue::{DeltaFifo, Popped, Queue},
+    reflector::{Delta, DeltaKind, Error, Reporter},
+};
+
+/// First pause when every waiting key has failed: the base delay of client-go's work queues.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
+
+/// Longest such pause: the cap of client-go's reflector backoff.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
+
+/// The known objects, shared with the reflector.
+pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
+
+/// The queue, the process function, and when it is called.
+pub(super) struct Processing<K> {
+    pub(super) queue: DeltaFifo<K>,
+    pub(super) process: Process<K>,
+    pub(super) known: Shared<K>,
+    pub(super) deltas: mpsc::Receiver<Delta<K>>,
+    pub(super) report: Reporter,
+    /// Objects that the queue could not name.
+    pub(super) keyless: Ration,
+    /// Failures of the process function.
+    pub(super) unprocessed: Ration,
+    pub(super) resync: ResyncTimer,
+    pub(super) retry: Option<Retry>,
+    pub(super) synced: bool,
+}
+
+impl<K: Send + Sync + 'static> Processing<K> {
+    /// Runs until the reflector is gone.
+    pub(super) async fn run(&mut self) {
+        let bounds = Bounds::default();
+        let mut arrived = Vec::new();
+        self.resync.restart();
+        loop {
+            let more = self.process_batch(bounds.batch);
+            let room = bounds.room(Queue::len(&self.queue));
+            let resumes = self.resumes();
+            tokio::select! {
+                biased;
+                () = until(self.resync.due) => self.resync(bounds),
+                () = until(resumes) => self.resume(),
+                () = tokio::task::yield_now(), if more => {}
+                count = self.deltas.recv_many(&mut arrived, room), if room > 0 => {
+                    if count == 0 {
+                        return;
+                    }
+                    for delta in arrived.drain(..) {
+                        self.accept(delta);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The changes that wait to be processed.
+    pub(super) fn waiting(&self) -> usize {
+        Queue::len(&self.queue) + self.deltas.len()
+    }
+
+    /// Processes at most `keys` keys; whether more can be processed at once.
+    fn process_batch(&mut self, keys: usize) -> bool {
+        for _ in 0..keys {
+            if self.resumes().is_some() {
+                break;
+            }
+            let Some(popped) = self.queue.pop() else {
+                break;
+            };
+            self.process(popped);
+        }
+        if !self.synced && self.queue.has_synced() {
+            self.synced = true;
+            self.report.status.update(|status| status.synced = true);
+        }
+        self.resumes().is_none() && !self.queue.is_empty()
+    }
+
+    fn process(&mut self, popped: Popped<K>) {
+        let reason = match confined(|| (self.process)(&popped)) {
+            Ok(Ok(())) => {
+                self.retry = self.retry.take().map(|_| Retry::default());
+                return;
+            }
+            Ok(Err(error)) => one_line(&error.to_string(), MESSAGE_BYTES),
+            Err(Panicked) => "the process function panicked".to_owned(),
+        };
+        let error = Error::Process {
+            object: popped.name.clone(),
+            reason,
+            retried: self.retry.is_some(),
+        };
+        self.report.unprocessed(&error, &mut self.unprocessed);
+        if let Some(retry) = &mut self.retry {
+            // The queue was not touched since the key was popped, so nothing newer takes its place.
+            let requeued = self.queue.add_if_not_present(popped);
+            debug_assert!(requeued.is_ok(), "a popped key is not in the queue");
+            retry.failed(self.queue.len());
+        }
+    }
+
+    fn accept(&mut self, delta: Delta<K>) {
+        let is_change = !matches!(delta.kind, DeltaKind::Bookmark { .. });
+        for error in queue_delta(&mut self.queue, delta, &*self.known) {
+            self.report.skipped(&error, &mut self.keyless);
+        }
+        if is_change {
+            self.resume();
+        }
+    }
+
+    /// Queues the known objects again. What has arrived goes first, so that its keys are passed over.
+    fn resync(&mut self, bounds: Bounds) {
+        self.resync.restart();
+        if !(self.resync.should_resync)() {
+            return;
+        }
+        while bounds.room(Queue::len(&self.queue)) > 0
+            && let Ok(delta) = self.deltas.try_recv()
+        {
+            self.accept(delta);
+        }
+        Queue::resync(&mut self.queue, &*self.known);
+        self.resume();
+    }
+
+    /// When the pause ends, if there is one.
+    fn resumes(&self) -> Option<Instant> {
+        self.retry.as_ref().and_then(|retry| retry.resumes)
+    }
+
+    fn resume(&mut self) {
+        if let Some(retry) = &mut self.retry {
+            retry.resumes = None;
+        }
+    }
+}
+
+/// When all known objects are queued again.
+pub(super) struct ResyncTimer {
+    period: Duration,
+    due: Option<Instant>,
+    should_resync: Box<dyn FnMut() -> bool + Send>,
+}
+
+impl ResyncTimer {
+    /// A timer that is due first one period after its start; never, if that is zero.
+    pub(super) fn new(period: Duration, should_resync: Box<dyn FnMut() -> bool + Send>) -> Self {
+        Self {
+            period,
+            due: None,
+            should_resync,
+        }
+    }
+
+    fn restart(&mut self) {
+        self.due = (!self.period.is_zero()).then(|| clock::from_now(self.period));
+    }
+}
+
+/// How failed keys are retried.
+pub(super) struct Retry {
+    /// Failures since the last success or pause.
+    failed: usize,
+    /// The next pause.
+    pause: Duration,
+    /// When the pause ends, if there is one.
+    resumes: Option<Instant>,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            failed: 0,
+            pause: RETRY_PAUSE_MIN,
+            resumes: None,
+        }
+    }
+}
+
+impl Retry {
+    /// Notes a failure, and begins a pause when every key that waits has failed.
+    fn failed(&mut self, waiting: usize) {
+        self.failed += 1;
+        if self.failed >= waiting {
+            self.failed = 0;
+            self.resumes = Some(clock::from_now(self.pause));
+            self.pause = (self.pause * 2).min(RETRY_PAUSE_MAX);
+        }
+    }
+}
+
+/// Waits until then; for ever, if there is no such time.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

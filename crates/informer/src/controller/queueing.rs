@@ -1,0 +1,41 @@
+//! From a reflector's change to the queue: the one place that turns a list into [`Queue::replace`].
+
+use crate::{
+    limits::{MESSAGE_BYTES, one_line},
+    object::Known,
+    queue::{KeyError, KeyErrors, Queue, Replaced},
+    reflector::{Delta, DeltaKind, Error},
+};
+
+/// Queues a change or a whole list; an error for each object that has no key, which is left out.
+pub(super) fn queue_delta<K>(
+    queue: &mut dyn Queue<K>,
+    delta: Delta<K>,
+    known: &dyn Known<K>,
+) -> Vec<Error> {
+    let errors = match delta.kind {
+        DeltaKind::ReplacedAll { objects, revision } => {
+            let list = Replaced {
+                source: delta.source,
+                objects,
+                revision,
+            };
+            let replaced = queue.replace(list, known);
+            replaced
+                .err()
+                .map_or(Vec::new(), |KeyErrors(errors)| errors)
+        }
+        kind => {
+            let pushed = queue.push(Delta { kind, ..delta }, known);
+            pushed.err().into_iter().collect()
+        }
+    };
+    errors.iter().map(key_error).collect()
+}
+
+fn key_error<K>(error: &KeyError<K>) -> Error {
+    Error::Key {
+        object: error.object.object_name().clone(),
+        reason: one_line(&error.source.to_string(), MESSAGE_BYTES),
+    }
+}

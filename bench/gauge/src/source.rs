@@ -48,7 +48,9 @@ impl Source {
     pub(crate) fn replay(&self) -> Result<&Replay> {
         match self {
             Self::Replay(replay) => Ok(replay),
-            Self::Real => bail!("--relist needs the replay source: a real server expires no revision"),
+            Self::Real => {
+                bail!("--relist needs the replay source: a real server expires no revision")
+            }
         }
     }
 }

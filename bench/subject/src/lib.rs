@@ -57,7 +57,9 @@ pub async fn run() -> Result<()> {
         (Some(Command::Queue(options)), _) => queue::run(&options).await,
         (Some(Command::FanOut(options)), _) => fan_out::run(&options).await,
         (None, Some(flags)) => observe::run(&flags, arguments.store).await,
-        (None, None) => anyhow::bail!("--server or --kubeconfig is missing; --help explains what can be measured"),
+        (None, None) => anyhow::bail!(
+            "--server or --kubeconfig is missing; --help explains what can be measured"
+        ),
     }
 }
 

@@ -354,30 +354,16 @@ where
         if let Some(detector) = &mut self.parts.mutation_detector {
             detector.take_in(&delta.kind);
         }
-        let errors = match delta.kind {
-            DeltaKind::ReplacedAll { objects, revision } => {
-                let source = delta.source;
-                self.arrived.insert(source);
-                let list = Replaced {
-                    source,
-                    objects,
-                    revision,
-                };
-                let count = list.objects.len();
-                let taken = self.queue_up(count, move |queue, known| queue.replace(list, known));
-                taken.await.err().map(|KeyErrors(errors)| errors)
+        let objects = match &delta.kind {
+            DeltaKind::ReplacedAll { objects, .. } => {
+                self.arrived.insert(told_by);
+                objects.len()
             }
-            kind => {
-                let Parts { queue, indexer, .. } = &mut self.parts;
-                let pushed = queue.push(Delta { kind, ..delta }, &**indexer);
-                pushed.err().map(|error| vec![error])
-            }
+            _ => 1,
         };
+        let queued = self.queue_up(objects, |queue, known| queue_delta(queue, delta, known));
+        let errors = queued.await;
         let Parts { queue, report, .. } = &mut self.parts;
-        if matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
-            self.arrived.insert(told_by);
-        }
-        let errors = queue_delta(&mut **queue, delta, &**indexer);
         if let Some(unconfirmed) = &mut self.unconfirmed {
             unconfirmed.told(told_by, queue.len());
         }

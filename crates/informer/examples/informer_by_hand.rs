@@ -36,6 +36,9 @@ use self::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lines that may wait to be printed; the example makes fewer.
+const LINES: usize = 64;
+
 /// The pod whose first change fails once.
 const FLAKY: &str = "default/flaky";
 
@@ -53,7 +56,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     let ours_only: Selector = format!("{LABEL}=informer-by-hand").parse()?;
     let source = ListWatch::<Pod>::new(cluster.client()).labels(&ours_only);
     let (indexer, writer) = indexer::new(Indexers::new())?;
-    let (lines, mut printed) = mpsc::unbounded_channel();
+    let (lines, mut printed) = mpsc::channel(LINES);
     let controller = Config::new(
         Reflector::builder(source).name("pods by hand"),
         DeltaFifo::new(),
@@ -92,7 +95,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
 /// A change of the store is what client-go's `processDeltas` reports to its handlers.
 fn process(
     mut writer: IndexerWriter<Pod>,
-    lines: mpsc::UnboundedSender<String>,
+    lines: mpsc::Sender<String>,
 ) -> impl FnMut(&Popped<Pod>) -> Result<(), &'static str> {
     let mut attempts = 0;
     move |popped| {
@@ -128,17 +131,14 @@ fn process(
                 _ => continue,
             };
             // The receiver is gone when the example ends.
-            drop(lines.send(format!("{what} {}{suffix}", popped.name)));
+            drop(lines.try_send(format!("{what} {}{suffix}", popped.name)));
         }
         Ok(())
     }
 }
 
 /// Prints the changes until one is this.
-async fn expect(
-    printed: &mut mpsc::UnboundedReceiver<String>,
-    expected: &str,
-) -> anyhow::Result<()> {
+async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
         let line = timeout(PATIENCE, printed.recv()).await;
         let line = line.with_context(|| format!("{expected:?} did not happen"))?;

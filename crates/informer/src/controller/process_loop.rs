@@ -87,11 +87,13 @@ where
         let report = reflector.report.clone();
         let description = reflector.lister_watcher.description();
         let part = format!("the reflector of {description}");
+        // In a box, for the caller's sake: it holds what a list and a watch need, some 16 KB.
+        let mut reflecting = Box::pin(caught(&part, reflector.run_inside()));
         let failed = tokio::select! {
             biased;
             () = shutdown => None,
             cause = caught(PROCESSING, processing.run()) => Some(cause),
-            cause = caught(&part, reflector.run_inside()) => Some(cause),
+            cause = &mut reflecting => Some(cause),
         };
         match failed {
             Some(cause) => Err(InformerError::clone(&report.fail(cause))),

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 pub struct Binaries {
     pub(crate) api_server: PathBuf,
     pub(crate) etcd: PathBuf,
-    version: String,
+    versions: [(&'static str, String); 2],
 }
 
 impl Binaries {
@@ -31,17 +31,18 @@ impl Binaries {
             "k8s.io/kubernetes",
             &folder,
         )?;
-        let (etcd, _) = built(&sources.join("etcd"), "go.etcd.io/etcd/server/v3", &folder)?;
+        let (etcd, etcd_version) =
+            built(&sources.join("etcd"), "go.etcd.io/etcd/server/v3", &folder)?;
         Ok(Self {
             api_server,
             etcd,
-            version,
+            versions: [("kube-apiserver", version), ("etcd", etcd_version)],
         })
     }
 
-    /// The version of Kubernetes, as in `v1.36.3`.
-    pub fn version(&self) -> &str {
-        &self.version
+    /// Name and version of each, as in `v1.36.3`.
+    pub fn versions(&self) -> &[(&'static str, String); 2] {
+        &self.versions
     }
 }
 

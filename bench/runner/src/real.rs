@@ -46,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     events: usize,
     /// Changes a second
-    #[arg(long, default_value_t = 500, value_name = "N")]
+    #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
     /// How many clients list at the same time; may be given several times
     #[arg(long, default_values_t = [1, 16], value_name = "N")]
@@ -115,8 +115,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         programs.build()?;
     }
     let binaries = Binaries::build(&target(root))?;
-    let mut versions = vec![("kube-apiserver".to_owned(), binaries.version().to_owned())];
-    versions.extend(programs.versions()?);
+    let servers = binaries.versions().iter();
+    let servers = servers.map(|(name, version)| ((*name).to_owned(), version.clone()));
+    let versions: Vec<_> = servers.chain(programs.versions()?).collect();
     let settings = machine::settings(&versions)?;
     let samples = if let Some(log) = &options.log {
         let text = std::fs::read_to_string(log);

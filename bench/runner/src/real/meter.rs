@@ -72,7 +72,11 @@ impl Meter {
         while quiet < QUIET_INTERVALS && begun.elapsed() < PATIENCE {
             sleep(INTERVAL).await;
             let now = self.cpu()?;
-            quiet = if now - before <= QUIET { quiet + 1 } else { 0 };
+            quiet = if now.saturating_sub(before) <= QUIET {
+                quiet + 1
+            } else {
+                0
+            };
             before = now;
         }
         Ok(())

@@ -123,9 +123,14 @@ impl Pods {
     }
 
     async fn patch_status(&self, path: &str, patch: &Value) -> Result<()> {
-        let path = format!("{path}/status?{KUBELET}");
-        self.send(Method::PATCH, &path, "application/merge-patch+json", patch)
-            .await
+        let resource = format!("{path}/status?{KUBELET}");
+        self.send(
+            Method::PATCH,
+            &resource,
+            "application/merge-patch+json",
+            patch,
+        )
+        .await
     }
 
     async fn send(&self, method: Method, path: &str, content: &str, body: &Value) -> Result<()> {

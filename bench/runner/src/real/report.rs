@@ -1,5 +1,7 @@
 //! The tables of the measurement against a real server.
 
+use std::fmt::Write as _;
+
 use super::{CASES, NO_CLIENT, SERVED, clients::at_once};
 use crate::{
     samples::{Samples, Spread},
@@ -27,19 +29,26 @@ const MEMORY_AT_MOST: f64 = 1.5;
 
 /// One table for each number of clients, and which initial list each client should have by them.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
-    let mut text = String::new();
     let served = |field| samples.median(SERVED, field);
-    if let (Some(pods), Some(bytes)) = (served("pods"), served("json_bytes")) {
-        let (pods, bytes) = (grouped(&pods.to_string()), grouped(&bytes.to_string()));
-        text += &format!("{pods} pods, each {bytes} bytes of JSON as they are served.\n\n");
+    let (pods, bytes) = (served("pods"), served("json_bytes"));
+    let mut text = pods.zip(bytes).map_or(String::new(), |(pods, bytes)| {
+        let [pods, bytes] = [pods, bytes].map(|value| grouped(&format!("{value:.0}")));
+        format!("{pods} pods, each {bytes} bytes of JSON as they are served.\n")
+    });
+    if let Some(writes) = samples.spread(NO_CLIENT, EVENTS_CPU) {
+        let writes = cell(writes, None, |value| format!("{value:.2}"));
+        // Writing to a text can't fail.
+        let _ = writeln!(
+            text,
+            "The changes without a client: {writes} s of server CPU."
+        );
     }
     for &clients in clients {
-        text += &match clients {
-            1 => "One client:\n\n".to_owned(),
-            _ => format!("{clients} clients at the same time:\n\n"),
+        let figures = figures(clients, samples);
+        let _ = match clients {
+            1 => writeln!(text, "\nOne client:\n\n{figures}"),
+            _ => writeln!(text, "\n{clients} clients at the same time:\n\n{figures}"),
         };
-        text += &figures(clients, samples);
-        text += "\n";
     }
     text + &choices(clients, samples)
 }

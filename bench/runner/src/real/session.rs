@@ -36,19 +36,19 @@ impl<'a> Session<'a> {
         let client = Client::try_from(server.config().await?)?;
         eprintln!("writing {} pods", options.pods);
         let pods = Pods::write(client, options.pods).await?;
-        let mut session = Self {
+        let mut begun = Self {
             options,
             programs,
             server,
             pods,
             samples: Samples::default(),
         };
-        let served = session.pods.served().await?;
-        session.record(1, SERVED, &served)?;
+        let served = begun.pods.served().await?;
+        begun.record(1, SERVED, &served)?;
         for round in 1..=options.rounds {
-            session.round(round).await?;
+            begun.round(round).await?;
         }
-        Ok(session.samples)
+        Ok(begun.samples)
     }
 
     /// One block of each.

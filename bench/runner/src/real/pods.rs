@@ -122,13 +122,13 @@ impl Pods {
         Ok(json!({"pods": count, "json_bytes": list.len() / count}))
     }
 
-    async fn patch_status(&self, path: &str, patch: &Value) -> Result<()> {
+    async fn patch_status(&self, path: &str, change: &Value) -> Result<()> {
         let resource = format!("{path}/status?{KUBELET}");
         self.send(
             Method::PATCH,
             &resource,
             "application/merge-patch+json",
-            patch,
+            change,
         )
         .await
     }

@@ -43,8 +43,8 @@ impl<'a> Session<'a> {
             pods,
             samples: Samples::default(),
         };
-        let served = begun.pods.served().await?;
-        begun.record(1, SERVED, &served)?;
+        let description = begun.pods.served().await?;
+        begun.record(1, SERVED, &description)?;
         for round in 1..=options.rounds {
             begun.round(round).await?;
         }

@@ -56,7 +56,7 @@ func TestWhoeverWaitsForAChangeIsWokenByIt(t *testing.T) {
 }
 
 func TestFlagsThatMeanNothingAreRefused(t *testing.T) {
-	for _, arguments := range [][]string{{"--encoding", "cbor"}, {"--prune=maybe"}, {"--list", "all"}, {"--handler", "x"}, {"more"}} {
+	for _, arguments := range [][]string{{"--encoding", "cbor"}, {"--prune=maybe"}, {"--list", "all"}, {"--handler", "x"}, {"more"}, {"--kubeconfig", "x", "--relist", "1"}, {"--kubeconfig", "x", "--server", "y"}} {
 		if o, err := parse(arguments); err == nil {
 			t.Errorf("%v is %v", arguments, o)
 		}

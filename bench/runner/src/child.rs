@@ -53,16 +53,17 @@ impl Programs {
         }
     }
 
-    /// Builds all in release.
+    /// Builds client-go's program, and in release what these arguments of `cargo build` select.
     ///
     /// # Errors
     /// One can't be built.
-    pub(crate) fn build(&self) -> Result<()> {
+    pub(crate) fn build(&self, selected: &[&str]) -> Result<()> {
         let mut cargo = Command::new(env!("CARGO"));
         // All at once: what they share is then built once.
         cargo
             .current_dir(&self.bench)
-            .args(["build", "--release", "--workspace"]);
+            .args(["build", "--release"])
+            .args(selected);
         succeed(&mut cargo)?;
         let mut go = Command::new("go");
         go.current_dir(self.client_go_folder())

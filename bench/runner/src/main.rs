@@ -109,7 +109,7 @@ fn run(options: &Options) -> Result<()> {
     }
     let programs = Programs::of(root, options.chunks);
     if !options.built && options.log.is_none() {
-        programs.build()?;
+        programs.build(&["--workspace"])?;
     }
     let settings = machine::settings(&programs.versions()?)?;
     say(&settings)?;

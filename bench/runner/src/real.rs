@@ -112,7 +112,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let root = root()?;
     let programs = Programs::of(root, Chunks::Server);
     if !options.built && options.log.is_none() {
-        programs.build()?;
+        programs.build(&["--package=subject", "--package=peer-kube-rs"])?;
     }
     let binaries = Binaries::build(&target(root))?;
     let servers = binaries.versions().iter();

@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         .build();
     if arguments.next().as_deref() == Some(LOAD) {
         let [file, collection] = [(); 2].map(|()| arguments.next().unwrap());
-        return load_packed(file.into(), collection);
+        return load_packed(Path::new(&file), collection);
     }
     let (file, collection) = runtime.unwrap().block_on(compare());
     let mut loading = Command::new(std::env::current_exe().unwrap());
@@ -180,7 +180,7 @@ impl ListerWatcher for Nothing {
 }
 
 /// Loads, prints what it cost, and says whether the limits hold.
-fn load_packed(file: PathBuf, collection: String) -> ExitCode {
+fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
@@ -191,7 +191,7 @@ fn load_packed(file: PathBuf, collection: String) -> ExitCode {
             let idle = longest.take();
             let source = Nothing { collection };
             let builder = SharedInformer::<Pod>::builder(source).packed();
-            let (pods, controller) = builder.warm_start(in_file(&file)).build();
+            let (pods, controller) = builder.warm_start(in_file(file)).build();
             let mut status = pods.status();
             let measured = async {
                 let is_decided = |status: &Status| status.warm_start.is_some();
@@ -207,11 +207,13 @@ fn load_packed(file: PathBuf, collection: String) -> ExitCode {
             };
             // What it saves at its end is no part of this.
             tokio::select! {
+                biased;
                 ended = controller.run(std::future::pending()) => panic!("{ended:?}"),
                 verdict = measured => verdict,
             }
         };
         tokio::select! {
+            biased;
             verdict = measured => verdict,
             () = tick(&longest) => unreachable!("it ticks for ever"),
         }

@@ -9,16 +9,17 @@ mod ahead;
 mod buffer;
 mod handler_status;
 mod listener;
+mod listener_buffer;
 mod notification;
 mod resync;
 mod waiting;
 
-pub use self::{buffer::ListenerBuffer, handler_status::HandlerStatus};
 pub(crate) use self::{
     buffer::{Buffer, Closing},
     listener::{EndGuard, listen},
     notification::Expansion,
 };
+pub use self::{handler_status::HandlerStatus, listener_buffer::ListenerBuffer};
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -4,7 +4,7 @@
 use std::{
     iter,
     sync::{
-        Arc, Condvar, Mutex as StdMutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, InitialList, Object, SharedInformer, reflector::TimeoutConfig,
 };
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -182,20 +182,20 @@ async fn what_was_taken_ahead_and_not_told_counts_as_discarded() {
 /// Where two threads wait for each other.
 #[derive(Default)]
 struct Rendezvous {
-    came: StdMutex<usize>,
+    came: Mutex<usize>,
     changed: Condvar,
     missed: AtomicBool,
 }
 
 impl Rendezvous {
     fn wait(&self) {
-        let mut came = self.came.lock().unwrap();
+        let mut came = self.came.lock();
         *came += 1;
         self.changed.notify_all();
         let waited = self
             .changed
-            .wait_timeout_while(came, SOON, |came| *came < 2);
-        let is_late = waited.unwrap().1.timed_out();
+            .wait_while_for(&mut came, |came| *came < 2, SOON);
+        let is_late = waited.timed_out();
         self.missed.fetch_or(is_late, Ordering::Relaxed);
     }
 }

@@ -1,3 +1,5 @@
+//! A body's deadline holds, moves, and is second to what has come.
+
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -6,35 +8,37 @@ use tokio::time::sleep;
 
 use super::*;
 
-fn body() -> (mpsc::UnboundedSender<Bytes>, Body) {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
+/// A body and what its chunks are sent with; one waits at most.
+fn body() -> (mpsc::Sender<Bytes>, Body) {
+    let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));
     (sender, Body::new(chunks.map(Ok).boxed()))
 }
 
-fn after(seconds: u64) -> Option<Instant> {
-    Some(Instant::now() + Duration::from_secs(seconds))
+fn after(seconds: u64) -> Instant {
+    Instant::now() + Duration::from_secs(seconds)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_moves_holds_and_no_earlier_one_does() {
     let (sender, mut body) = body();
     let begun = Instant::now();
-    assert!(body.next(after(10)).now_or_never().is_none());
+    assert!(body.next(Some(after(10))).now_or_never().is_none());
     // Later than the timer is set for.
-    body.next(after(30)).await.unwrap_err();
+    body.next(Some(after(30))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
     // Earlier than it is set for.
-    assert!(body.next(after(30)).now_or_never().is_none());
-    body.next(after(5)).await.unwrap_err();
+    assert!(body.next(Some(after(30))).now_or_never().is_none());
+    body.next(Some(after(5))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(35));
     // None, though the timer goes off.
-    assert!(body.next(after(5)).now_or_never().is_none());
+    assert!(body.next(Some(after(5))).now_or_never().is_none());
     tokio::select! {
+        biased;
         _ = body.next(None) => panic!("nothing has come"),
         () = sleep(Duration::from_secs(60)) => {}
     }
-    body.next(after(1)).await.unwrap_err();
+    body.next(Some(after(1))).await.unwrap_err();
     drop(sender);
     assert!(body.next(None).await.unwrap().is_none());
 }
@@ -44,8 +48,8 @@ async fn what_has_come_is_given_out_before_a_deadline_that_has_passed() {
     let (sender, mut body) = body();
     let deadline = after(1);
     sleep(Duration::from_secs(2)).await;
-    sender.send(Bytes::from_static(b"a")).unwrap();
-    let chunk = body.next(deadline).await.unwrap().unwrap().unwrap();
+    sender.try_send(Bytes::from_static(b"a")).unwrap();
+    let chunk = body.next(Some(deadline)).await.unwrap().unwrap().unwrap();
     assert_eq!(chunk, "a");
-    body.next(deadline).await.unwrap_err();
+    body.next(Some(deadline)).await.unwrap_err();
 }

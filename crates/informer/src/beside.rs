@@ -138,6 +138,33 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
+/// Runs a test in paused time, on one thread and with one more for blocking work. The test is given what
+/// keeps that one until it is let go of.
+#[cfg(test)]
+pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .max_blocking_threads(1)
+        .build();
+    runtime.unwrap().block_on(async { test(Held::new).await });
+}
+
+/// Nothing that is offloaded from here on begins before this is dropped.
+#[cfg(test)]
+pub(crate) struct Held(
+    #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
+);
+
+#[cfg(test)]
+impl Held {
+    fn new() -> Self {
+        let (held, let_go) = std::sync::mpsc::channel();
+        Handle::current().spawn_blocking(move || let_go.recv());
+        Self(held)
+    }
+}
+
 /// Drops something on the runtime's pool for blocking work, because it takes long; at once, where there is
 /// no runtime.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {

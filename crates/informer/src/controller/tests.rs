@@ -6,7 +6,7 @@ use kube_core::ObjectMeta;
 
 use super::{bounds::CHANNEL_CAPACITY, *};
 use crate::{
-    beside::OFFLOADED_MIN,
+    beside::{OFFLOADED_MIN, with_held_pool},
     indexer::{self, Indexers},
     limits::MESSAGE_BYTES,
     metrics::Meter,
@@ -251,28 +251,33 @@ async fn what_a_key_function_says_is_told_as_one_line_of_bounded_length() {
     assert!(told.len() < most, "{} bytes", told.len());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_long_list_is_taken_into_the_queue_on_another_thread() {
-    let (mut serving, _arriving) = due(DeltaFifo::new()).await;
-    let pods: Vec<_> = (0..OFFLOADED_MIN)
-        .map(|n| pod(&format!("p{n}"), 1))
-        .collect();
-    let mut accepted = Box::pin(serving.accept(list(0, 1, &pods)));
-    assert!(
-        accepted.as_mut().now_or_never().is_none(),
-        "this thread does something else"
-    );
-    accepted.await;
-    let mut waiting = 0;
-    while let Some(batch) = serving.parts.queue.pop_batch(usize::MAX) {
-        waiting += batch.deltas.len();
-    }
-    assert_eq!(waiting, OFFLOADED_MIN);
-    for pod in pods {
-        serving.parts.indexer.add(pod).unwrap();
-    }
-    assert!(
-        serving.resync().now_or_never().is_none(),
-        "this thread does something else"
-    );
+#[test]
+fn a_long_list_is_taken_into_the_queue_on_another_thread() {
+    with_held_pool(async |hold| {
+        let (mut serving, _arriving) = due(DeltaFifo::new()).await;
+        let pods: Vec<_> = (0..OFFLOADED_MIN)
+            .map(|n| pod(&format!("p{n}"), 1))
+            .collect();
+        let held = hold();
+        let mut accepted = Box::pin(serving.accept(list(0, 1, &pods)));
+        assert!(
+            accepted.as_mut().now_or_never().is_none(),
+            "this thread does something else"
+        );
+        drop(held);
+        accepted.await;
+        let mut waiting = 0;
+        while let Some(batch) = serving.parts.queue.pop_batch(usize::MAX) {
+            waiting += batch.deltas.len();
+        }
+        assert_eq!(waiting, OFFLOADED_MIN);
+        for pod in pods {
+            serving.parts.indexer.add(pod).unwrap();
+        }
+        let _held = hold();
+        assert!(
+            serving.resync().now_or_never().is_none(),
+            "this thread does something else"
+        );
+    });
 }

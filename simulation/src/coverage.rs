@@ -266,6 +266,7 @@ fn queue(queue: Queue) -> &'static str {
 fn initial_list(how: InitialList) -> &'static str {
     match how {
         InitialList::List => "list",
+        InitialList::Pages => "pages",
         _ => "streaming",
     }
 }

@@ -74,10 +74,10 @@ impl Drawing {
                 Queue::InOrder(rng.usize(1..20))
             },
             capacity: if rng.bool() { rng.usize(1..10) } else { 2000 },
-            initial_list: if rng.u8(..3) == 0 {
-                InitialList::List
-            } else {
-                InitialList::Streaming
+            initial_list: match rng.u8(..3) {
+                0 => InitialList::List,
+                1 => InitialList::Pages,
+                _ => InitialList::Streaming,
             },
             page_size: rng.bool().then(|| rng.u32(1..6)),
             resync: rng.u64(20..60),

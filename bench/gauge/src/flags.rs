@@ -60,8 +60,10 @@ impl Flags {
 pub enum List {
     /// A watch that begins with everything (`sendInitialEvents`).
     Streaming,
-    /// Lists, in the pages that the client asks for by default.
-    Paged,
+    /// One list of what the server's cache has (`resourceVersion=0`).
+    Whole,
+    /// A list of the newest state in pages of 500.
+    Pages,
 }
 
 /// What a handler does.

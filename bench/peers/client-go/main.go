@@ -60,7 +60,7 @@ func parse(arguments []string) (options, error) {
 		o.prune = value == "true"
 		return oneOf(value, "true", "false")
 	})
-	flags.StringVar(&o.list, "list", "streaming", "streaming or paged")
+	flags.StringVar(&o.list, "list", "streaming", "streaming or whole")
 	flags.StringVar(&o.handler, "handler", "objects", "objects or keys")
 	flags.Int64Var(&o.events, "events", 0, "how many events are watched")
 	flags.Int64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are taken")
@@ -77,7 +77,7 @@ func parse(arguments []string) (options, error) {
 	}
 	for _, err := range []error{
 		oneOf(o.encoding, "protobuf", "json"),
-		oneOf(o.list, "streaming", "paged"),
+		oneOf(o.list, "streaming", "whole"),
 		oneOf(o.handler, "objects", "keys"),
 	} {
 		if err != nil {

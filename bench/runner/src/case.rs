@@ -137,14 +137,14 @@ fn observed(plan: &Plan) -> Vec<Case> {
         ),
         ("client-go, JSON", Program::ClientGo, "--encoding json"),
         ("kube-rs", Program::KubeRs, ""),
-        (KUBE_RS_PAGED, Program::KubeRs, "--list paged"),
+        (KUBE_RS_PAGED, Program::KubeRs, "--list pages"),
         (
             "kube-rs, managedFields kept",
             Program::KubeRs,
             "--prune false",
         ),
         ("kube-rs, system's allocator", Program::KubeRsSystem, ""),
-        (KUBE_RS_AS_IT_COMES, Program::KubeRsSystem, "--list paged"),
+        (KUBE_RS_AS_IT_COMES, Program::KubeRsSystem, "--list pages"),
         (
             "ours, packed, system's allocator",
             Program::SubjectSystem,

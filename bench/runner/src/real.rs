@@ -71,31 +71,31 @@ const NO_CLIENT: &str = "no client";
 /// What is served, as `Samples` knows it.
 const SERVED: &str = "served";
 
-/// Clients, and how each lists; in pairs of which the first streams.
+/// Clients, and how each lists. What stands before the last comma is one client, whose ways are compared.
 const CASES: [(&str, Program, &str); 8] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
-        "client-go, protobuf, list",
+        "client-go, protobuf, whole",
         Program::ClientGo,
-        "--list paged",
+        "--list whole",
     ),
     ("kube-rs, streaming", Program::KubeRs, ""),
-    ("kube-rs, pages of 500", Program::KubeRs, "--list paged"),
-    ("ours, typed, streaming", Program::Subject, "--store typed"),
+    ("kube-rs, pages of 500", Program::KubeRs, "--list pages"),
+    ("ours, streaming", Program::Subject, "--store typed"),
     (
-        "ours, typed, list",
+        "ours, whole",
         Program::Subject,
-        "--store typed --list paged",
+        "--store typed --list whole",
     ),
     (
-        "ours, packed, streaming",
+        "ours, pages of 500",
         Program::Subject,
-        "--store packed",
+        "--store typed --list pages",
     ),
     (
-        "ours, packed, list",
+        "ours packed, pages of 500",
         Program::Subject,
-        "--store packed --list paged",
+        "--store packed --list pages",
     ),
 ];
 

@@ -35,7 +35,8 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
         .name("pods")
         .initial_list(match flags.list {
             List::Streaming => InitialList::Streaming,
-            List::Paged => InitialList::List,
+            List::Whole => InitialList::List,
+            List::Pages => InitialList::Pages,
         })
         .on_error(|error| eprintln!("{error}"));
     if flags.prune {

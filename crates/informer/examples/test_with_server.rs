@@ -18,7 +18,7 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Pod;
-use kube_informer::{InitialList, SharedInformerFactory};
+use kube_informer::SharedInformerFactory;
 use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::sleep};
@@ -32,9 +32,7 @@ async fn test_with_server() -> anyhow::Result<()> {
     // What every example takes; no cluster is needed here.
     args::parse()?;
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
-        .initial_list(InitialList::List) // not a streaming list: requests are counted
-        .build();
+    let factory = SharedInformerFactory::builder(server.client()).build();
     let pods = factory.informer::<Pod>();
     let (tell, mut told) = mpsc::channel(8);
     pods.on_delete(move |gone| {

@@ -46,7 +46,11 @@ pub async fn run() -> Result<()> {
     let pods: Api<Pod> = Api::all(Client::try_from(config)?);
     let config = match flags.list {
         List::Streaming => watcher::Config::default().streaming_lists(),
-        List::Paged => watcher::Config::default(),
+        List::Whole => watcher::Config {
+            page_size: None,
+            ..watcher::Config::default().any_semantic()
+        },
+        List::Pages => watcher::Config::default(),
     };
     let prune = flags.prune;
     let events = watcher(pods, config)

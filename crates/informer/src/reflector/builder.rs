@@ -85,11 +85,11 @@ impl<K: Resource> ReflectorBuilder<K> {
         self
     }
 
-    /// Asks for lists in pages of this size, whatever the revision; zero is as if it were not called.
+    /// Requests lists in pages of this size; zero is as if it were not called.
     ///
-    /// The API server answers a paged list at a revision from etcd instead of its watch cache, which
-    /// costs it much more. Without this call lists are paged (500) only where the watch cache ignores
-    /// it or does not exist.
+    /// Without this call [`InitialList::Pages`] has pages of 500, and [`InitialList::List`] only where the
+    /// watch cache ignores it or does not exist. With it, [`InitialList::List`] requests pages at a revision,
+    /// which the API server answers from etcd instead of its watch cache; that costs it much more.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, objects: u32) -> Self {
         self.settings.page_size(objects);
@@ -125,9 +125,9 @@ impl<K: Resource> ReflectorBuilder<K> {
         self
     }
 
-    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
-    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
-    /// time in vain, and for tests that count requests.
+    /// How everything is requested, at the beginning and whenever watching can't bring the cache up to date:
+    /// in pages of the newest state by default, which costs the server least. [`InitialList::List`] is for
+    /// servers before Kubernetes 1.34, whose watch cache answers no pages.
     pub fn initial_list(mut self, initial_list: InitialList) -> Self {
         self.settings.initial_list(initial_list);
         self

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: whatever the server's cache has |
+//! | any list if pages are wanted ([`InitialList::Pages`]) | `""` |
 //! | first of all after a warm start | a watch at the saved revision |
 //! | first of all when the kind is served again | the last revision seen |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
@@ -428,8 +429,11 @@ impl Machine {
     }
 
     fn list_request(&mut self) -> Action {
+        let is_newest = self.config.initial_list == InitialList::Pages;
         let mut resource_version = self.revision_of_everything();
-        if resource_version.is_unset() && !self.last_unavailable {
+        if is_newest {
+            resource_version = ResourceVersion::UNSET;
+        } else if resource_version.is_unset() && !self.last_unavailable {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = self.config.page_size.filter(|size| *size > 0);

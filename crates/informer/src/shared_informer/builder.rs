@@ -237,9 +237,9 @@ where
         self
     }
 
-    /// Whether everything is streamed, the default, or listed: at the beginning, and whenever watching
-    /// can't bring it there. [`InitialList::List`] is for servers whose answers to streaming lists cost
-    /// time in vain, and for tests that count requests.
+    /// How everything is requested, at the beginning and whenever watching can't bring the cache up to date:
+    /// in pages of the newest state by default, which costs the server least. [`InitialList::List`] is for
+    /// servers before Kubernetes 1.34, whose watch cache answers no pages.
     pub fn initial_list(mut self, initial_list: InitialList) -> Self {
         self.reflectors.initial_list(initial_list);
         self

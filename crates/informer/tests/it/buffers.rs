@@ -16,7 +16,7 @@ use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Event, EventHandler, SharedInformer,
+    Event, EventHandler, InitialList, SharedInformer,
     factory::{InformerOptions, QueueKind, SharedInformerFactory},
     reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     shared_informer::{HandlerStatus, ListenerBuffer, Registration},
@@ -457,7 +457,9 @@ async fn a_list_that_a_slow_store_holds_up_says_so_and_so_does_a_streaming_one()
         Script::new([listed()]),
         Script::streaming([streamed, Answer::Never]),
     ] {
-        let reflector = Reflector::builder(script).into_store(Slow);
+        let reflector = Reflector::builder(script)
+            .initial_list(InitialList::Streaming)
+            .into_store(Slow);
         let status = reflector.status();
         let running = reflector.run(sleep(Duration::from_secs(9)));
         let looking = async {

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
+use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streaming};
 
 /// Shorter than any watch, which are asked to end after five minutes at least.
 const PERIOD: Duration = Duration::from_secs(240);
@@ -147,7 +147,7 @@ async fn what_was_lost_is_mended_by_a_streaming_list_too() {
         .faults("watch pods: drop event 2 x1")
         .unwrap()
         .build();
-    let informer = run(builder(&server).consistency_check(PERIOD));
+    let informer = run(streaming(&server).consistency_check(PERIOD));
     informer.caught_up(&server).await;
     server.create(pod("a")).unwrap();
     sleep(PERIOD).await;

@@ -269,8 +269,6 @@ mod spans {
         let lines = lines.filter(|line| !line.starts_with("DEBUG"));
         expect![[r#"
             WARN informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: not served reflector=widgets in shop, web expects=example.com/v1 Widget what=widgets in shop error=the server answered 404 failures=1 hint="is the CRD installed?"
-            INFO informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: listing, as the streaming list has failed reflector=widgets in shop, web expects=example.com/v1 Widget
-            INFO informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: listing, as the streaming list has failed reflector=widgets in shop, web expects=example.com/v1 Widget
         "#]]
         .assert_eq(&lines.flat_map(|line| [line, "\n"]).collect::<String>());
     }

@@ -10,7 +10,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    SharedInformer, SharedInformerFactory,
+    InitialList, SharedInformer, SharedInformerFactory,
     client::ListWatch,
     indexer::{self, Indexers},
     metrics::{
@@ -191,7 +191,9 @@ async fn a_streaming_list_is_a_list_and_its_objects_are_no_events() {
     let seed = [setting::pod("a"), setting::pod("b")];
     let server = Server::builder().seed(seed).build();
     let recorder = Recorder::default();
-    let building = SharedInformer::builder(ListWatch::<Pod>::new(server.client())).name("pods");
+    let building = SharedInformer::builder(ListWatch::<Pod>::new(server.client()))
+        .name("pods")
+        .initial_list(InitialList::Streaming);
     let informer = run(building.metrics(recorder.metrics()));
     informer.caught_up(&server).await;
     server.create(setting::pod("c")).unwrap();
@@ -215,7 +217,7 @@ async fn a_streaming_list_that_is_refused_and_what_is_listed_instead_are_one_lis
         Answer::Never,
     ]);
     let recorder = Recorder::default();
-    let informer = run(builder(&script, &recorder));
+    let informer = run(builder(&script, &recorder).initial_list(InitialList::Streaming));
     sleep(Duration::from_secs(1)).await;
     let told = recorder.only(|line| !line.starts_with("Batch") && !line.starts_with("Told"));
     expect![[r#"

@@ -383,7 +383,10 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
         answers.push(body(expired));
         answers.extend(listed(way, (9, &other), "", Then::Hangs));
         let two = Script::streaming(answers);
-        let mut building = SharedInformer::builder(one).source(two).rng_seed(1);
+        let mut building = SharedInformer::builder(one)
+            .source(two)
+            .rng_seed(1)
+            .initial_list(InitialList::Streaming);
         if by_key {
             building = building.queue(DeltaFifo::new());
         }

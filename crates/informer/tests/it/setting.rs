@@ -43,6 +43,11 @@ pub(crate) fn listing(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::List)
 }
 
+/// The same with lists that are streamed.
+pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
+    builder(server).initial_list(InitialList::Streaming)
+}
+
 /// An informer that runs until it is stopped.
 pub(crate) struct Running {
     pub(crate) pods: SharedInformer<Pod>,

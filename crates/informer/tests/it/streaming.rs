@@ -28,7 +28,7 @@ use tokio::{
 use crate::{
     logs::Logs,
     script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
-    setting::{self, LONG, Trace, builder, labelled, requests, run},
+    setting::{self, LONG, Trace, builder, labelled, requests, run, streaming},
 };
 
 const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
@@ -82,6 +82,7 @@ async fn check_with(
     let errors = Trace::default();
     let noted = errors.clone();
     let builder = Reflector::builder(script.clone())
+        .initial_list(InitialList::Streaming)
         .name("pods")
         .rng_seed(1)
         .on_error(move |error| noted.note(error.to_string()));
@@ -175,7 +176,9 @@ async fn before_the_end_nothing_is_in_the_store_and_only_true_is_an_end() {
     ];
     let script = Script::streaming([hangs(stream.concat())]);
     let (indexer, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(script).into_indexer(writer);
+    let reflector = Reflector::builder(script)
+        .initial_list(InitialList::Streaming)
+        .into_indexer(writer);
     let status = reflector.status();
     reflector.run(sleep(9 * SECOND)).await;
     let status = status.get();
@@ -190,7 +193,9 @@ async fn the_status_tells_how_many_objects_have_been_streamed() {
     let late = Answer::Body(added("a", 3) + &added("b", 2), Then::Hangs);
     let script = Script::streaming([late]);
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(script).into_indexer(writer);
+    let reflector = Reflector::builder(script)
+        .initial_list(InitialList::Streaming)
+        .into_indexer(writer);
     let status = reflector.status();
     let look = async {
         sleep(SECOND).await;
@@ -409,13 +414,17 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     for within in [SECOND, 15 * SECOND] {
         let script = Script::streaming(answers());
         let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-        let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+        let reflector = Reflector::builder(script.clone())
+            .initial_list(InitialList::Streaming)
+            .into_indexer(writer);
         reflector.run(sleep(within)).await;
         assert_eq!(script.under_way(), 0);
     }
     let script = Script::streaming([Answer::Refuse(Class::TooManyRequests)]);
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(script.clone()).into_indexer(writer);
+    let reflector = Reflector::builder(script.clone())
+        .initial_list(InitialList::Streaming)
+        .into_indexer(writer);
     reflector.run(sleep(SECOND / 2)).await;
     assert_eq!(script.requests.len(), 1, "it was stopped in its pause");
 }
@@ -445,7 +454,9 @@ impl ListerWatcher for Busy {
 async fn a_stream_that_is_never_silent_does_not_outlast_its_time_either() {
     let lists = Script::new([]);
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(Busy(lists.clone())).into_indexer(writer);
+    let reflector = Reflector::builder(Busy(lists.clone()))
+        .initial_list(InitialList::Streaming)
+        .into_indexer(writer);
     reflector.run(sleep(30 * SECOND)).await;
     assert_eq!(
         lists.log.take(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    InformerOptions, MutationCache, SharedInformer, SharedInformerFactory,
+    InformerOptions, InitialList, MutationCache, SharedInformer, SharedInformerFactory,
     client::ListWatch,
     indexer::{self, Indexers},
     informer::Informer,
@@ -38,7 +38,9 @@ fn streamed(revision: u64, pods: &[String]) -> String {
 }
 
 fn builder(script: &Script) -> Builder<Pod> {
-    SharedInformer::builder(script.clone()).rng_seed(1)
+    SharedInformer::builder(script.clone())
+        .rng_seed(1)
+        .initial_list(InitialList::Streaming)
 }
 
 async fn listening(builder: Builder<Pod>) -> (Running, Trace) {

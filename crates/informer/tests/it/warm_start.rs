@@ -101,7 +101,8 @@ async fn a_warm_start_lists_nothing_and_tells_what_happened_meanwhile() {
     save(&server, warm(&server, &path)).await;
     let mut before = 0;
     expect![[r#"
-        watch -: 200
+        list - limit=500: 200
+        watch 3: 200
     "#]]
     .assert_eq(&asked(&server, &mut before));
 

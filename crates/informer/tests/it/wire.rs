@@ -94,7 +94,7 @@ async fn a_server_that_restarts_on_its_port_is_found_again_and_nothing_is_lost()
         trace.take(),
         "add default/a@1 (initial)\nsynced\ndelete default/a@2\nadd default/b@3\n"
     );
-    assert_eq!(server.requests().lists("pods").len(), 1);
+    assert_eq!(server.requests().lists("pods").len(), 2);
     informer.stop().await;
     listening.shutdown().await;
 }

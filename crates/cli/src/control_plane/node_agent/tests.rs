@@ -66,8 +66,7 @@ async fn the_end_of_a_pod_is_written_after_it_was_read_from_the_server() {
     assert_eq!(phase_of(&server, "mine"), "Failed");
     let log = server.requests();
     let verbs: Vec<_> = log.iter().map(|request| request.verb.as_str()).collect();
-    // The one watch brings what is there too.
-    assert_eq!(verbs, ["watch", "patch", "get", "patch"]);
+    assert_eq!(verbs, ["list", "watch", "patch", "get", "patch"]);
     plane.shutdown().await;
 }
 

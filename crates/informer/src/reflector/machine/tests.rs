@@ -21,6 +21,14 @@ fn listing() -> MachineConfig {
     }
 }
 
+/// Everything by a streaming list.
+fn streaming() -> MachineConfig {
+    MachineConfig {
+        initial_list: InitialList::Streaming,
+        ..MachineConfig::default()
+    }
+}
+
 /// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
 /// says; the clock advances by each pause and by `wait`.
 fn check(config: MachineConfig, script: &str, trace: &Expect) {

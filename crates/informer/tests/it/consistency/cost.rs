@@ -287,7 +287,7 @@ async fn the_period_is_the_options_or_the_types_or_the_factorys() {
 async fn a_plain_informer_is_checked_too() {
     let server = Server::builder()
         .seed([pod("a")])
-        .faults("watch pods: drop event 3 x1")
+        .faults("watch pods: drop event 1 x1")
         .unwrap()
         .build();
     let (indexer, controller) = Informer::builder::<Pod>(ListWatch::<Pod>::new(server.client()))

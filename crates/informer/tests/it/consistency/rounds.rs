@@ -276,6 +276,7 @@ async fn a_stop_at_any_await_of_a_check_leaves_no_task() {
         let source = ListWatch::<Pod>::new(client.clone());
         let (pods, controller) = SharedInformer::<Pod>::builder(source)
             .rng_seed(1)
+            .initial_list(kube_informer::InitialList::List)
             .consistency_check(PERIOD)
             .build();
         {

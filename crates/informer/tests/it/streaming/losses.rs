@@ -80,7 +80,7 @@ async fn after_a_broken_connection_a_server_that_was_put_back_is_noticed_by_a_pr
 #[tokio::test(start_paused = true)]
 async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence() {
     let server = server_with_history();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     informer.caught_up(&server).await;
     // A bookmark of its own has been heard by then.
     sleep(2 * MINUTE).await;
@@ -94,7 +94,7 @@ async fn after_a_clean_end_a_server_that_was_put_back_is_noticed_by_its_silence(
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
     let server = server_with_history();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     informer.caught_up(&server).await;
     server.requests().clear();
     for _ in 0..3 {
@@ -114,7 +114,7 @@ async fn a_server_that_is_still_the_same_is_probed_once_and_watched_on() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_silent_for_three_minutes_is_opened_again_from_the_last_revision() {
     let server = Server::builder().seed([setting::pod("a")]).build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     informer.caught_up(&server).await;
     sleep(2 * MINUTE).await;
     server.faults().freeze_watches();
@@ -168,7 +168,9 @@ async fn white_space_between_events_does_not_break_the_silence() {
     };
     let watches = source.watches.clone();
     let (_, writer) = indexer::new(Indexers::<Pod>::by_namespace()).unwrap();
-    let reflector = Reflector::builder(source).into_indexer(writer);
+    let reflector = Reflector::builder(source)
+        .initial_list(InitialList::Streaming)
+        .into_indexer(writer);
     reflector.run(sleep(4 * MINUTE)).await;
     assert_eq!(watches.take(), "5\n6\n");
 }
@@ -205,7 +207,7 @@ async fn silence_is_nothing_from_a_server_that_sends_no_bookmarks_and_can_be_set
 #[tokio::test(start_paused = true)]
 async fn a_watch_whose_store_is_full_is_let_go_of_and_goes_on_when_there_is_room() {
     let server = Server::builder().seed([setting::pod("p")]).build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let open = std::sync::Arc::new(Semaphore::new(0));
     let (gate, heard) = (std::sync::Arc::clone(&open), Trace::default());
     let noted = heard.clone();
@@ -268,7 +270,9 @@ async fn the_connection_is_gone_while_a_store_is_full_and_nothing_is_lost_or_tol
     ]);
     let (gate, heard) = (std::sync::Arc::new(Semaphore::new(1)), Trace::default());
     let store = Gated(std::sync::Arc::clone(&gate), heard.clone());
-    let reflector = Reflector::builder(script.clone()).into_store(store);
+    let reflector = Reflector::builder(script.clone())
+        .initial_list(InitialList::Streaming)
+        .into_store(store);
     let drive = async {
         let held_by_nobody = script.under_way();
         sleep(29 * SECOND).await;

@@ -26,13 +26,13 @@ fn asked(server: &Server) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn by_default_a_server_is_asked_once_and_the_cache_is_what_it_has() {
+async fn a_streaming_list_asks_the_server_once_and_the_cache_is_what_it_has() {
     for cache in [WatchCache::default(), WatchCache::Off] {
         let server = Server::builder()
             .seed([setting::pod("a"), setting::pod("b")])
             .watch_cache(cache)
             .build();
-        let informer = run(builder(&server));
+        let informer = run(streaming(&server));
         let trace = Trace::default();
         trace.listen(&informer.pods);
         informer.caught_up(&server).await;
@@ -55,7 +55,7 @@ async fn a_relist_is_streamed_at_the_last_revision_and_its_deletions_are_told() 
     let server = Server::builder()
         .seed([setting::pod("a"), setting::pod("b")])
         .build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     informer.caught_up(&server).await;
@@ -89,7 +89,7 @@ async fn a_transform_runs_once_for_each_object_that_is_streamed() {
             .build();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
-        let informer = builder(&server).transform(move |_| {
+        let informer = streaming(&server).transform(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         });
         let informer = run(if in_order {
@@ -113,7 +113,7 @@ async fn a_server_without_streaming_lists_is_asked_once_an_hour_and_the_status_s
     for server in [switched_off, refusing] {
         let server = server.seed([setting::pod("a")]).build();
         let logs = Logs::capture();
-        let informer = run(builder(&server));
+        let informer = run(streaming(&server));
         informer.pods.wait_for_sync().fail_fast().await.unwrap();
         let status = informer.pods.status().get();
         let error = status.last_error().unwrap();
@@ -143,7 +143,7 @@ async fn a_server_without_streaming_lists_is_asked_once_an_hour_and_the_status_s
 #[tokio::test(start_paused = true)]
 async fn a_refused_streaming_list_and_the_list_in_its_stead_are_one_attempt() {
     let server = Server::builder().faults("* pods: 404").unwrap().build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let waited = informer.pods.wait_for_sync().deadline(LONG).fail_fast();
     let error = waited.await.unwrap_err();
     let activity = error.status.activity();
@@ -162,7 +162,7 @@ async fn a_server_that_loses_the_end_is_listed_in_bounded_time() {
         .faults("watch pods: drop end-bookmark")
         .unwrap()
         .build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let synced = informer.pods.wait_for_sync();
     synced.deadline(11 * SECOND).await.unwrap();
     let status = informer.pods.status().get();
@@ -184,7 +184,7 @@ async fn bookmarks_and_changes_for_ever_are_not_taken_for_the_end() {
         .faults("watch pods: drop end-bookmark x1")
         .unwrap()
         .build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let churn = async {
         for n in 0.. {
             sleep(SECOND).await;
@@ -209,7 +209,7 @@ async fn a_stream_that_is_cut_again_and_again_is_listed_and_nothing_of_it_is_see
         .faults("watch pods: cut after 1 events x3")
         .unwrap()
         .build();
-    let informer = run(builder(&server));
+    let informer = run(streaming(&server));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();

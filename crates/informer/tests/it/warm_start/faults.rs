@@ -48,7 +48,8 @@ async fn an_expired_revision_leads_to_a_list_of_which_the_difference_is_told() {
         warm: 3@3
         list 3 limit=1: 200
         watch 3: 200
-        watch 3: 200
+        list - limit=500: 200
+        watch 5: 200
         add default/a@1 (initial)
         add default/b@2 (initial)
         add default/c@3 (initial)
@@ -68,7 +69,8 @@ async fn a_server_that_was_put_back_behind_the_saved_revision_is_listed_and_noth
     expect![[r#"
         cold: the server has not reached revision 3, up to which the store was saved
         list 3 limit=1: 504
-        watch -: 200
+        list - limit=500: 200
+        watch 1: 200
         add default/a@1 (initial)
         synced
     "#]]
@@ -82,7 +84,8 @@ async fn another_cluster_is_a_cold_start() {
     save(&one, warm(&one, &path)).await;
     expect![[r#"
         cold: the store was saved from another server
-        watch -: 200
+        list - limit=500: 200
+        watch 2: 200
         add default/x@1 (initial)
         add default/y@2 (initial)
         synced
@@ -179,7 +182,7 @@ async fn a_file_that_is_cut_or_damaged_is_a_cold_start() {
     for bytes in [&whole[..whole.len() - 1], &flipped, b"", future.as_bytes()] {
         fs::write(&path, bytes).unwrap();
         let start = start(&server, warm(&server, &path)).await;
-        assert!(start.contains("watch -") && start.contains("add default/a@1 (initial)"));
+        assert!(start.contains("list - limit=500") && start.contains("add default/a@1 (initial)"));
         told = told + start.lines().next().unwrap() + "\n";
     }
     fs::remove_file(&path).unwrap();

@@ -51,6 +51,45 @@ async fn pages_of_a_list_at_unset_are_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
+    let pages = MachineConfig {
+        initial_list: InitialList::Pages,
+        ..MachineConfig::default()
+    };
+    check(
+        pages,
+        "page 10 t1\nlist-failed expired\npage 11\nreplaced\nerror 500\nslept\npage 12\nreplaced\nerror expired",
+        &expect![[r#"
+        list limit=500
+        page 10 t1: next limit=500 continue=t1
+        list-failed expired: list
+        page 11: replace at 11
+        replaced: watch resourceVersion=11
+        error 500: sleep from 0.8 s
+        slept: list limit=500
+        page 12: replace at 12
+        replaced: watch resourceVersion=12
+        error expired: list limit=500
+    "#]],
+    );
+    let own_size = MachineConfig {
+        page_size: Some(4),
+        ..pages
+    };
+    check(
+        own_size,
+        "page 10\nreplaced\nerror 500\nslept",
+        &expect![[r#"
+        list limit=4
+        page 10: replace at 10
+        replaced: watch resourceVersion=10
+        error 500: sleep from 0.8 s
+        slept: list limit=4
+    "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_own_page_size_is_used_with_any_revision() {
     let config = MachineConfig {
         page_size: Some(4),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn streams(script: &str, trace: &Expect) {
-    check(MachineConfig::default(), script, trace);
+    check(streaming(), script, trace);
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +199,7 @@ async fn an_open_streaming_list_is_no_health_before_its_end() {
 /// Streams, and plays events: so many seconds after the one before, of this type, at this revision,
 /// new or not. Says when the end is no longer waited for, in seconds since the answer.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
-    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
     let asked = Instant::now();
     machine.start(asked);
     let answered = asked + Duration::from_secs(5);
@@ -253,7 +253,7 @@ async fn a_streaming_list_that_is_refused_for_a_time_is_asked_for_again_and_not_
 #[tokio::test(start_paused = true)]
 async fn doubt_at_the_end_of_a_list_repeats_it_at_unset_and_says_nothing_about_streaming() {
     check(
-        MachineConfig::default(),
+        streaming(),
         "streamed 10\nerror expired\ndoubted\nslept\nstreamed 12",
         &expect![[r#"
             stream resourceVersion=

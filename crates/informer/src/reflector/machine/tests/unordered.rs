@@ -168,7 +168,7 @@ fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
 #[tokio::test(start_paused = true)]
 async fn streaming_list_that_empties_a_cache_is_confirmed_by_one_list_of_the_newest_state() {
     check(
-        MachineConfig::default(),
+        streaming(),
         "streamed 10\nerror expired\nunconfirmed\npage 12\nreplaced\nopened\nwait 120\nerror expired",
         &expect![[r#"
             stream resourceVersion=

@@ -17,9 +17,10 @@ pub struct Flags {
     /// Whether managedFields are dropped before an object is kept
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// How everything is asked for at the beginning and after an expired watch
-    #[arg(long, value_enum, default_value_t = List::Streaming)]
-    pub list: List,
+    /// How everything is requested at the beginning and after an expired watch; without it kube-rs streams,
+    /// and ours does what it does by default
+    #[arg(long, value_enum)]
+    pub list: Option<List>,
     /// What the handler does with an event
     #[arg(long, value_enum, default_value_t = Handler::Objects)]
     pub handler: Handler,

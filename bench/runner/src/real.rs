@@ -81,7 +81,11 @@ const CASES: [(&str, Program, &str); 8] = [
     ),
     ("kube-rs, streaming", Program::KubeRs, ""),
     ("kube-rs, pages of 500", Program::KubeRs, "--list pages"),
-    ("ours, streaming", Program::Subject, "--store typed"),
+    (
+        "ours, streaming",
+        Program::Subject,
+        "--store typed --list streaming",
+    ),
     (
         "ours, whole",
         Program::Subject,

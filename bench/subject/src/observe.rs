@@ -33,12 +33,14 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     let source = ListWatch::<Pod>::new(client::connect(config)?);
     let mut builder = SharedInformer::builder(source)
         .name("pods")
-        .initial_list(match flags.list {
+        .on_error(|error| eprintln!("{error}"));
+    if let Some(list) = flags.list {
+        builder = builder.initial_list(match list {
             List::Streaming => InitialList::Streaming,
             List::Whole => InitialList::List,
             List::Pages => InitialList::Pages,
-        })
-        .on_error(|error| eprintln!("{error}"));
+        });
+    }
     if flags.prune {
         builder = builder.prune(["metadata.managedFields".parse()?])?;
     }

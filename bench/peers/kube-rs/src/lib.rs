@@ -44,7 +44,7 @@ pub async fn run() -> Result<()> {
     let start = Start::new();
     let config = config(flags.source()?).await?;
     let pods: Api<Pod> = Api::all(Client::try_from(config)?);
-    let config = match flags.list {
+    let config = match flags.list.unwrap_or(List::Streaming) {
         List::Streaming => watcher::Config::default().streaming_lists(),
         List::Whole => watcher::Config {
             page_size: None,

@@ -214,6 +214,7 @@ where
         let piece = self.pieces.next().await;
         let object = piece.and_then(|piece| self.usable(piece.decoded?));
         self.staged.extend(object);
+        self.pieces.give_way().await;
     }
 
     /// What the store has from this source, if a list may go by that.

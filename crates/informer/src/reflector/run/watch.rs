@@ -296,6 +296,7 @@ where
                     return Ok(opened.outlasted(&self.machine));
                 }
             }
+            self.pieces.give_way().await;
             // Bytes, events and store may be ready for ever; a stop must come through all the same.
             tokio::task::coop::consume_budget().await;
         }

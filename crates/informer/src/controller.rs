@@ -161,7 +161,7 @@ where
             synced: false,
             unconfirmed: None,
             moments: Vec::new(),
-            resyncing: false,
+            resyncing: 0,
             notes: StatusNotes::new(report.clone()),
             keyless: Ration::default(),
             phase: told,
@@ -247,8 +247,10 @@ struct Serving<K> {
     unconfirmed: Option<Unconfirmed>,
     /// Who wants a moment of the store.
     moments: Vec<oneshot::Sender<Moment<K>>>,
-    /// Whether a resync is in the queue that has not been told.
-    resyncing: bool,
+    /// What the queue has to hand out until all of the last resync has been told. The next one waits
+    /// for that: otherwise it would put back what has just been told, and changes that wait for room
+    /// in the queue would never find any.
+    resyncing: usize,
     notes: StatusNotes,
     /// Objects that the queue could not name.
     keyless: Ration,
@@ -286,7 +288,7 @@ where
                 }
                 // What is left in the queue waits for room, which may have come since it was looked for.
                 () = processor.room_made(), if !queue.is_empty() => {}
-                () = processor.next_resync() => self.resync().await,
+                () = processor.next_resync(), if self.resyncing == 0 => self.resync().await,
                 () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}
                 count = deltas.recv_many(&mut arrived, room), if room > 0 => {
@@ -316,9 +318,11 @@ where
             let Some(popped) = self.parts.queue.pop_batch(room) else {
                 break;
             };
+            let handed_out = waiting - self.parts.queue.len();
             if let Some(unconfirmed) = &mut self.unconfirmed {
-                unconfirmed.popped(waiting - self.parts.queue.len());
+                unconfirmed.popped(handed_out);
             }
+            self.resyncing = self.resyncing.saturating_sub(handed_out);
             told += popped.deltas.len().max(1);
             let meter = &self.parts.report.meter;
             let mut timer = meter.batch(|| (popped.deltas.len(), popped.received()));
@@ -341,9 +345,6 @@ where
             let changes = report_changes(meter, changes).await;
             self.parts.processor.distribute(&changes).await;
             self.parts.report.meter.batch_ended(timer);
-        }
-        if self.parts.queue.is_empty() {
-            self.resyncing = false;
         }
         false
     }
@@ -394,7 +395,7 @@ where
             bounds,
             ..
         } = &mut self.parts;
-        if !processor.tick(self.resyncing) {
+        if !processor.tick() {
             return;
         }
         // What has arrived goes first, so that its keys are passed over.
@@ -412,7 +413,7 @@ where
         let stored = self.parts.indexer.snapshot().len();
         self.queue_up(stored, |queue, known| queue.resync(known))
             .await;
-        self.resyncing = true;
+        self.resyncing = self.parts.queue.len();
     }
 
     async fn obey(&mut self, command: Command<K>) {

@@ -261,9 +261,9 @@ where
         }
     }
 
-    /// Marks who is due; whether anybody is. `pending` says that what was told to be resynced last
-    /// has not been distributed yet, so that those stay due.
-    pub(crate) fn tick(&mut self, pending: bool) -> bool {
+    /// Marks who is due, until the next tick; whether anybody is. To be called when all of the last
+    /// resync has been distributed.
+    pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // Who has not heard all of the last resync gets no other behind it: a handler that is slower
         // than its period would fall behind for ever.
@@ -272,13 +272,8 @@ where
                 due.remove(id);
             }
         }
-        let anybody = !due.is_empty();
-        if pending {
-            self.due.extend(due);
-        } else {
-            self.due = due;
-        }
-        anybody
+        self.due = due;
+        !self.due.is_empty()
     }
 
     /// Lets every listener end and waits for it; how many notifications nobody was told of.

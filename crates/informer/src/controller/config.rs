@@ -161,6 +161,7 @@ impl<K: Resource> Config<K> {
             keyless: Ration::default(),
             unprocessed: Ration::default(),
             resync: ResyncTimer::new(self.resync_period, self.should_resync),
+            resyncing: 0,
             retry: self.retry_on_error.then(Retry::default),
             synced: false,
         };

@@ -41,6 +41,9 @@ pub(super) struct Processing<K> {
     /// Failures of the process function.
     pub(super) unprocessed: Ration,
     pub(super) resync: ResyncTimer,
+    /// What the queue has to hand out until all of the last resync has been processed. The next one
+    /// waits for that, so that it does not keep the queue full and changes out of it.
+    pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
     pub(super) synced: bool,
 }
@@ -57,7 +60,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
             let resumes = self.resumes();
             tokio::select! {
                 biased;
-                () = until(self.resync.due) => self.resync(bounds),
+                () = until(self.resync.due), if self.resyncing == 0 => self.resync(bounds),
                 () = until(resumes) => self.resume(),
                 () = tokio::task::yield_now(), if more => {}
                 count = self.deltas.recv_many(&mut arrived, room), if room > 0 => {
@@ -86,6 +89,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
             let Some(popped) = self.queue.pop() else {
                 break;
             };
+            self.resyncing = self.resyncing.saturating_sub(1);
             self.process(popped);
         }
         if !self.synced && self.queue.has_synced() {
@@ -140,6 +144,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
             self.accept(delta);
         }
         Queue::resync(&mut self.queue, &*self.known);
+        self.resyncing = Queue::len(&self.queue);
         self.resume();
     }
 

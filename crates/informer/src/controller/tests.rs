@@ -70,7 +70,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         synced: true,
         unconfirmed: None,
         moments: Vec::new(),
-        resyncing: false,
+        resyncing: 0,
         notes: StatusNotes::new(report.clone()),
         keyless: Ration::default(),
         phase: watch::channel(Phase::Running).1,

@@ -263,24 +263,6 @@ async fn only_who_is_due_hears_what_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn who_was_due_stays_due_while_the_last_resync_waits_in_the_queue() {
-    let mut world = World::new();
-    let (id, _) = world.join(ListenerBuffer::Grow, false);
-    world.processor.started();
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(10)).await;
-    assert!(world.processor.tick(false));
-    tokio::time::advance(Duration::from_secs(5)).await;
-    assert!(!world.processor.tick(true), "nobody new");
-    assert!(world.processor.due.contains(&id));
-    assert!(!world.processor.tick(false));
-    assert!(
-        !world.processor.due.contains(&id),
-        "until the next tick, as in client-go"
-    );
-}
-
-#[tokio::test]
 async fn who_is_removed_hears_no_more_and_holds_back_nobody() {
     let mut world = World::new();
     let (id, gone) = world.join(BLOCK_2, false);

@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, InitialList, SharedInformer,
     factory::{InformerOptions, QueueKind, SharedInformerFactory},
+    queue::DeltaFifo,
     reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     shared_informer::{HandlerStatus, ListenerBuffer, Registration},
     status::Activity,
@@ -501,6 +502,40 @@ async fn a_batch_size_of_ones_own_is_used_also_through_a_factory() {
     let lengths = lengths.lock().clone();
     assert_eq!(lengths, [2, 2, 4, 4, 6, 6], "two are applied at one go");
     factory.shutdown().await;
+}
+
+/// Sleeps before each event is done.
+struct Takes(Duration);
+
+impl EventHandler<Pod> for Takes {
+    async fn handle(&mut self, _: Event<Pod>) {
+        sleep(self.0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
+    let pods = (0..10).map(|number| pod(&format!("p{number}")));
+    let server = Server::builder().seed(pods).build();
+    let second = Duration::from_secs(1);
+    let building = builder(&server).queue(DeltaFifo::new()).queue_capacity(2);
+    let informer = run(building.resync(second));
+    let four = NonZeroUsize::new(4).unwrap();
+    // A resync takes 3 s of it.
+    let slow = informer.pods.handler(Takes(Duration::from_millis(300)));
+    slow.buffer(ListenerBuffer::Block(four)).register().unwrap();
+    let fast = informer.pods.handler(Takes(Duration::ZERO));
+    fast.register().unwrap();
+    informer.caught_up(&server).await;
+    sleep(10 * second).await;
+    for _ in 0..20 {
+        server.update(labelled("p3", "new")).unwrap();
+    }
+    let cached = informer
+        .pods
+        .wait_for_revision(server.revision(), 60 * second);
+    cached.await.unwrap();
+    informer.kill().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use expect_test::expect;
+use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Indexer, Indexers, InitialList,
+    Indexer, Indexers, InitialList, ObjectName,
     client::ListWatch,
     controller::{Config, Ended, ProcessLoop},
     indexer,
@@ -16,7 +17,11 @@ use kube_informer::{
 };
 use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{advance, sleep, timeout},
+};
 
 use crate::setting::{LONG, labelled, pod};
 
@@ -233,6 +238,40 @@ async fn known_objects_are_resynced_at_the_period_unless_it_is_declined() {
     running.stop().await;
     let once = "a Sync@1\nb Sync@2\n";
     assert_eq!(calls.take(), once.repeat(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a_full_queue() {
+    let pods = (0..3_100).map(|number| pod(&format!("p{number}")));
+    let server = Server::builder().seed(pods).build();
+    let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
+    let process = move |popped: &Popped<Pod>| {
+        // Its first poll lets the time pass.
+        let _ = advance(Duration::from_millis(1)).now_or_never();
+        writer.apply(Batch {
+            deltas: popped.deltas.clone(),
+            in_initial_list: popped.in_initial_list,
+            completes: None,
+            reached: Vec::new(),
+        });
+        Ok::<(), &str>(())
+    };
+    let config = Config::new(reflector(&server), DeltaFifo::new(), process);
+    let config = config.known_objects(pods.clone()).resync_period(SECOND);
+    let running = run(config.build()).await;
+    sleep(10 * SECOND).await;
+    server.update(labelled("p7", "new")).unwrap();
+    let changed = server.revision().into();
+    let name = ObjectName::new(Some("default"), "p7");
+    let is_known = async {
+        while pods.snapshot().get(&name).unwrap().revision() < &changed {
+            sleep(SECOND).await;
+        }
+    };
+    timeout(20 * SECOND, is_known)
+        .await
+        .expect("it was processed");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

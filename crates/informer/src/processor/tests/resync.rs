@@ -32,13 +32,13 @@ async fn who_has_not_heard_all_of_a_resync_gets_no_other_and_then_the_next_one()
     world.processor.started();
     for _ in 0..2 {
         advance(PERIOD).await;
-        assert!(world.processor.tick(false));
+        assert!(world.processor.tick());
         world.apply(DeltaKind::SyncAll, false);
         advance(PERIOD).await;
-        assert!(!world.processor.tick(false), "it waits");
+        assert!(!world.processor.tick(), "it waits");
         let being_told = buffer.next().now_or_never().unwrap();
         advance(PERIOD).await;
-        assert!(!world.processor.tick(false), "it is being told");
+        assert!(!world.processor.tick(), "it is being told");
         drop(being_told);
         assert_eq!(told(&buffer), "", "that was all");
     }

@@ -16,16 +16,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// The longest that the server may take to be ready; on 2 busy cores it takes 15 s.
+/// Maximum time until the server is ready; it needs 15 s on 2 busy cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// How often the server is asked whether it is ready.
+/// Interval between readiness probes.
 const ASK: Duration = Duration::from_millis(100);
 
 /// A kube-apiserver with an etcd of its own, until it is dropped.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // In the order in which they end.
+    // Dropped in this order.
     api_server: Process,
     etcd: Process,
     folder: Folder,
@@ -33,7 +33,7 @@ pub struct ControlPlane {
     addresses: Addresses,
 }
 
-/// Where the processes listen.
+/// Ports of the processes.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     api_server: u16,
@@ -42,7 +42,7 @@ struct Addresses {
 }
 
 impl ControlPlane {
-    /// Starts both, and returns when `/readyz` says 200.
+    /// Starts both, and returns when `/readyz` responds with 200.
     ///
     /// # Errors
     /// One of them ends, or is not ready within two minutes; the error has the last line of its log.
@@ -63,8 +63,8 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// Ends kube-apiserver and starts another one over the same data, at the same address, with the same
-    /// certificate and token. Its heap and its watch cache then are those of a server that has just begun.
+    /// Stops kube-apiserver and starts a new one over the same data, at the same address, with the same
+    /// certificate and token. Its heap and watch cache are empty at first.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -74,12 +74,12 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// The file with which clients find and trust the server. Its user is in `system:masters`.
+    /// Path of the server's kubeconfig. Its user is in `system:masters`.
     pub fn kubeconfig(&self) -> PathBuf {
         kubeconfig(&self.folder.0)
     }
 
-    /// What [`kubeconfig`](Self::kubeconfig) says.
+    /// The client configuration that [`kubeconfig`](Self::kubeconfig) contains.
     ///
     /// # Errors
     /// The file, or the certificate that it names, can't be read.
@@ -109,7 +109,7 @@ impl ControlPlane {
         let until = Instant::now() + READY_WITHIN;
         loop {
             self.check_alive()?;
-            // At first there is no certificate to trust, and then nobody who listens.
+            // The certificate is missing at first, and then connections are refused.
             let Err(error) = self.ask_ready().await else {
                 return Ok(());
             };
@@ -207,7 +207,7 @@ impl Addresses {
     /// Ports that are free now. Another program may take one before the server does, which then ends.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        // All open at once, so that no two are the same.
+        // All are open at the same time, so that no two are equal.
         let sockets = [listen()?, listen()?, listen()?];
         let port = |socket: &TcpListener| anyhow::Ok(socket.local_addr()?.port());
         Ok(Self {

@@ -8,17 +8,17 @@ use clap::{Args, ValueEnum};
 /// How a program is set up, and what it goes through.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
-    /// The address of the replay source, of plain HTTP
+    /// Address of the replay source (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// How a real server is reached; who started the program then writes the events, when it prints `ready`
+    /// Kubeconfig of a real server; the parent process writes the events after this program prints `ready`
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Whether managedFields are dropped before an object is kept
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// How everything is requested at the beginning and after an expired watch; without it kube-rs streams,
-    /// and ours does what it does by default
+    /// Initial list, also after an expired watch; the default is streaming for kube-rs, and the library's
+    /// default for ours
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// What the handler does with an event
@@ -61,7 +61,7 @@ impl Flags {
 pub enum List {
     /// A watch that begins with everything (`sendInitialEvents`).
     Streaming,
-    /// One list of what the server's cache has (`resourceVersion=0`).
+    /// One list of any state in the server's cache (`resourceVersion=0`).
     Whole,
     /// A list of the newest state in pages of 500.
     Pages,

@@ -1,4 +1,4 @@
-//! Telling the source what to do: events, the end of all watches, an expired revision.
+//! Controls the source: requests events, ends all watches, expires revisions.
 
 use std::io::Write as _;
 
@@ -10,12 +10,12 @@ use tokio::{
 
 use crate::flags::Server;
 
-/// Where the objects and their changes come from.
+/// The server that a measured program reads from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// A replay source, which does as it is told.
+    /// A replay source, which takes commands.
     Replay(Replay),
-    /// A real server. Who started this program changes its objects, and reads from standard output when.
+    /// A real server. The parent process changes its objects when this program's standard output says so.
     Real,
 }
 
@@ -35,8 +35,8 @@ impl Source {
         }
     }
 
-    /// Requests so many events for open watches. The replay source has sent the last when this returns; for
-    /// a real server it returns at once.
+    /// Requests `events` events for open watches, at `rate` per second. Returns when a replay source has sent
+    /// the last one, and at once for a real server.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Replay(replay) => replay.emit(events, rate).await,
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// The replay source, which alone can let revisions expire and counts watches.
+    /// The replay source; only it can expire revisions and count watches.
     pub(crate) fn replay(&self) -> Result<&Replay> {
         match self {
             Self::Replay(replay) => Ok(replay),
@@ -56,11 +56,11 @@ impl Source {
 }
 
 fn print(line: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").context("nobody reads the lines")
+    writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// The replay source at an address. Every command is a connection of its own, so that none is held by, or
-/// shared with, the client that is measured.
+/// The replay source at an address. Every command opens its own connection, so that none is shared with the
+/// measured client.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
     authority: String,
@@ -79,7 +79,7 @@ impl Replay {
         Ok(Self { authority })
     }
 
-    /// Sends so many events to open watches; returns when the last is on its way.
+    /// Sends `events` events to open watches, and returns when the last has been sent.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }

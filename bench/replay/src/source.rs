@@ -142,7 +142,7 @@ impl Source {
         count(&mut self.state.lock().stats);
     }
 
-    /// Makes changes, so many a second or, with a rate of 0, as fast as readers take them.
+    /// Makes changes at `rate` per second or, with a rate of 0, as fast as readers take them.
     ///
     /// Cancel safe: changes that were made stay, and no more follow.
     pub(crate) async fn emit(&self, changes: u64, rate: u32) -> Emitted {

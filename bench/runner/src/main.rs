@@ -23,7 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use self::{
     case::Case,
@@ -52,9 +52,6 @@ struct Options {
     /// Only this; may be given several times
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Only programs whose name contains this
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    program: String,
     /// Where the chunks of the source's lists and watches end; BENCHMARKING.md is written only with those of
     /// a server
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
@@ -62,13 +59,42 @@ struct Options {
     /// One round with 2,000 pods, under two minutes once built; writes nothing
     #[arg(long)]
     quick: bool,
-    /// Measures nothing, and takes what an earlier run, even one that was broken off, wrote to standard
-    /// error
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Options of every measurement.
+#[derive(Args, Clone, Debug)]
+struct Common {
+    /// Only programs whose name contains this
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    program: String,
+    /// Measures nothing; reads the standard error of an earlier run, which may be incomplete, from this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Takes the programs as they were built last
+    /// Uses the programs of the last build
     #[arg(long)]
     built: bool,
+}
+
+impl Common {
+    /// Whether the programs have to be built.
+    fn builds(&self) -> bool {
+        !self.built && self.log.is_none()
+    }
+
+    /// The samples of an earlier run, if its log is given.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not such a log.
+    fn logged(&self) -> Result<Option<Samples>> {
+        let Some(log) = &self.log else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(log);
+        let text = text.with_context(|| format!("can't read {}", log.display()))?;
+        Samples::of_log(&text).map(Some)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -108,16 +134,15 @@ fn run(options: &Options) -> Result<()> {
         plan.topics.clone_from(&options.only);
     }
     let programs = Programs::of(root, options.chunks);
-    if !options.built && options.log.is_none() {
+    if options.common.builds() {
         programs.build(&["--workspace"])?;
     }
     let settings = machine::settings(&programs.versions()?)?;
     say(&settings)?;
-    let samples = if let Some(log) = &options.log {
-        let text = std::fs::read_to_string(log);
-        Samples::of_log(&text.with_context(|| format!("can't read {}", log.display()))?)?
+    let samples = if let Some(samples) = options.common.logged()? {
+        samples
     } else {
-        let wanted = |case: &Case| case.name.contains(&options.program);
+        let wanted = |case: &Case| case.name.contains(&options.common.program);
         measure(&plan, &programs, wanted)?
     };
     let mut document = Document::read(root.join("BENCHMARKING.md"))?;
@@ -126,7 +151,7 @@ fn run(options: &Options) -> Result<()> {
         say(&format!("\n## {name}\n\n{text}"))?;
         document.set(&name, &text);
     }
-    let is_part = !options.program.is_empty() || options.chunks != Chunks::Server;
+    let is_part = !options.common.program.is_empty() || options.chunks != Chunks::Server;
     if options.quick || is_part {
         return Ok(());
     }

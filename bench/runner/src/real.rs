@@ -1,11 +1,10 @@
-//! `cargo xtask bench real`: what a first list and events cost a real kube-apiserver, by client.
+//! `cargo xtask bench real`: measures the cost of a first list and of events at a real kube-apiserver, by client.
 //!
-//! Guarantees: each block of runs has a kube-apiserver that has just begun, over the same etcd, so that
-//! neither its heap nor its memory are those that another client left behind; runs of a block follow each
-//! other, blocks of different clients take turns.
+//! Guarantees: each block of runs starts a new kube-apiserver over the same etcd, so another client's heap
+//! does not influence it; the runs of a block follow each other; blocks of different clients alternate.
 //!
-//! The server's garbage collector runs when its heap has grown, whoever made it grow. A run may get a whole
-//! collection or none of it, up to 1.5 s of CPU time, so that the least of many runs is compared.
+//! The server collects garbage when its heap has grown, also through earlier runs. A run may contain a whole
+//! collection, up to 1.5 s of CPU time, or none. Therefore the minimum of many runs is compared.
 
 mod clients;
 mod meter;
@@ -13,15 +12,14 @@ mod pods;
 mod report;
 mod session;
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use kube_informer_realserver::Binaries;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::session::Session;
 use crate::{
+    Common,
     case::Program,
     child::{Chunks, Programs, target},
     document::Document,
@@ -30,7 +28,7 @@ use crate::{
     say,
 };
 
-/// What may be asked for of the measurement against a real server.
+/// Command-line options of the measurement against a real server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Blocks of runs of each client
@@ -51,27 +49,20 @@ pub(crate) struct Options {
     /// How many clients list at the same time; may be given several times
     #[arg(long, default_values_t = [1, 16], value_name = "N")]
     clients: Vec<usize>,
-    /// Only programs whose name contains this; writes nothing
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    program: String,
-    /// One run with 500 pods, and 1 and 2 clients: whether everything works; writes nothing
+    /// One run with 500 pods, and 1 and 2 clients, to check that everything works; writes nothing
     #[arg(long)]
     quick: bool,
-    /// Measures nothing, and takes what an earlier run wrote to standard error
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Takes the programs as they were built last
-    #[arg(long)]
-    built: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
-/// The events of a run without any client: what the writes themselves cost the server.
+/// Name of the runs without a client: the server's cost of the writes themselves.
 const NO_CLIENT: &str = "no client";
 
-/// What is served, as `Samples` knows it.
+/// Name under which `Samples` stores the number and size of the served pods.
 const SERVED: &str = "served";
 
-/// Clients, and how each lists. What stands before the last comma is one client, whose ways are compared.
+/// Clients and their initial lists. Cases with the same text before the last comma are compared.
 const CASES: [(&str, Program, &str); 8] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
@@ -106,7 +97,7 @@ const CASES: [(&str, Program, &str); 8] = [
 /// Measures, prints the tables, and writes them to `BENCHMARKING.md`.
 ///
 /// # Errors
-/// Something can't be built, the server or a client fails, or an interrupt arrives.
+/// A build, the server or a client fails, or the process receives an interrupt.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut options = options.clone();
     if options.quick {
@@ -115,7 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let root = root()?;
     let programs = Programs::of(root, Chunks::Server);
-    if !options.built && options.log.is_none() {
+    if options.common.builds() {
         programs.build(&["--package=subject", "--package=peer-kube-rs"])?;
     }
     let binaries = Binaries::build(&target(root))?;
@@ -123,9 +114,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let servers = servers.map(|(name, version)| ((*name).to_owned(), version.clone()));
     let versions: Vec<_> = servers.chain(programs.versions()?).collect();
     let settings = machine::settings(&versions)?;
-    let samples = if let Some(log) = &options.log {
-        let text = std::fs::read_to_string(log);
-        Samples::of_log(&text.with_context(|| format!("can't read {}", log.display()))?)?
+    let samples = if let Some(samples) = options.common.logged()? {
+        samples
     } else {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -134,7 +124,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let tables = report::tables(&options.clients, &samples);
     say(&format!("{settings}\n{tables}"))?;
-    if options.quick || !options.program.is_empty() {
+    if options.quick || !options.common.program.is_empty() {
         return Ok(());
     }
     let mut document = Document::read(root.join("BENCHMARKING.md"))?;
@@ -143,7 +133,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Dropping the measurement ends the server and the clients.
+/// Stops the server and the clients at an interrupt, by dropping the measurement.
 async fn measure_until_interrupted(
     options: &Options,
     programs: &Programs,

@@ -3,15 +3,14 @@
 //!
 //! `cargo bench -p kube-informer --bench warm_start`
 //!
-//! The times are figures for one machine, without a limit. A list from a server in this process has no network
-//! and no etcd, so it takes hardly longer than reading its objects does; what a warm start spares is the server
-//! and the wire, of which there is as good as nothing here.
+//! The times are figures of one machine, without a limit. A list from a server in this process uses neither
+//! network nor etcd, so it takes hardly longer than decoding its objects. A warm start saves the work of the
+//! server and the network, which this benchmark does not measure.
 //!
-//! Then a process that has nothing else loads a packed cache, on a runtime with one thread. Two limits hold
-//! for it, or the exit code is 1: the most resident memory until then is at most 1.15 times what it has two
-//! seconds later, and no poll keeps the thread for longer than 5 ms. A poll is seen by a task that is always
-//! ready; on Linux the time for which another thread had the processor does not count. If the machine makes a
-//! longer gap while nothing happens, the exit code is 2.
+//! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 1 unless two
+//! limits hold: peak resident memory is at most 1.15 times the resident memory two seconds later, and no poll
+//! takes longer than 5 ms. An always-ready task measures the polls; on Linux, time during which another thread
+//! had the processor does not count. The exit code is 2 if the idle machine itself has a longer gap.
 
 #![expect(clippy::print_stdout, reason = "a bench says what it measured")]
 #![expect(

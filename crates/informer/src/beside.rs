@@ -47,7 +47,7 @@ impl<T: Send + 'static> Beside<T> {
         }
     }
 
-    /// Whether the runtime has only the thread of the task itself, so that nothing is ever begun.
+    /// Whether the runtime has only the task's own thread, so that no work is ever offloaded.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -138,8 +138,8 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs a test in paused time, on one thread and with one more for blocking work. The test is given what
-/// keeps that one until it is let go of.
+/// Runs a test in paused time on one thread, with a pool of one thread for blocking work. The argument of
+/// the test occupies that pool until its result is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -150,7 +150,7 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Nothing that is offloaded from here on begins before this is dropped.
+/// Occupies the pool: offloaded work starts when this is dropped.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,

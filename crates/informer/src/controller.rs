@@ -247,9 +247,9 @@ struct Serving<K> {
     unconfirmed: Option<Unconfirmed>,
     /// Who wants a moment of the store.
     moments: Vec<oneshot::Sender<Moment<K>>>,
-    /// What the queue has to hand out until all of the last resync has been told. The next one waits
-    /// for that: otherwise it would put back what has just been told, and changes that wait for room
-    /// in the queue would never find any.
+    /// Changes that the queue hands out before the last resync is delivered. The next resync waits until
+    /// this is 0. Otherwise it would requeue the objects that were just delivered, and keep the queue at
+    /// its capacity and new changes out of it.
     resyncing: usize,
     notes: StatusNotes,
     /// Objects that the queue could not name.

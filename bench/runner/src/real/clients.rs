@@ -1,4 +1,4 @@
-//! Measured programs that list and watch at the same time, each a process with connections of its own.
+//! Measured programs that list and watch at the same time, each a process with its own connections.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -12,10 +12,10 @@ use tokio::{
 
 use crate::case::Case;
 
-/// The longest that a program may take to its next line.
+/// Maximum time until a program prints its next line.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The name of a case with so many clients.
+/// Name of a case run with `clients` clients at once.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),
@@ -23,7 +23,7 @@ pub(super) fn at_once(name: &str, clients: usize) -> String {
     }
 }
 
-/// All clients of one run; they end when this is dropped.
+/// All clients of one run; dropping it kills them.
 pub(super) struct Clients(Vec<Running>);
 
 struct Running {
@@ -32,7 +32,7 @@ struct Running {
 }
 
 impl Clients {
-    /// Starts so many of a program, which expect so many changes once they are ready.
+    /// Starts `count` processes of a program, each of which waits for `events` changes.
     ///
     /// # Errors
     /// The program can't be started.
@@ -61,24 +61,27 @@ impl Clients {
         (0..count).map(start).collect::<Result<_>>().map(Self)
     }
 
-    /// Returns when the next line of each has been this one.
+    /// Waits until each client prints `expected` as its next line.
     pub(super) async fn all_print(&mut self, expected: &str) -> Result<()> {
         for client in &mut self.0 {
             let line = client.line().await?;
-            ensure!(line == expected, "printed {line:?} instead of {expected:?}");
+            ensure!(
+                line == expected,
+                "a client printed {line:?} instead of {expected:?}"
+            );
         }
         Ok(())
     }
 
-    /// Waits for the figures of all: times of the sync are those of the slowest, all others means.
+    /// Waits for the figures of all clients: the longest sync, and the mean of every other figure.
     pub(super) async fn finish(mut self) -> Result<Map<String, Value>> {
         let mut figures = Vec::new();
         for client in &mut self.0 {
             let line = client.line().await?;
             let line = serde_json::from_str(&line);
-            figures.push(line.context("the figures are no object of JSON")?);
+            figures.push(line.context("the figures are not a JSON object")?);
             let status = client.child.wait().await?;
-            ensure!(status.success(), "has failed: {status}");
+            ensure!(status.success(), "a client failed: {status}");
         }
         Ok(together(&figures))
     }
@@ -87,13 +90,13 @@ impl Clients {
 impl Running {
     async fn line(&mut self) -> Result<String> {
         let Ok(line) = timeout(PATIENCE, self.lines.next_line()).await else {
-            bail!("printed nothing for {PATIENCE:?}");
+            bail!("a client printed nothing for {PATIENCE:?}");
         };
-        line?.context("has ended early")
+        line?.context("a client ended early")
     }
 }
 
-/// The figures of several clients as those of one.
+/// Combines the figures of several clients.
 fn together(figures: &[Map<String, Value>]) -> Map<String, Value> {
     let of = |field: &str| -> Vec<f64> {
         let values = figures.iter().filter_map(|line| line.get(field)?.as_f64());
@@ -123,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_says_how_long_all_took_and_the_mean_what_one_costs() {
+    fn sync_time_is_the_maximum_and_cost_the_mean_of_all_clients() {
         let line = |text: &str| serde_json::from_str(text).unwrap();
         let figures = [
             line(r#"{"sync_s": 1.0, "sync_cpu_s": 2.0, "p50_us": null}"#),

@@ -1,35 +1,34 @@
-//! CPU time and memory of another process, by Linux's `/proc`.
+//! CPU time and memory of another process, read from Linux's `/proc`.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-/// How often CPU time is read while a process is waited for; ten ticks of the kernel's clock.
+/// Interval between two reads of the CPU time while a process settles: ten ticks of the kernel's clock.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// So many intervals in a row without work, and the process has settled.
+/// Consecutive idle intervals after which a process counts as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// CPU time in an interval that counts as none: what kube-apiserver does by itself comes in pieces of up to
-/// two ticks.
+/// Maximum CPU time of an idle interval: kube-apiserver's background work comes in pieces of up to two ticks.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// After this a process counts as settled all the same.
+/// Maximum time to wait for a process to settle; it counts as settled afterwards.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long the CPU time of the idle process is measured.
+/// Duration of the measurement of the idle process.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// A process that is measured from outside.
+/// Measures a process from outside.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
-    /// CPU seconds that the process takes in a second without any client.
+    /// CPU seconds per second that the process uses without clients.
     idle: f64,
 }
 
-/// The beginning of what is measured.
+/// The start of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -37,10 +36,10 @@ pub(super) struct Start {
 }
 
 impl Meter {
-    /// Of a process that nobody uses: waits until it has settled, and measures what it costs by itself.
+    /// Waits until an unused process has settled, and measures its idle cost.
     ///
     /// # Errors
-    /// There is no such process, or the kernel is not Linux.
+    /// The process does not exist, or the kernel is not Linux.
     pub(super) async fn of_idle(id: u32) -> Result<Self> {
         let mut meter = Self { id, idle: 0.0 };
         meter.settle().await?;
@@ -57,14 +56,14 @@ impl Meter {
         })
     }
 
-    /// CPU seconds since, without those that the idle process would have taken.
+    /// CPU seconds since `start`, less the idle cost of that time.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Returns when the process has nothing to do, a collection of its garbage included.
+    /// Waits until the process is idle, after any garbage collection.
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;
@@ -82,14 +81,14 @@ impl Meter {
         Ok(())
     }
 
-    /// Lets the peak begin at what is resident now.
+    /// Resets the peak to the current resident memory.
     pub(super) fn reset_peak(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.id);
         // proc(5): 5 resets the peak resident set size.
         fs::write(&path, "5").with_context(|| format!("can't write {path}"))
     }
 
-    /// The most resident memory since [`reset_peak`](Self::reset_peak).
+    /// Peak resident memory in KiB since [`reset_peak`](Self::reset_peak).
     pub(super) fn peak_kib(&self) -> Result<u64> {
         let status = self.read("status")?;
         let peak = peak_of(&status);

@@ -10,30 +10,30 @@ use replay::{Corpus, CorpusKind, Encoding, Version};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
-/// Drawn once; every server has the same pods.
+/// Seed of the pods: every server has the same ones.
 const SEED: u64 = 1;
 
-/// Requests under way at the same time.
+/// Maximum number of concurrent requests.
 const PARALLEL: usize = 32;
 
-/// Between a changed pod and the next lie so many others: a prime number, so that all take turns.
+/// Distance between a changed pod and the next: a prime number, so that every pod has its turn.
 const STEP: usize = 7_919;
 
-/// What sets a pod's fields beside its status in a cluster.
+/// Field manager of a pod's fields other than status, as in a cluster.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
-/// What sets a pod's status in a cluster.
+/// Field manager of a pod's status, as in a cluster.
 const KUBELET: &str = "fieldManager=kubelet";
 
-/// The pods of a server, and a client of its own that writes them.
+/// The pods of a server, and the client that writes them.
 pub(super) struct Pods {
     client: Client,
-    /// The path of each.
+    /// Request path of each pod.
     paths: Vec<String>,
 }
 
 impl Pods {
-    /// Creates so many pods of the corpus, bound to nodes, and sets the status of each.
+    /// Creates `count` pods of the corpus, bound to nodes, and sets the status of each.
     ///
     /// # Errors
     /// The server rejects an object.
@@ -90,8 +90,8 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Changes pods, one after the other, as a kubelet does; so many a second, as far as the server takes
-    /// them. Returns when the server has confirmed the last.
+    /// Changes the status of `count` pods, as a kubelet does, at up to `rate` per second. Returns when the
+    /// server has confirmed the last change.
     ///
     /// # Errors
     /// The server rejects a change.
@@ -109,10 +109,10 @@ impl Pods {
             .await
     }
 
-    /// What is served: how many pods, and the bytes of one.
+    /// The number of served pods, and the mean size of one in bytes of JSON.
     ///
     /// # Errors
-    /// They can't be listed.
+    /// The list fails, or has another number of pods.
     pub(super) async fn served(&self) -> Result<Value> {
         let request = Request::get("/api/v1/pods?resourceVersion=0").body(Vec::new())?;
         let list = self.client.request_text(request).await?;
@@ -145,7 +145,7 @@ impl Pods {
     }
 }
 
-/// A pod of the corpus as its creator writes it, without what the server sets; with its status.
+/// A pod of the corpus with its status, without the fields that the server sets.
 fn pod(corpus: &Corpus, at: usize) -> Result<Map<String, Value>> {
     let version = Version {
         revision: 1,
@@ -176,12 +176,12 @@ fn path(pod: &Map<String, Value>) -> Result<String> {
     Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
 }
 
-/// The collection that an object with this path is in.
+/// Path of the collection that contains the object at `path`.
 fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }
 
-/// When a change is sent, in nanoseconds since 1970.
+/// The current time in nanoseconds since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "clients compare it with the machine's clock"
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_written_without_what_the_server_sets() {
+    fn a_pod_is_written_without_fields_set_by_the_server() {
         let corpus = Corpus::new(CorpusKind::Pods, 10, SEED).unwrap();
         let pod = pod(&corpus, 3).unwrap();
         let metadata = pod["metadata"].as_object().unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn all_pods_take_turns() {
+    fn every_pod_is_changed_equally_often() {
         for count in [500, 10_000] {
             let mut changed: Vec<_> = (0..count).map(|number| number * STEP % count).collect();
             changed.sort_unstable();

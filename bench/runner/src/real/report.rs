@@ -10,7 +10,7 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// A head, the field, what that is multiplied by, and digits after the point.
+/// Column head, field, factor, and digits after the decimal point.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -24,10 +24,10 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// A list is not chosen if the server's peak is more than so many times the least.
+/// Maximum server peak of the chosen list, as a multiple of the smallest peak.
 const MEMORY_AT_MOST: f64 = 1.5;
 
-/// One table for each number of clients, and which initial list each client should have by them.
+/// One table per number of clients, and the initial list that follows from them for each client.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     let served = |field| samples.median(SERVED, field);
     let (pods, bytes) = (served("pods"), served("json_bytes"));
@@ -37,7 +37,7 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     });
     if let Some(writes) = samples.spread(NO_CLIENT, EVENTS_CPU) {
         let writes = cell(writes, None, |value| format!("{value:.2}"));
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = writeln!(
             text,
             "The changes without a client: {writes} s of server CPU."
@@ -53,7 +53,7 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// One row a case: the least, and behind it the median.
+/// One row per case, with minimum and median.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -78,7 +78,7 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Least and median, less those of another measurement.
+/// Minimum and median, less those of another measurement.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -90,7 +90,7 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// One row for each case that has an alternative, and number of clients.
+/// One row per number of clients and case that has alternatives.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -126,19 +126,19 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// The client of a case.
+/// Name of the client in a case's name.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// What an initial list costs the server.
+/// Cost of an initial list for the server.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Which of these costs the server the least CPU time, of those that don't take much more memory.
+/// Index of the list with the least CPU time among those within [`MEMORY_AT_MOST`].
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_costs_the_server_less_is_chosen_unless_it_takes_much_more_memory() {
+    fn the_cheapest_list_within_the_memory_limit_is_chosen() {
         let chosen = |costs: &[(f64, f64)]| {
             let costs = costs.iter().map(|&(cpu, peak)| Cost { cpu, peak });
             chosen(&costs.collect::<Vec<_>>())

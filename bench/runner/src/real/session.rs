@@ -1,4 +1,4 @@
-//! The order of a measurement: blocks, runs, and what is measured of each.
+//! The sequence of a measurement: rounds, blocks and runs.
 
 use anyhow::{Context as _, Result};
 use kube_client::Client;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{case::Case, child::Programs, samples::Samples};
 
-/// A server with its pods, and what was measured of it so far.
+/// A server with its pods, and the samples measured so far.
 pub(super) struct Session<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -23,7 +23,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts a server, fills it, and measures all blocks.
+    /// Starts a server, creates its pods, and measures all blocks.
     ///
     /// # Errors
     /// The server or a client fails.
@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// One block of each.
+    /// Measures one block of each case.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
         }
         for &clients in &self.options.clients {
             for (name, program, arguments) in CASES {
-                if !name.contains(&self.options.program) {
+                if !name.contains(&self.options.common.program) {
                     continue;
                 }
                 let case = Case::new(name, program, arguments);
@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// All runs of one case, with a server of their own.
+    /// Measures all runs of one case, on a new server.
     async fn block(&mut self, round: usize, case: &Case, clients: usize) -> Result<()> {
         let meter = self.new_server().await?;
         let name = at_once(&case.name, clients);
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// A server that has just begun, when what it does at its start is over.
+    /// Starts a new server, and waits until its start-up work has ended.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         Ok(Value::Object(line))
     }
 
-    /// CPU time of the server for the changes, those who watch included.
+    /// CPU time of the server for the changes, including their delivery to watches.
     async fn events_cpu_s(&self, meter: &Meter) -> Result<f64> {
         meter.settle().await?;
         let before = meter.start()?;
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
         meter.spent_s(&before)
     }
 
-    /// In the form that `Samples::of_log` reads.
+    /// Records a line, and prints it in the form that `Samples::of_log` reads.
     fn record(&mut self, round: usize, name: &str, line: &Value) -> Result<()> {
         eprintln!("round {round} of {}: {name}", self.options.rounds);
         eprintln!("  {line}");

@@ -41,8 +41,8 @@ pub(super) struct Processing<K> {
     /// Failures of the process function.
     pub(super) unprocessed: Ration,
     pub(super) resync: ResyncTimer,
-    /// What the queue has to hand out until all of the last resync has been processed. The next one
-    /// waits for that, so that it does not keep the queue full and changes out of it.
+    /// Keys that are popped before the last resync is processed. The next resync waits until this is 0,
+    /// so that resyncs do not keep the queue full and new changes out of it.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
     pub(super) synced: bool,

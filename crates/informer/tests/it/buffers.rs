@@ -504,7 +504,7 @@ async fn a_batch_size_of_ones_own_is_used_also_through_a_factory() {
     factory.shutdown().await;
 }
 
-/// Sleeps before each event is done.
+/// A handler that takes this long for each event.
 struct Takes(Duration);
 
 impl EventHandler<Pod> for Takes {

@@ -246,7 +246,7 @@ async fn resyncs_that_take_longer_than_their_period_do_not_keep_changes_out_of_a
     let server = Server::builder().seed(pods).build();
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let process = move |popped: &Popped<Pod>| {
-        // Its first poll lets the time pass.
+        // The first poll advances the paused clock.
         let _ = advance(Duration::from_millis(1)).now_or_never();
         writer.apply(Batch {
             deltas: popped.deltas.clone(),

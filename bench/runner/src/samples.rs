@@ -35,7 +35,10 @@ impl Samples {
                 .and_then(|rest| rest.split_once(": "))
             {
                 case = name;
-            } else if let Some(figures) = line.strip_prefix("  ") {
+            } else if !case.is_empty()
+                // Cargo indents its lines too, and has ended before the first case.
+                && let Some(figures) = line.strip_prefix("  ")
+            {
                 samples.add(case, figures)?;
             }
         }
@@ -124,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_log_of_a_run_that_was_broken_off_has_what_it_measured() {
-        let log = "round 1 of 2: ours, typed\ntoo old: the oldest is 7\n  {\"x\": 1}\nround 1 of 2: kube-rs\n  {\"x\": 5}\nround 2 of 2: ours, typed\n  {\"x\": 3}\nround 2 of 2: kube-rs\n";
+        let log = "   Compiling ring v0.17.14\nround 1 of 2: ours, typed\ntoo old: the oldest is 7\n  {\"x\": 1}\nround 1 of 2: kube-rs\n  {\"x\": 5}\nround 2 of 2: ours, typed\n  {\"x\": 3}\nround 2 of 2: kube-rs\n";
         let samples = Samples::of_log(log).unwrap();
         assert_eq!(samples.median("ours, typed", "x"), Some(2.0));
         assert_eq!(samples.median("kube-rs", "x"), Some(5.0));

@@ -69,6 +69,44 @@ impl<K> Clone for Event<K> {
 }
 
 impl<K> Event<K> {
+    /// The object: of a deletion its last known state, if one is known; `None` for [`Event::Synced`].
+    pub fn object(&self) -> Option<&Object<K>> {
+        match self {
+            Self::Added { object, .. } => Some(object),
+            Self::Updated { new, .. } => Some(new),
+            Self::Deleted(deleted) => deleted.object(),
+            Self::Synced => None,
+        }
+    }
+
+    /// The state that this handler was told before; of an update only.
+    pub fn old(&self) -> Option<&Object<K>> {
+        match self {
+            Self::Updated { old, .. } => Some(old),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about an object that was there when this handler began: part of the first list, or of the
+    /// cache that a late handler is told first.
+    pub fn is_in_initial_list(&self) -> bool {
+        matches!(
+            self,
+            Self::Added {
+                in_initial_list: true,
+                ..
+            }
+        )
+    }
+
+    /// What led to it; of an update only.
+    pub fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Updated { cause, .. } => Some(*cause),
+            _ => None,
+        }
+    }
+
     /// Which object it is about; `None` for [`Event::Synced`].
     pub fn object_name(&self) -> Option<&ObjectName> {
         match self {
@@ -349,5 +387,49 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Enqueue {
         if let Some(name) = event.object_name() {
             self.queue.add(name.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(revision: &str) -> Object<ConfigMap> {
+        let metadata = json!({"name": "a", "namespace": "shop", "resourceVersion": revision});
+        let map = serde_json::from_value(json!({ "metadata": metadata }));
+        Object::new(map.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_event_says_what_it_is_about_whatever_it_is() {
+        let events = [
+            Event::Added {
+                object: map("1"),
+                in_initial_list: true,
+            },
+            Event::Updated {
+                old: map("1"),
+                new: map("2"),
+                cause: Cause::Watch,
+            },
+            Event::Deleted(Deleted::Known(map("3"))),
+            Event::Synced,
+        ];
+        let show = |event: &Event<ConfigMap>| {
+            let revision = |object: &Object<ConfigMap>| object.revision().to_string();
+            let (object, old) = (event.object().map(revision), event.old().map(revision));
+            (object, old, event.is_in_initial_list(), event.cause())
+        };
+        let text = |revision: &str| Some(revision.to_owned());
+        let expected = [
+            (text("1"), None, true, None),
+            (text("2"), text("1"), false, Some(Cause::Watch)),
+            (text("3"), None, false, None),
+            (None, None, false, None),
+        ];
+        assert_eq!(events.each_ref().map(show), expected);
     }
 }

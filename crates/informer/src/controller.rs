@@ -24,7 +24,11 @@ mod syncing;
 mod warm_up;
 
 pub(crate) use self::{
-    applying::Lent, bounds::Bounds, inbox::Inbox, served::Definition, warm_up::WarmUp,
+    applying::Lent,
+    bounds::{Bounds, CHANNEL_CAPACITY},
+    inbox::Inbox,
+    served::Definition,
+    warm_up::WarmUp,
 };
 pub use self::{
     config::{Config, ProcessError},
@@ -158,7 +162,6 @@ where
             sources: reflectors.len(),
             arrived: BTreeSet::new(),
             listed: BTreeSet::new(),
-            synced: false,
             unconfirmed: None,
             moments: Vec::new(),
             resyncing: 0,
@@ -242,7 +245,6 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Whose first list has been told.
     listed: BTreeSet<SourceId>,
-    synced: bool,
     /// After a warm start: what is missing until it counts as confirmed.
     unconfirmed: Option<Unconfirmed>,
     /// Who wants a moment of the store.
@@ -426,11 +428,15 @@ where
     /// The command that was found behind it, if one was.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
-            indexer, processor, ..
+            indexer,
+            processor,
+            report,
+            ..
         } = &mut self.parts;
         match command {
             Command::AddListener(listener) => {
-                processor.add(listener, indexer.snapshot(), self.synced);
+                let synced = report.status.is_synced();
+                processor.add(listener, indexer.snapshot(), synced);
             }
             Command::RemoveListener(id) => processor.remove(id),
             // Whoever asked may have stopped waiting.

@@ -1,19 +1,21 @@
-//! One informer per kind and scope, however often it is asked for.
+//! One informer per kind and scope, however often it is requested.
 
 mod builder;
 mod cache_sync;
+mod constructing;
 mod defaults;
 mod definitions;
 mod discovery;
 mod dynamic;
 mod kind;
 mod lifecycle;
+mod lifetime;
+mod listing;
 mod make;
+mod namespace_options;
 mod options;
-mod places;
+mod registry;
 mod scope;
-mod term;
-mod type_options;
 
 pub use self::{
     builder::FactoryBuilder,
@@ -21,8 +23,9 @@ pub use self::{
     discovery::{DiscoverError, Discovered},
     kind::{KindError, KindRef},
     lifecycle::Hold,
+    listing::{AnyInformer, Coverage, CoveredNamespace, Representation},
+    namespace_options::NamespaceOptions,
     options::{InformerOptions, OptionsConflict, QueueKind},
-    type_options::{NamespaceOptions, TypeOptions},
 };
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -31,11 +34,12 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use self::{
+    constructing::Constructing,
     defaults::Defaults,
     definitions::Definitions,
+    listing::Registered,
     make::Request,
-    options::Comparable,
-    places::{Made, Places, Want},
+    registry::{New, Registry, Want},
 };
 use crate::{
     controller::Controller,
@@ -45,24 +49,24 @@ use crate::{
     transport::client::{ClientSource, TweakListOptions},
 };
 
-/// Makes informers and shares them: whoever asks for the same kind in the same scope gets the same
-/// informer, so that it is listed, watched and kept once.
+/// Makes informers and shares them: all requests for the same kind in the same scope get the same informer, so
+/// that it is listed, watched and kept once.
 ///
 /// Clones are the same factory. All of it may be used from several threads at once.
 ///
 /// # The life of an informer
 ///
-/// It is made when it is first asked for, runs from the next [`SharedInformerFactory::start`] on, and
+/// It is made when it is first requested, runs from the next [`SharedInformerFactory::start`] on, and
 /// ends with [`SharedInformerFactory::shutdown`], or alone with
 /// [`SharedInformerFactory::stop_informer`]. One that is only [held](SharedInformerFactory::hold) runs at
-/// once, and ends when nobody holds it any more.
+/// once, and ends when it is no longer held.
 ///
-/// After the shutdown whoever asks for it gets it still: its cache can be read, and handlers are
-/// refused with [`Stopped`](crate::shared_informer::Stopped). What is asked for the first time then is
-/// an informer that has stopped, with an empty cache.
+/// After the shutdown a request still gets it: its cache can be read, and handlers are refused with
+/// [`Stopped`](crate::shared_informer::Stopped). What is requested for the first time then is an informer that
+/// has stopped, with an empty cache.
 ///
-/// One that has stopped while the factory goes on, as an adopted one may, is replaced by a new one
-/// when it is next asked for; those who have the old one keep it.
+/// One that has stopped while the factory goes on, as an adopted one may, is replaced by a new one at the next
+/// request; those who have the old one keep it.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -92,23 +96,30 @@ struct Inner {
     client: Arc<dyn ClientSource>,
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
-    seed: Option<u64>,
-    places: Arc<Places>,
+    registry: Arc<Registry>,
     /// Only if they are to be followed.
     definitions: Option<Definitions>,
 }
 
-/// The type's place among the factory's informers has another informer.
+/// The factory has another informer of the type, which can't be replaced by the one that was to be adopted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory has another informer of {kind} already")]
-pub struct PlaceTaken {
+pub struct AlreadyRegistered {
+    kind: String,
+}
+
+/// A constructor given to [`SharedInformerFactory::informer_for`] asks for the informer that it was to make,
+/// from the same factory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the constructor of the informer of {kind} requested that informer from its own factory")]
+pub struct RecursiveConstructor {
     kind: String,
 }
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedInformerFactory")
-            .field("informers", &self.inner.places.len())
+            .field("informers", &self.inner.registry.len())
             .finish_non_exhaustive()
     }
 }
@@ -147,7 +158,7 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let request = Request::of_type(options);
-        let found = self.asked_for(request, Want::Pinned)?;
+        let found = self.get_with_options(request, Want::Pinned)?;
         Ok(found.informer)
     }
 
@@ -160,68 +171,103 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
-    /// The informer of a kind, made by a constructor of your own if there is none yet: it then is what
-    /// everybody gets who asks for the kind, and this factory runs it. Must be called inside a Tokio
-    /// runtime.
+    /// The informer of a kind, made by a constructor of the program's if there is none yet: every later request
+    /// for the kind gets it, and this factory runs it. Must be called inside a Tokio runtime.
     ///
-    /// `make` gets the factory's client and the type's resync period, and is called at most once for a
-    /// type, also from two threads; the second one waits. Namespaces, tweaks and transforms of the
-    /// factory are its own business. If it asks this factory for the same type, also through the
-    /// constructor of another type that asks for this one, be it in another thread, then who asks gets
-    /// the usual informer, and that keeps the place.
+    /// `make` receives the factory's client and the type's resync period. It runs without any lock, so it may
+    /// request other informers from this factory. If several threads call this at once for a type, several
+    /// constructors may run; the first informer that is made is the type's, and the others are dropped without
+    /// having run. Namespaces, tweaks and transforms of the factory are for the constructor to apply.
+    ///
+    /// # Errors
+    /// The constructor asks for the informer of its own type from this factory. If it did so in a way other
+    /// than this method, the type has a usual informer from then on.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
         &self,
         make: impl FnOnce(Arc<dyn ClientSource>, Duration) -> (SharedInformer<K>, Controller<K>),
-    ) -> SharedInformer<K>
+    ) -> Result<SharedInformer<K>, RecursiveConstructor>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: Default + 'static,
     {
-        let key = self.key(&Request::<K>::of_type(InformerOptions::new()));
-        let fill = || {
-            let period = self.inner.defaults.resync::<K>();
-            let (informer, controller) = make(Arc::clone(&self.inner.client), period);
-            Made {
-                informer,
-                options: Comparable::constructed(),
-                run: Some(make::run(controller, || None)),
-            }
+        let (inner, options) = (&self.inner, InformerOptions::<K>::new());
+        let period = inner
+            .defaults
+            .complete(options.clone())
+            .loop_options
+            .resync();
+        let key = self.key(&Request::of_type(options));
+        if let Some(found) = inner.registry.get(&key, Want::Pinned) {
+            return Ok(found.informer);
+        }
+        let recursive = || RecursiveConstructor {
+            kind: key.kind.kind.clone(),
         };
-        self.inner
-            .places
-            .get_or_make(&key, Want::Pinned, fill)
-            .informer
+        let constructing = Constructing::begin(inner.registry.id(), &key).ok_or_else(recursive)?;
+        let (informer, controller) = make(Arc::clone(&inner.client), period);
+        if constructing.recursed() {
+            return Err(recursive());
+        }
+        let registered = Registered {
+            informer,
+            kind: key.kind.clone(),
+            coverage: None,
+            options: None,
+        };
+        let run = Some(make::run(controller, || None));
+        let made = || New { registered, run };
+        Ok(inner
+            .registry
+            .get_or_make(&key, Want::Pinned, made)
+            .informer)
     }
 
-    /// Lets an informer that somebody else runs, for example another factory, take its type's place:
-    /// everybody who asks this factory for the type gets it. This factory waits for its sync, and
-    /// neither starts nor stops it. Adopting it again changes nothing.
+    /// Registers an informer that something else runs, for example another factory: every later request for its
+    /// type gets it. This factory waits for its sync, and neither starts nor stops it. Adopting it again changes
+    /// nothing.
     ///
     /// # Errors
-    /// The place has another informer, which has not stopped.
-    pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), PlaceTaken>
+    /// There is another informer of the type, which has not stopped.
+    pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
         K: Resource + Send + Sync + 'static,
         K::DynamicType: Default,
     {
         let kind = informer.kind().to_owned();
         let key = self.key(&Request::<K>::of_type(InformerOptions::new()));
-        let adopted = self.inner.places.adopt(&key, informer);
-        adopted.then_some(()).ok_or(PlaceTaken { kind })
+        constructing::note(self.inner.registry.id(), &key);
+        let adopted = self.inner.registry.adopt(&key, informer);
+        adopted.then_some(()).ok_or(AlreadyRegistered { kind })
+    }
+
+    /// The informers that this factory has, in the order in which they were first requested, adopted ones
+    /// included: what each covers, what it is doing and what it costs.
+    ///
+    /// ```no_run
+    /// # fn example(factory: &kube_informer::SharedInformerFactory) {
+    /// for informer in factory.informers() {
+    ///     println!("{}: {}", informer.name(), informer.memory());
+    /// }
+    /// # }
+    /// ```
+    pub fn informers(&self) -> Vec<Arc<dyn AnyInformer>> {
+        self.inner.registry.list()
     }
 
     /// Runs every informer that is not running yet. To be called again after new ones have been asked
     /// for; does nothing after the shutdown. Must be called inside a Tokio runtime.
     pub fn start(&self) {
-        self.inner.places.start();
+        self.inner.registry.start();
     }
 
-    /// Waits until every informer that has been started, and every adopted one, has synced. Polls
-    /// nothing.
+    /// Waits until every informer that has been started, and every adopted one, has synced. Polls nothing. Before
+    /// the first [`start`](Self::start) it fails at once with
+    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted) if the factory has made an informer, since
+    /// nothing would end the wait (client-go's returns as if all were synced).
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
-        WaitForCacheSync(self.inner.places.waits())
+        WaitForCacheSync(self.inner.registry.waits())
     }
 
     /// Waits until an informer of this factory fails, and returns which one and why; for ever if none
@@ -248,7 +294,7 @@ impl SharedInformerFactory {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub fn failed(&self) -> impl Future<Output = InformerError> + Send + use<> {
-        let mut failure = self.inner.places.failure.subscribe();
+        let mut failure = self.inner.registry.failure.subscribe();
         async move {
             let failed = failure.wait_for(Option::is_some).await;
             match failed.ok().and_then(|failed| failed.clone()) {
@@ -268,7 +314,7 @@ impl SharedInformerFactory {
     /// # Cancel safety
     /// All informers are told to end at the first poll; dropping the future only stops waiting.
     pub async fn shutdown(&self) {
-        self.inner.places.shut_down();
-        self.inner.places.all_ended().await;
+        self.inner.registry.shut_down();
+        self.inner.registry.all_ended().await;
     }
 }

@@ -19,7 +19,7 @@
 //! # Ok(()) }
 //! ```
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -28,13 +28,11 @@ use crate::{
     controller::Controller,
     event_handler::{Callbacks, EventHandler},
     indexer::{DuplicateIndex, Indexer, Indexers},
-    limits::Limits,
-    metrics::Metrics,
     object::{Nameless, Object},
     processor::Tells,
     queue::Queue,
-    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
-    shared_informer::{self, SharedInformer},
+    reflector::settings_methods,
+    shared_informer::{self, SharedInformer, keeping_methods, loop_methods},
     transport::ListerWatcher,
 };
 
@@ -92,18 +90,11 @@ where
     K: Resource + Send + Sync + 'static,
     H: EventHandler<K>,
 {
-    /// A name for logs and errors.
-    pub fn name(mut self, name: &str) -> Self {
-        self.shared = self.shared.name(name);
-        self
-    }
+    settings_methods!(shared.reflectors);
 
-    /// What logs and errors call the expected objects; by default API version and kind.
-    #[doc(alias = "ObjectDescription")]
-    pub fn type_description(mut self, description: &str) -> Self {
-        self.shared = self.shared.type_description(description);
-        self
-    }
+    loop_methods!(shared.loop_options);
+
+    keeping_methods!(shared.keeping);
 
     /// The handler; [`Callbacks`] makes one of closures.
     pub fn handler<H2: EventHandler<K>>(self, handler: H2) -> InformerBuilder<K, H2> {
@@ -146,132 +137,6 @@ where
     /// The queue between reflector and store.
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.shared = self.shared.queue(queue);
-        self
-    }
-
-    /// At most so many changes are applied at one go; see
-    /// [`batch_size`](shared_informer::Builder::batch_size) of the shared informer.
-    pub fn batch_size(mut self, changes: usize) -> Self {
-        self.shared = self.shared.batch_size(changes);
-        self
-    }
-
-    /// At most so many changes wait in the queue; see
-    /// [`queue_capacity`](shared_informer::Builder::queue_capacity) of the shared informer.
-    pub fn queue_capacity(mut self, changes: usize) -> Self {
-        self.shared = self.shared.queue_capacity(changes);
-        self
-    }
-
-    /// Changes every object once, before store and handler see it.
-    #[doc(alias = "TransformFunc")]
-    pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        self.shared = self.shared.transform(transform);
-        self
-    }
-
-    /// The same with a function that may fail, or panic: that object is broken then, and everything
-    /// else goes on.
-    pub fn try_transform(
-        mut self,
-        transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        self.shared = self.shared.try_transform(transform);
-        self
-    }
-
-    /// Asks for lists in pages of this size; see
-    /// [`ReflectorBuilder::page_size`](crate::reflector::ReflectorBuilder::page_size).
-    #[doc(alias = "WatchListPageSize")]
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.shared = self.shared.page_size(objects);
-        self
-    }
-
-    /// A watch is asked to end after one to two times this, in whole seconds; never less than 5
-    /// minutes.
-    #[doc(alias = "MinWatchTimeout")]
-    pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
-        self.shared = self.shared.watch_timeout_min(timeout);
-        self
-    }
-
-    /// For so long, watches that the server ends with internal errors are opened again instead of
-    /// being listed after; see
-    /// [`ReflectorBuilder::internal_error_retry`](crate::reflector::ReflectorBuilder::internal_error_retry).
-    #[doc(alias = "MaxInternalErrorRetryDuration")]
-    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
-        self.shared = self.shared.internal_error_retry(budget);
-        self
-    }
-
-    /// The pauses after failures.
-    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
-        self.shared = self.shared.backoff(backoff);
-        self
-    }
-
-    /// How everything is requested, at the beginning and whenever watching can't bring the cache up to date:
-    /// in pages of the newest state by default, which costs the server least. [`InitialList::List`] is for
-    /// servers before Kubernetes 1.34, whose watch cache answers no pages.
-    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
-        self.shared = self.shared.initial_list(initial_list);
-        self
-    }
-
-    /// Whether the reflector checks that the server has not gone back in time: on by default. See
-    /// [`RollbackDetection`] for what it costs, and when it is in the way.
-    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
-        self.shared = self.shared.rollback_detection(detection);
-        self
-    }
-
-    /// After how long the reflector no longer waits for a streaming list to end, for a silent watch,
-    /// and for a full store.
-    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
-        self.shared = self.shared.timeouts(timeouts);
-        self
-    }
-
-    /// How much of its collection the server may send; see [`Limits`] for the defaults.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.shared = self.shared.limits(limits);
-        self
-    }
-
-    /// Called with every failure. It must not block.
-    #[doc(alias = "WatchErrorHandler")]
-    pub fn on_error(mut self, handler: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.shared = self.shared.on_error(handler);
-        self
-    }
-
-    /// Looks for objects that are changed in the cache; see
-    /// [`detect_mutations`](shared_informer::Builder::detect_mutations) of the shared informer.
-    pub fn detect_mutations(mut self) -> Self
-    where
-        K: Clone + PartialEq,
-    {
-        self.shared = self.shared.detect_mutations();
-        self
-    }
-
-    /// Compares the store with the server every so often; see
-    /// [`consistency_check`](shared_informer::Builder::consistency_check) of the shared informer.
-    pub fn consistency_check(mut self, period: Duration) -> Self {
-        self.shared = self.shared.consistency_check(period);
-        self
-    }
-
-    /// Gives figures of this informer to a collector; without this call nothing is measured.
-    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.shared = self.shared.metrics(metrics);
-        self
-    }
-
-    /// Makes the random parts the same in every run, for tests.
-    pub fn rng_seed(mut self, seed: u64) -> Self {
-        self.shared = self.shared.rng_seed(seed);
         self
     }
 

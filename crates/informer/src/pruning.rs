@@ -191,6 +191,11 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
+    /// The only fields that are kept, if that is limited, and those that are dropped.
+    pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
+        (self.kept.as_deref(), &self.pruned)
+    }
+
     /// Cuts these, and no longer those of an earlier call.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ mod doubt;
 mod list_steps;
 mod machine;
 mod meter;
+mod options;
 mod probe;
 mod report;
 mod retry_budget;
@@ -41,10 +42,11 @@ mod timeouts;
 pub(crate) use self::{
     backoff::Backoff,
     doubt::{Doubt, Trust},
-    machine::{MachineConfig, PAGE_SIZE},
+    machine::PAGE_SIZE,
+    options::{RequestOptions, options, request_methods},
     probe::{probe_options, read_probe},
     report::Reporter,
-    settings::{Settings, named},
+    settings::{Settings, named, settings_methods},
 };
 pub use self::{
     backoff::BackoffConfig,
@@ -156,7 +158,7 @@ pub struct Reflector<K, S> {
     pub(crate) decoder: Decoder<K>,
     pub(crate) store: S,
     pub(crate) report: Reporter,
-    pub(crate) config: MachineConfig,
+    pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
     /// What the first list must not be older than; unset if nothing is known.
     pub(crate) not_before: ResourceVersion,
@@ -292,7 +294,7 @@ impl<K, S: Clone> Reflector<K, S> {
             decoder: self.decoder.clone(),
             store: self.store.clone(),
             report: self.report.clone(),
-            config: self.config,
+            requests: self.requests,
             rng: self.rng.clone(),
             not_before: self.reached(),
             from: None,

@@ -27,6 +27,7 @@
 //! ```
 
 mod builder;
+mod options;
 mod registration;
 mod roster;
 mod sampled;
@@ -34,12 +35,15 @@ mod save;
 mod subscription;
 mod wait;
 
-pub(crate) use self::wait::reached;
 pub use self::{
     builder::Builder,
     registration::{HandlerBuilder, Registration},
     subscription::Subscription,
     wait::{DeletedError, RevisionError, WaitForDeleted, WaitForRevision, Written},
+};
+pub(crate) use self::{
+    options::{Keeping, LoopOptions, keep_method, keeping_methods, loop_methods},
+    wait::reached,
 };
 pub use crate::processor::{HandlerStatus, ListenerBuffer};
 
@@ -359,7 +363,7 @@ impl<K> SharedInformer<K> {
     #[doc(alias = "HasSyncedChecker")]
     #[doc(alias = "InformerSynced")]
     pub fn has_synced(&self) -> bool {
-        self.shared.status.get().has_synced()
+        self.shared.status.has_synced()
     }
 
     /// Whether the informer has ended.

@@ -1,20 +1,30 @@
 //! What an informer is doing, as a value that can be read at any time and waited on.
 //!
-//! Every stage writes what it knows; nobody asks a stage. Reading costs no request and blocks nobody.
+//! Every stage writes what it knows and none is asked. Reading costs no request and makes no stage wait. A stage decides
+//! nothing by what is in here, except whether the informer has synced, which is decided here.
 
 mod consistency;
 mod failure;
+mod source;
 mod wait;
 mod warm_start;
 
 pub use self::{
     consistency::{ConsistencyChecks, Difference},
     failure::{FailureCause, InformerError},
+    source::{Activity, SourceStatus},
     wait::{SyncError, SyncFailure, WaitForSync},
     warm_start::{ColdReason, WarmStart},
 };
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{sync::watch, time::Instant};
 
@@ -59,111 +69,6 @@ pub struct Status {
     pub consistency: ConsistencyChecks,
     /// Events that handlers had not been told when the informer stopped.
     pub discarded: u64,
-}
-
-/// What the reflector of one source is doing.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct SourceStatus {
-    /// What it lists and watches, as its
-    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it: `pods in shop`.
-    pub description: Arc<str>,
-    /// What it does right now.
-    pub activity: Activity,
-    /// The newest revision it has handed on; unset before the first list.
-    pub revision: ResourceVersion,
-    last_event: Option<Instant>,
-    last_bookmark: Option<Instant>,
-    /// The last failure, which may be long past: [`SourceStatus::activity`] says what is now.
-    pub last_error: Option<Arc<transport::Error>>,
-    last_failure: Option<Instant>,
-    /// The first failure since something worked.
-    failing: Option<Instant>,
-}
-
-/// What a reflector does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Activity {
-    /// Not started yet.
-    #[default]
-    Idle,
-    /// A list is on its way.
-    Listing {
-        /// The page that is being read, from 1.
-        page: u32,
-        /// Objects received so far.
-        objects: usize,
-    },
-    /// A streaming list is on its way: a watch that begins with everything there is.
-    Streaming {
-        /// Objects received so far.
-        objects: usize,
-    },
-    /// A watch was asked for and is not open yet.
-    Opening,
-    /// A watch is open.
-    Watching,
-    /// What a list or a watch has brought has been waiting for a second or longer to be taken by the
-    /// store, which is full: a handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up, or a store of one's
-    /// own. Nothing is read meanwhile, so the cache is behind the server.
-    StoreFull,
-    /// Waiting after a failure.
-    BackingOff {
-        /// How long it waits altogether.
-        pause: Duration,
-        /// Failures in a row.
-        attempt: u32,
-    },
-    /// The definition of the kind was deleted, and nobody is asked until it is there again. Only of
-    /// informers of a factory that follows definitions.
-    NotServed,
-    /// It has ended and won't come back.
-    Stopped,
-}
-
-impl SourceStatus {
-    /// How long ago the last event came (a bookmark is one), or the last list was complete.
-    pub fn since_last_event(&self) -> Option<Duration> {
-        self.last_event.map(|at| at.elapsed())
-    }
-
-    /// How long ago the last bookmark came.
-    pub fn since_last_bookmark(&self) -> Option<Duration> {
-        self.last_bookmark.map(|at| at.elapsed())
-    }
-
-    /// How long ago the last failure was.
-    pub fn since_last_error(&self) -> Option<Duration> {
-        self.last_failure.map(|at| at.elapsed())
-    }
-
-    /// For how long every request has failed; `None` once a list is complete, a watch is open or an
-    /// event has come.
-    pub fn failing_for(&self) -> Option<Duration> {
-        self.failing.map(|at| at.elapsed())
-    }
-
-    /// Whether it has handed on a list, or goes on from a saved one. What is listed may not be in the
-    /// cache yet: that takes its time, and if it is not the first list, a handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up.
-    pub fn is_listed(&self) -> bool {
-        !self.revision.is_unset()
-    }
-
-    /// Less for what is further from watching.
-    fn rank(&self) -> u8 {
-        match self.activity {
-            Activity::Stopped => 0,
-            Activity::BackingOff { .. } | Activity::NotServed => 1,
-            Activity::Idle => 2,
-            Activity::Listing { .. } | Activity::Streaming { .. } => 3,
-            Activity::Opening => 4,
-            Activity::StoreFull => 5,
-            Activity::Watching => 6,
-        }
-    }
 }
 
 impl Status {
@@ -301,18 +206,36 @@ impl fmt::Display for Status {
     }
 }
 
+/// Where it is decided whether an informer has synced; [`Status::synced`] and [`Status::failure`] mirror it.
+#[derive(Debug, Default)]
+struct Synced {
+    synced: AtomicBool,
+    failed: AtomicBool,
+}
+
 /// Reads the [`Status`] of one informer, and waits for it to change.
 #[derive(Clone)]
 pub struct StatusReader {
     receiver: watch::Receiver<Status>,
+    synced: Arc<Synced>,
 }
 
 impl StatusReader {
-    /// The same status, read by somebody to whom the present is not news.
+    /// Another reader, for which the status of now is no change.
     pub(crate) fn afresh(&self) -> Self {
-        let mut receiver = self.receiver.clone();
-        receiver.mark_unchanged();
-        Self { receiver }
+        let mut reader = self.clone();
+        reader.receiver.mark_unchanged();
+        reader
+    }
+
+    /// [`Status::has_synced`] of now; two atomic loads.
+    pub fn has_synced(&self) -> bool {
+        self.synced.synced.load(Ordering::Acquire) && !self.has_failed()
+    }
+
+    /// Whether there is a [`Status::failure`].
+    pub(crate) fn has_failed(&self) -> bool {
+        self.synced.failed.load(Ordering::Acquire)
     }
 
     /// The status now.
@@ -323,8 +246,8 @@ impl StatusReader {
     /// Waits until `until` holds and returns the status for which it did; at once if it holds now.
     /// `None` when the informer is gone and it will never hold.
     ///
-    /// Revisions and the times of events are brought up to date without waking anybody, for that
-    /// happens with every event; they are looked at whenever something else changes.
+    /// Revisions, the times of events, and how many objects of a list have arrived are updated without waking a
+    /// waiter, since that happens with every event and chunk; they are looked at whenever something else changes.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -362,6 +285,7 @@ impl fmt::Debug for StatusReader {
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
+    synced: Arc<Synced>,
 }
 
 impl StatusWriter {
@@ -372,12 +296,14 @@ impl StatusWriter {
         };
         Self {
             sender: Arc::new(watch::Sender::new(status)),
+            synced: Arc::default(),
         }
     }
 
     pub(crate) fn reader(&self) -> StatusReader {
         StatusReader {
             receiver: self.sender.subscribe(),
+            synced: Arc::clone(&self.synced),
         }
     }
 
@@ -385,9 +311,20 @@ impl StatusWriter {
         self.sender.send_modify(change);
     }
 
+    /// Every source's first list is in the cache.
+    pub(crate) fn set_synced(&self) {
+        self.synced.synced.store(true, Ordering::Release);
+        self.update(|status| status.synced = true);
+    }
+
+    /// Whether every source's first list is in the cache, also if the informer has failed since.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced.synced.load(Ordering::Acquire)
+    }
+
     pub(crate) fn activity(&self, source: SourceId, activity: Activity) {
         self.source(source, |status| {
-            let changed = status.activity != activity;
+            let changed = !status.activity.only_counts_on(activity);
             status.activity = activity;
             if activity == Activity::Watching {
                 status.failing = None;
@@ -422,6 +359,7 @@ impl StatusWriter {
 
     /// Notes why the informer has failed, unless a reason is known already; the first reason.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
+        self.synced.failed.store(true, Ordering::Release);
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {
             first = Arc::clone(status.failure.get_or_insert_with(|| Arc::clone(&first)));

@@ -4,7 +4,7 @@ use crate::queue::BATCH;
 
 /// So many changes may wait in the queue, and as many be on their way to it, before the reflectors
 /// wait: two batches, client-go's bound for working ahead of its handlers.
-pub(super) const CHANNEL_CAPACITY: usize = 2 * BATCH;
+pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
 /// How much the loop does at one go, and how much may wait for it.
 #[derive(Clone, Copy, Debug)]

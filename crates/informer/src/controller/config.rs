@@ -163,7 +163,6 @@ impl<K: Resource> Config<K> {
             resync: ResyncTimer::new(self.resync_period, self.should_resync),
             resyncing: 0,
             retry: self.retry_on_error.then(Retry::default),
-            synced: false,
         };
         ProcessLoop::new(reflector, processing)
     }

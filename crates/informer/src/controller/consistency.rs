@@ -115,7 +115,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             Source {
                 id: reflector.source,
                 lister_watcher: Arc::clone(&reflector.lister_watcher),
-                limits: reflector.config.limits,
+                limits: reflector.requests.limits(),
                 doubt,
                 listed_for: None,
             }

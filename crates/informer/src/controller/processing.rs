@@ -45,7 +45,6 @@ pub(super) struct Processing<K> {
     /// so that resyncs do not keep the queue full and new changes out of it.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
-    pub(super) synced: bool,
 }
 
 impl<K: Send + Sync + 'static> Processing<K> {
@@ -92,9 +91,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
             self.resyncing = self.resyncing.saturating_sub(1);
             self.process(popped);
         }
-        if !self.synced && self.queue.has_synced() {
-            self.synced = true;
-            self.report.status.update(|status| status.synced = true);
+        let status = &self.report.status;
+        if !status.is_synced() && self.queue.has_synced() {
+            status.set_synced();
         }
         self.resumes().is_none() && !self.queue.is_empty()
     }

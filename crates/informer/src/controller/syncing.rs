@@ -59,7 +59,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
-        if self.is_listing() || is_heard && !self.synced {
+        if self.is_listing() || is_heard && !self.parts.report.status.is_synced() {
             return usize::MAX;
         }
         self.parts.processor.room()
@@ -80,11 +80,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
             // Who asked may have been stopped.
             let _ = filled.send(());
         }
-        if !self.synced && self.listed.len() == self.sources && self.is_confirmed() {
-            self.synced = true;
+        let status = &self.parts.report.status;
+        if !status.is_synced() && self.listed.len() == self.sources && self.is_confirmed() {
             self.parts.processor.synced();
-            let status = &self.parts.report.status;
-            status.update(|status| status.synced = true);
+            status.set_synced();
         }
     }
 
@@ -114,7 +113,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
     /// The store as it can be saved: what it has is what its sources had at their revisions.
     fn moment(&self) -> Moment<K> {
         let queue = &self.parts.queue;
-        if !self.synced {
+        if !self.parts.report.status.is_synced() {
             return Err(SaveError::NotSynced);
         }
         if !queue.is_empty() && !queue.keeps_order() {

@@ -61,13 +61,13 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         meter: Meter::default(),
         span: tracing::Span::none(),
     };
+    report.status.set_synced();
     let applied = Arc::new(Notify::new());
     let (arriving, deltas) = mpsc::channel(CHANNEL_CAPACITY);
     let serving = Serving {
         sources: 1,
         arrived: BTreeSet::new(),
         listed: BTreeSet::new(),
-        synced: true,
         unconfirmed: None,
         moments: Vec::new(),
         resyncing: 0,
@@ -140,7 +140,8 @@ fn list(source: u32, revision: u64, pods: &[Pod]) -> Delta<Pod> {
 #[tokio::test(start_paused = true)]
 async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_cache() {
     let (mut serving, _arriving) = due(InOrder::new()).await;
-    (serving.synced, serving.sources) = (false, 2);
+    serving.sources = 2;
+    serving.parts.report.status = StatusWriter::new(2);
     let (reply, mut filled) = oneshot::channel();
     serving
         .fill(vec![list(0, 5, &[pod("a", 1)]), list(1, 5, &[])], reply)
@@ -149,7 +150,8 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     serving.pop().await;
     filled.try_recv().unwrap();
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
-    assert!(!serving.synced, "nothing is confirmed");
+    let status = serving.parts.report.status.clone();
+    assert!(!status.is_synced(), "nothing is confirmed");
 
     let bookmark = || DeltaKind::Bookmark { revision: 5.into() };
     for _ in 0..BATCH {
@@ -165,10 +167,10 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     }
     serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 1);
-    assert!(!serving.synced, "a list is waiting");
+    assert!(!status.is_synced(), "a list is waiting");
     serving.pop().await;
     assert_eq!(serving.parts.indexer.snapshot().len(), 2);
-    assert!(serving.synced, "what came behind it may never end");
+    assert!(status.is_synced(), "what came behind it may never end");
     assert!(!serving.parts.queue.is_empty());
 }
 
@@ -206,7 +208,7 @@ async fn a_store_is_saved_only_when_it_is_as_its_sources_were_at_one_moment() {
     by_key.hand_out_moments();
     assert_eq!(saved.await.unwrap().unwrap().len(), BATCH + 1);
 
-    by_key.synced = false;
+    by_key.parts.report.status = StatusWriter::new(1);
     let refused = moment(&mut by_key).await.await.unwrap();
     assert!(matches!(refused, Err(SaveError::NotSynced)));
 }

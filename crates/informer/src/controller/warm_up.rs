@@ -199,7 +199,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         saved: &ResourceVersion,
     ) -> Result<(), ColdReason> {
         let options = &probe_options(saved.clone());
-        let limits = reflector.config.limits;
+        let limits = reflector.requests.limits();
         let asked = self.ask(reflector, |source| {
             let options = options.clone();
             Box::pin(async move { read_probe(source, &options, limits).await })
@@ -223,7 +223,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
         reflector: &mut InnerReflector<K>,
         request: impl Fn(&dyn ListerWatcher) -> BoxFuture<'_, Result<T, transport::Error>>,
     ) -> Result<T, transport::Error> {
-        let mut backoff = Backoff::new(reflector.config.backoff);
+        let mut backoff = Backoff::new(reflector.requests.backoff());
         let source = Arc::clone(&reflector.lister_watcher);
         let Reporter { name, status, .. } = &self.report;
         let mut attempt = 0_u32;

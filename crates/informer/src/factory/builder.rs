@@ -5,17 +5,14 @@ use std::{fmt, sync::Arc, time::Duration};
 use kube_core::{ObjectMeta, Resource};
 
 use super::{
-    Inner, SharedInformerFactory,
-    defaults::Defaults,
-    definitions::Definitions,
-    places::Places,
-    type_options::{NamespaceOptions, TypeOptions},
+    Inner, SharedInformerFactory, defaults::Defaults, definitions::Definitions,
+    namespace_options::NamespaceOptions, options::InformerOptions, registry::Registry,
 };
 use crate::{
-    limits::Limits,
     metrics::Metrics,
-    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
+    reflector::{Error, request_methods},
     selector::Selector,
+    shared_informer::loop_methods,
     transport::{
         ListOptions,
         client::{ClientSource, TweakListOptions},
@@ -29,11 +26,10 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Settles what all informers of a factory have in common.
 ///
-/// What is nearer to an informer wins: its own [`InformerOptions`](super::InformerOptions), then what
-/// is said here of its type, then what is said here of all; [`TypeOptions`] has the table. Of two calls
-/// that say the same thing the later one holds. Only [`FactoryBuilder::tweak_list_options`] and
-/// [`FactoryBuilder::transform_metadata`] hold for every informer the factory makes, whatever else is
-/// said.
+/// What is nearer to an informer holds: its own [`InformerOptions`], then what is set here for its type, then what
+/// is set here for all; [`InformerOptions`] has the table. Of two calls that set the same the later one holds.
+/// Only [`FactoryBuilder::tweak_list_options`] and [`FactoryBuilder::transform_metadata`] hold for every informer
+/// that the factory makes, whatever else is set.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
@@ -41,13 +37,13 @@ pub struct FactoryBuilder {
     idle_grace: Duration,
     definitions: Option<Definitions>,
     tweak: Option<TweakListOptions>,
-    seed: Option<u64>,
 }
 
 impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FactoryBuilder")
-            .field("of_all", &self.defaults.of_all)
+            .field("level", &self.defaults.level)
+            .field("requests", &self.defaults.requests)
             .finish_non_exhaustive()
     }
 }
@@ -60,28 +56,28 @@ impl FactoryBuilder {
             idle_grace: IDLE_GRACE,
             definitions: None,
             tweak: None,
-            seed: None,
         }
     }
 
     /// The resync period of informers of which nothing else is said; zero, the default, means none.
     pub fn default_resync(mut self, period: Duration) -> Self {
-        self.defaults.set_resync(period);
+        self.defaults.loop_options.resync = Some(period);
         self
     }
 
-    /// What holds for the informers of one type, where their own options say nothing; controller-runtime
-    /// has it as `ByObject`. `DynamicObject` is one type, whatever its kinds.
+    /// What holds for the informers of one type, where their own options say nothing; controller-runtime has it
+    /// as `ByObject`. [`InformerOptions`] has the table of what holds where. Of two calls for one type the later
+    /// one holds for each option that it sets.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};
-    /// # use kube_informer::{SharedInformerFactory, factory::{NamespaceOptions, TypeOptions}};
+    /// # use kube_informer::{SharedInformerFactory, factory::{InformerOptions, NamespaceOptions}};
     /// # fn example(client: kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let ours = "managed-by=us".parse()?;
     /// let factory = SharedInformerFactory::builder(client)
     ///     .namespaces(["shop", "billing"])
-    ///     .for_type::<Pod>(TypeOptions::new().transform(|pod: &mut Pod| pod.status = None))
-    ///     .for_type::<Secret>(TypeOptions::new().namespaces_with([
+    ///     .for_type::<Pod>(InformerOptions::new().transform(|pod: &mut Pod| pod.status = None))
+    ///     .for_type::<Secret>(InformerOptions::new().namespaces_with([
     ///         ("shop", NamespaceOptions::new().labels(ours)),
     ///         ("kube-system", NamespaceOptions::new().fields("metadata.name=ca")),
     ///     ]))
@@ -89,7 +85,7 @@ impl FactoryBuilder {
     /// # Ok(()) }
     /// ```
     #[doc(alias = "ByObject")]
-    pub fn for_type<K: Resource + 'static>(mut self, options: TypeOptions<K>) -> Self {
+    pub fn for_type<K: Resource + 'static>(mut self, options: InformerOptions<K>) -> Self {
         self.defaults.set_type(options);
         self
     }
@@ -99,7 +95,7 @@ impl FactoryBuilder {
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_for<K: 'static>(mut self, period: Duration) -> Self {
         self.defaults
-            .set_type(TypeOptions::<K>::new().resync(period));
+            .set_type(InformerOptions::<K>::new().resync(period));
         self
     }
 
@@ -124,7 +120,7 @@ impl FactoryBuilder {
         transform: impl Fn(&mut K) + Send + Sync + 'static,
     ) -> Self {
         self.defaults
-            .set_type(TypeOptions::new().transform(transform));
+            .set_type(InformerOptions::new().transform(transform));
         self
     }
 
@@ -148,16 +144,14 @@ impl FactoryBuilder {
         mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<ObjectMeta>)>,
     ) -> Self {
-        let namespaces = namespaces.into_iter();
-        let namespaces = namespaces.map(|(name, options)| (name.into(), options));
-        self.defaults.set_namespaces(namespaces.collect());
+        self.defaults.set_namespaces(namespaces);
         self
     }
 
     /// Only objects with these labels, where nothing nearer says otherwise.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
-        self.defaults.of_all.everywhere.labels = Some(labels);
+        self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
@@ -165,7 +159,7 @@ impl FactoryBuilder {
     /// every kind: `metadata.name` and `metadata.namespace`.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
-        self.defaults.of_all.everywhere.fields = Some(fields.into());
+        self.defaults.level.everywhere.fields = Some(fields.into());
         self
     }
 
@@ -225,68 +219,13 @@ impl FactoryBuilder {
         self
     }
 
-    /// Watches are asked to end after one to two times this, in whole seconds; never less than 5
-    /// minutes.
-    #[doc(alias = "MinWatchTimeout")]
-    pub fn watch_timeout_min(mut self, timeout: Duration) -> Self {
-        self.defaults.watch_timeout_min = timeout;
-        self
-    }
+    request_methods!(defaults.requests);
 
-    /// For so long, watches that the server ends with internal errors are opened again instead of
-    /// being listed after; see
-    /// [`ReflectorBuilder::internal_error_retry`](crate::reflector::ReflectorBuilder::internal_error_retry).
-    #[doc(alias = "MaxInternalErrorRetryDuration")]
-    pub fn internal_error_retry(mut self, budget: Duration) -> Self {
-        self.defaults.internal_error_retry = budget;
-        self
-    }
-
-    /// The pauses after failures.
-    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
-        self.defaults.backoff = backoff;
-        self
-    }
-
-    /// How everything is requested, at the beginning and whenever watching can't bring the cache up to date:
-    /// in pages of the newest state by default, which costs the server least. [`InitialList::List`] is for
-    /// servers before Kubernetes 1.34, whose watch cache answers no pages.
-    pub fn initial_list(mut self, initial_list: InitialList) -> Self {
-        self.defaults.initial_list = initial_list;
-        self
-    }
-
-    /// Whether reflectors check that the server has not gone back in time: on by default. See
-    /// [`RollbackDetection`] for what it costs, and when it is in the way.
-    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
-        self.defaults.rollback_detection = detection;
-        self
-    }
-
-    /// After how long reflectors no longer wait for a streaming list to end, for a silent watch,
-    /// and for a full store.
-    pub fn timeouts(mut self, timeouts: TimeoutConfig) -> Self {
-        self.defaults.timeouts = timeouts;
-        self
-    }
-
-    /// How much of each collection the server may send; see [`Limits`] for the defaults.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.defaults.limits = limits;
-        self
-    }
-
-    /// How often the caches are compared with the server; zero, the default, means never. See
-    /// [`consistency_check`](crate::shared_informer::Builder::consistency_check) of the shared informer,
-    /// also for what it costs.
-    pub fn consistency_check(mut self, period: Duration) -> Self {
-        self.defaults.set_consistency_check(period);
-        self
-    }
+    loop_methods!(defaults.loop_options);
 
     /// Makes the random parts of all informers the same in every run, for tests.
     pub fn rng_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.defaults.seed = Some(seed);
         self
     }
 
@@ -298,15 +237,13 @@ impl FactoryBuilder {
             idle_grace,
             definitions,
             tweak,
-            seed,
         } = self;
         SharedInformerFactory {
             inner: Arc::new(Inner {
                 client,
                 defaults,
                 tweak,
-                seed,
-                places: Places::new(idle_grace),
+                registry: Registry::new(idle_grace),
                 definitions,
             }),
         }

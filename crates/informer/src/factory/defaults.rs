@@ -1,25 +1,24 @@
-//! What a factory's informers get when their options say nothing: by type, by namespace, or for all.
+//! What a factory's informers get where their own options say nothing: by type, by namespace, or for all.
 
 use std::{
     any::{Any, TypeId},
     collections::BTreeMap,
     sync::Arc,
-    time::Duration,
 };
 
-use kube_core::{ObjectMeta, Resource};
+use kube_core::{ObjectMeta, PartialObjectMeta, Resource};
 
 use super::{
+    namespace_options::{NamespaceOptions, split},
     options::InformerOptions,
     scope::{Level, Scope},
-    type_options::{NamespaceOptions, TypeOptions, TypeTransforms, split},
 };
 use crate::{
     decode::Transform,
-    limits::Limits,
     metrics::Metrics,
-    reflector::{BackoffConfig, Error, InitialList, RollbackDetection, TimeoutConfig},
-    shared_informer,
+    pruning::Pruned,
+    reflector::{Error, RequestOptions},
+    shared_informer::LoopOptions,
 };
 
 /// Called with an informer's name and what went wrong in it.
@@ -29,148 +28,99 @@ type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    resync: Duration,
-    consistency_check: Duration,
-    pub(super) of_all: Level,
+    /// For all kinds.
+    pub(super) level: Level,
+    pub(super) requests: RequestOptions,
+    pub(super) loop_options: LoopOptions,
     metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
-    by_type: BTreeMap<TypeId, OfType>,
+    by_type: ByType,
+    /// What the options for one type say of others of the same kind.
+    inherited: ByType,
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
-    pub(super) watch_timeout_min: Duration,
-    pub(super) internal_error_retry: Duration,
-    pub(super) backoff: BackoffConfig,
-    pub(super) timeouts: TimeoutConfig,
-    pub(super) limits: Limits,
-    pub(super) initial_list: InitialList,
-    pub(super) rollback_detection: RollbackDetection,
+    pub(super) seed: Option<u64>,
 }
 
-/// What is said of one type.
-struct OfType {
-    level: Level,
-    resync: Option<Duration>,
-    consistency_check: Option<Duration>,
-    /// A `TypeTransforms<K>`, where `K` is the type.
-    transforms: Box<dyn Any + Send + Sync>,
+/// The [`InformerOptions`] for types.
+#[derive(Default)]
+struct ByType(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl ByType {
+    fn get<K: 'static>(&self) -> Option<&InformerOptions<K>> {
+        self.0.get(&TypeId::of::<K>())?.downcast_ref()
+    }
+
+    fn set<K: 'static>(&mut self, options: InformerOptions<K>) {
+        self.0.insert(TypeId::of::<K>(), Box::new(options));
+    }
 }
 
 impl Defaults {
-    pub(super) fn set_resync(&mut self, period: Duration) {
-        self.resync = period;
-    }
-
-    pub(super) fn set_consistency_check(&mut self, period: Duration) {
-        self.consistency_check = period;
-    }
-
     pub(super) fn set_metadata_transform(&mut self, transform: MetadataTransform) {
         self.metadata = Some(transform);
     }
 
-    pub(super) fn set_namespaces(
+    pub(super) fn set_namespaces<S: Into<String>>(
         &mut self,
-        namespaces: BTreeMap<String, NamespaceOptions<ObjectMeta>>,
+        namespaces: impl IntoIterator<Item = (S, NamespaceOptions<ObjectMeta>)>,
     ) {
         let (selections, transforms) = split(namespaces);
-        self.of_all.namespaces = Some(selections);
+        self.level.namespaces = Some(selections);
         self.metadata_by_namespace = transforms;
     }
 
-    pub(super) fn set_type<K: 'static>(&mut self, options: TypeOptions<K>) {
-        let of_type = self.by_type.entry(TypeId::of::<K>());
-        let of_type = of_type.or_insert_with(|| OfType {
-            level: Level::default(),
-            resync: None,
-            consistency_check: None,
-            transforms: Box::new(TypeTransforms::<K> {
-                everywhere: None,
-                by_namespace: BTreeMap::new(),
-            }),
-        });
-        of_type.resync = options.resync.or(of_type.resync);
-        of_type.consistency_check = options.consistency_check.or(of_type.consistency_check);
-        let transforms = of_type.transforms.downcast_mut();
-        let transforms = transforms.expect("what is kept of a type has its transforms");
-        options.tell(&mut of_type.level, transforms);
-    }
-
-    /// The period of a type.
-    pub(super) fn resync<K: 'static>(&self) -> Duration {
-        let of_type = self.by_type.get(&TypeId::of::<K>());
-        let period = of_type.and_then(|of_type| of_type.resync);
-        period.unwrap_or(self.resync)
-    }
-
-    /// How often the cache of a type is compared with the server.
-    pub(super) fn consistency_check<K: 'static>(&self) -> Duration {
-        let of_type = self.by_type.get(&TypeId::of::<K>());
-        let period = of_type.and_then(|of_type| of_type.consistency_check);
-        period.unwrap_or(self.consistency_check)
-    }
-
-    /// Which objects an informer with these options is over.
-    pub(super) fn scope<K: 'static>(
-        &self,
-        options: &InformerOptions<K>,
-        is_namespaced: bool,
-    ) -> Scope {
-        let nothing = Level::default();
-        let of_type = self.by_type.get(&TypeId::of::<K>());
-        let of_type = of_type.map_or(&nothing, |of_type| &of_type.level);
-        let own = (&options.selection, options.namespaces.as_deref());
-        Scope::resolve(own, of_type, &self.of_all, is_namespaced)
-    }
-
-    /// What is said of all reflectors, told to the builder of one informer.
-    pub(super) fn reflectors<K>(
-        &self,
-        name: &str,
-        builder: shared_informer::Builder<K>,
-    ) -> shared_informer::Builder<K>
-    where
-        K: Resource + Send + Sync + 'static,
-    {
-        let builder = match self.metrics.clone() {
-            Some(metrics) => builder.metrics(metrics),
-            None => builder,
+    /// Sets these for a type, where an earlier call said nothing or something else.
+    pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
+        let options = match self.by_type.get::<K>() {
+            Some(earlier) => options.or(earlier),
+            None => options,
         };
-        let builder = builder
-            .watch_timeout_min(self.watch_timeout_min)
-            .internal_error_retry(self.internal_error_retry)
-            .backoff(self.backoff)
-            .timeouts(self.timeouts)
-            .limits(self.limits)
-            .initial_list(self.initial_list)
-            .rollback_detection(self.rollback_detection);
-        match self.error_handler.clone() {
-            Some(handler) => {
-                let name = name.to_owned();
-                builder.on_error(move |error| handler(&name, error))
-            }
-            None => builder,
+        let of_metadata = options.inherited::<PartialObjectMeta<K>>(|_| None);
+        self.inherited.set(of_metadata.inherited(of_pruned));
+        self.inherited.set(of_metadata);
+        self.inherited.set(options.inherited(of_pruned));
+        self.by_type.set(options);
+    }
+
+    /// What is set for a type, nearest first.
+    fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
+        let own = self.by_type.get::<K>();
+        own.into_iter().chain(self.inherited.get::<K>())
+    }
+
+    /// Which objects an informer with these options covers.
+    pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
+        let mut levels = vec![&own.level];
+        levels.extend(self.of_type::<K>().map(|options| &options.level));
+        levels.push(&self.level);
+        Scope::resolve(&levels, is_namespaced)
+    }
+
+    /// An informer's options with those of its type, and of all, where it has none of its own. What is selected
+    /// and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
+    pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
+        let of_type = self.of_type::<K>();
+        let options = of_type.fold(own, InformerOptions::or);
+        InformerOptions {
+            requests: options.requests.or(self.requests),
+            loop_options: options.loop_options.or(self.loop_options),
+            ..options
         }
     }
 
-    /// What an informer does to its objects: the metadata's transform, and then what is said nearest
-    /// to it of the namespace that the object came from.
+    /// What an informer does to its objects: first the transform of all metadata, and then the nearest one of
+    /// the namespace that the object came from.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
-        own: Option<&Transform<K>>,
+        own: &InformerOptions<K>,
         scope: &Scope,
     ) -> Option<Transform<K>> {
-        let of_type = self.by_type.get(&TypeId::of::<K>());
-        let of_type =
-            of_type.and_then(|of_type| of_type.transforms.downcast_ref::<TypeTransforms<K>>());
         let nearest = |namespace: &str| {
-            let in_namespace = of_type.and_then(|of_type| of_type.by_namespace.get(namespace));
-            let everywhere = of_type.and_then(|of_type| of_type.everywhere.as_ref());
-            let said = own.or(in_namespace).or(everywhere).cloned();
-            said.or_else(|| {
-                self.metadata_by_namespace
-                    .get(namespace)
-                    .map(of_metadata::<K>)
-            })
+            let mut options = std::iter::once(own).chain(self.of_type::<K>());
+            let set = options.find_map(|options| options.transforms.of(namespace));
+            let of_all = || self.metadata_by_namespace.get(namespace);
+            set.cloned().or_else(|| of_all().map(of_metadata::<K>))
         };
         let sections = scope.sections.iter();
         let by_namespace: BTreeMap<_, _> = sections
@@ -197,4 +147,15 @@ impl Defaults {
 fn of_metadata<K: Resource + 'static>(transform: &Transform<ObjectMeta>) -> Transform<K> {
     let transform = Arc::clone(transform);
     Arc::new(move |object: &mut K| transform(object.meta_mut()))
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "other types have no transform that fits"
+)]
+fn of_pruned<K: 'static>(transform: &Transform<K>) -> Option<Transform<Pruned<K>>> {
+    let transform = Arc::clone(transform);
+    Some(Arc::new(move |object: &mut Pruned<K>| {
+        transform(Pruned::get_mut(object))
+    }))
 }

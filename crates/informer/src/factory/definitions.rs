@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{
     SharedInformerFactory, kind::qualified, lifecycle::Hold, make::Request,
-    options::InformerOptions, places::Key,
+    options::InformerOptions, registry::Key,
 };
 use crate::{
     controller::Definition,
@@ -113,11 +113,10 @@ impl SharedInformerFactory {
 
     fn followed(&self, key: &Key) -> Option<Followed> {
         let definitions = self.inner.definitions.as_ref()?;
-        let [api_version, _, plural] = &key.names;
+        let ApiResource { group, plural, .. } = &key.kind;
         let kind = definition_kind();
-        let (group, _) = api_version.split_once('/')?;
         // The group of a definition must have a dot; this one has the definitions themselves.
-        if !group.contains('.') || group == kind.group {
+        if !group.contains('.') || *group == kind.group {
             return None;
         }
         let everything = InformerOptions::new()

@@ -9,7 +9,7 @@ use super::{
     kind::{self, KindError, KindRef},
     make::Request,
     options::InformerOptions,
-    places::Want,
+    registry::Want,
 };
 use crate::shared_informer::SharedInformer;
 
@@ -62,7 +62,7 @@ impl SharedInformerFactory {
         options: InformerOptions<DynamicObject>,
     ) -> Result<SharedInformer<DynamicObject>, KindError> {
         let request = Request::of_resource(kind, options)?;
-        let found = self.asked_for(request, Want::Pinned)?;
+        let found = self.get_with_options(request, Want::Pinned)?;
         Ok(found.informer)
     }
 
@@ -95,7 +95,7 @@ impl SharedInformerFactory {
         options: InformerOptions<PartialObjectMeta<DynamicObject>>,
     ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, KindError> {
         let request = Request::of_resource(kind, options)?;
-        let found = self.asked_for(request, Want::Pinned)?;
+        let found = self.get_with_options(request, Want::Pinned)?;
         Ok(found.informer)
     }
 

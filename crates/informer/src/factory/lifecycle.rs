@@ -15,7 +15,7 @@ use super::{
     kind::{KindError, KindRef},
     make::Request,
     options::{InformerOptions, OptionsConflict},
-    places::{Ending, Found, PlaceId, Places, Want},
+    registry::{Ending, EntryId, Found, Registry, Want},
 };
 use crate::{shared_informer::SharedInformer, status::Status};
 
@@ -30,8 +30,8 @@ use crate::{shared_informer::SharedInformer, status::Status};
 /// informer's own task ends it.
 pub struct Hold<K> {
     informer: SharedInformer<K>,
-    id: PlaceId,
-    places: Weak<Places>,
+    id: EntryId,
+    registry: Weak<Registry>,
 }
 
 impl<K> Deref for Hold<K> {
@@ -44,21 +44,21 @@ impl<K> Deref for Hold<K> {
 
 impl<K> Clone for Hold<K> {
     fn clone(&self) -> Self {
-        if let Some(places) = self.places.upgrade() {
-            places.hold(self.id);
+        if let Some(registry) = self.registry.upgrade() {
+            registry.hold(self.id);
         }
         Self {
             informer: self.informer.clone(),
             id: self.id,
-            places: Weak::clone(&self.places),
+            registry: Weak::clone(&self.registry),
         }
     }
 }
 
 impl<K> Drop for Hold<K> {
     fn drop(&mut self) {
-        if let Some(places) = self.places.upgrade() {
-            places.release(self.id);
+        if let Some(registry) = self.registry.upgrade() {
+            registry.release(self.id);
         }
     }
 }
@@ -109,7 +109,7 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let request = Request::of_type(options);
-        let found = self.asked_for(request, Want::Held)?;
+        let found = self.get_with_options(request, Want::Held)?;
         Ok(self.held(found))
     }
 
@@ -138,7 +138,7 @@ impl SharedInformerFactory {
         Hold {
             informer: found.informer,
             id: found.id,
-            places: Arc::downgrade(&self.inner.places),
+            registry: Arc::downgrade(&self.inner.registry),
         }
     }
 
@@ -153,7 +153,7 @@ impl SharedInformerFactory {
         K::DynamicType: Default,
     {
         let key = self.key(&Request::<K>::of_type(InformerOptions::new()));
-        match self.inner.places.look::<K>(&key) {
+        match self.inner.registry.look::<K>(&key) {
             Some(informer) => self.stop_informer(&informer).await,
             None => false,
         }
@@ -191,7 +191,7 @@ impl SharedInformerFactory {
     where
         K: Send + Sync + 'static,
     {
-        match self.inner.places.end(informer) {
+        match self.inner.registry.end(informer) {
             Ending::NotHere => false,
             Ending::Left(None) => true,
             Ending::Left(never_ran) => {

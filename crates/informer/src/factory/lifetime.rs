@@ -1,19 +1,19 @@
-//! How long one informer of a factory runs: until all are told to end, or this one is, or nobody has
-//! held it for a while.
+//! How long one informer of a factory runs: until all are told to end, or this one is, or it has not been held
+//! for a while.
 
 use std::{sync::Weak, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
 
-use super::places::{PlaceId, Places};
+use super::registry::{EntryId, Registry};
 use crate::status::InformerError;
 
 /// What is wanted of an informer that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
-    /// Somebody holds it, or it is to run as long as the factory does.
+    /// It is held, or is to run as long as the factory does.
     Wanted,
-    /// Nobody holds it any more.
+    /// It is no longer held.
     Idle,
     /// It is to end.
     Ended,
@@ -30,24 +30,24 @@ impl Demand {
     }
 }
 
-/// The time for which an informer runs. Its receivers live until the informer's last task has ended:
-/// that is what whoever waits for the end waits for.
-pub(super) struct Term {
-    places: Weak<Places>,
-    id: PlaceId,
+/// The time for which an informer runs. Its receivers live until the informer's last task has ended, which is what
+/// those who wait for the end wait for.
+pub(super) struct Lifetime {
+    registry: Weak<Registry>,
+    id: EntryId,
     demand: watch::Receiver<Demand>,
     stop: watch::Receiver<bool>,
     idle_grace: Duration,
 }
 
-impl Term {
+impl Lifetime {
     pub(super) fn new(
-        (places, id, demand): (Weak<Places>, PlaceId, watch::Receiver<Demand>),
+        (registry, id, demand): (Weak<Registry>, EntryId, watch::Receiver<Demand>),
         stop: watch::Receiver<bool>,
         idle_grace: Duration,
     ) -> Self {
         Self {
-            places,
+            registry,
             id,
             demand,
             stop,
@@ -62,7 +62,7 @@ impl Term {
             if demand == Demand::Ended {
                 return;
             }
-            let nobody_comes = async {
+            let grace_passes = async {
                 match demand {
                     Demand::Idle => sleep(self.idle_grace).await,
                     _ => std::future::pending().await,
@@ -72,13 +72,13 @@ impl Term {
                 biased;
                 // An error says that the factory is gone, which ends its informers too.
                 _ = self.stop.wait_for(|stop| *stop) => return,
-                // The sender is with the place, which another informer has taken then.
+                // The sender is with the entry, which another informer has replaced then.
                 changed = self.demand.changed() => if changed.is_err() {
                     return;
                 },
-                () = nobody_comes => {
-                    let places = self.places.upgrade();
-                    if places.is_none_or(|places| places.retire(self.id)) {
+                () = grace_passes => {
+                    let registry = self.registry.upgrade();
+                    if registry.is_none_or(|registry| registry.retire(self.id)) {
                         return;
                     }
                 }
@@ -88,11 +88,11 @@ impl Term {
 
     /// The informer's tasks have ended, because it failed if there is an error.
     pub(super) fn end(self, failure: Option<InformerError>) {
-        if let Some(places) = self.places.upgrade() {
+        if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {
-                places.failed(failure);
+                registry.failed(failure);
             }
-            places.clear(self.id);
+            registry.clear(self.id);
         }
     }
 }

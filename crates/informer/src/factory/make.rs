@@ -1,25 +1,29 @@
-//! From what somebody asks a factory for to the informer that is in the place.
+//! From a request to the informer that the factory has for it.
 
-use std::{any::TypeId, borrow::Cow, convert::Infallible, sync::Arc};
+use std::{any::TypeId, convert::Infallible, sync::Arc};
 
 use k8s_openapi::ClusterResourceScope;
-use kube_core::Resource;
+use kube_core::{ApiResource, Resource};
 use serde::de::DeserializeOwned;
 
 use super::{
-    SharedInformerFactory,
+    SharedInformerFactory, constructing,
     definitions::Followed,
-    options::{Comparable, InformerOptions, OptionsConflict, QueueKind},
-    places::{Found, Key, Made, Run, Want},
+    lifetime::Lifetime,
+    listing::{Coverage, Registered},
+    options::{InformerOptions, OptionsConflict, QueueKind},
+    registry::{Found, Key, New, Run, Want},
     scope::{Scope, Section},
-    term::Term,
 };
 use crate::{
-    controller::Controller, queue::DeltaFifo, reflector, shared_informer::SharedInformer,
+    controller::Controller,
+    queue::DeltaFifo,
+    reflector,
+    shared_informer::{self, SharedInformer},
     transport::client::ListWatch,
 };
 
-/// What somebody asks for.
+/// A request for an informer.
 pub(super) struct Request<K: Resource> {
     dyntype: K::DynamicType,
     options: InformerOptions<K>,
@@ -51,27 +55,18 @@ impl<K: Resource + 'static> Request<K> {
 }
 
 impl SharedInformerFactory {
-    /// The place that is asked for.
+    /// Which informer is requested.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
-        let Request {
-            dyntype,
-            options,
-            is_namespaced,
-        } = request;
+        let defaults = &self.inner.defaults;
         Key {
-            kind: TypeId::of::<K>(),
-            names: [
-                K::api_version(dyntype),
-                K::kind(dyntype),
-                K::plural(dyntype),
-            ]
-            .map(Cow::into_owned),
-            scope: self.inner.defaults.scope(options, *is_namespaced),
+            type_id: TypeId::of::<K>(),
+            kind: ApiResource::erase::<K>(&request.dyntype),
+            scope: defaults.scope(&request.options, request.is_namespaced),
         }
     }
 
-    /// What is in the place that is asked for, if its options are those that are asked for.
-    pub(super) fn asked_for<K>(
+    /// The informer that is requested, if it has the options that are requested.
+    pub(super) fn get_with_options<K>(
         &self,
         request: Request<K>,
         want: Want,
@@ -80,9 +75,15 @@ impl SharedInformerFactory {
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let wanted = request.options.comparable();
+        let wanted = request.options.clone();
         let kind = K::kind(&request.dyntype).into_owned();
-        self.get_if_or_make(request, want, |has| wanted.must_equal(has, &kind))
+        self.get_if_or_make(request, want, |has| match has {
+            Some(has) => wanted.must_equal(has, &kind),
+            // Nothing is known of its options, which is good enough for a request without any.
+            None => wanted
+                .must_equal(&InformerOptions::new(), &kind)
+                .map_err(|_| OptionsConflict::new(&kind, "constructor")),
+        })
     }
 
     pub(super) fn get_or_make<K>(&self, request: Request<K>, want: Want) -> Found<K>
@@ -98,99 +99,91 @@ impl SharedInformerFactory {
         &self,
         request: Request<K>,
         want: Want,
-        accept: impl Fn(&Comparable) -> Result<(), E>,
+        accept: impl Fn(Option<&InformerOptions<K>>) -> Result<(), E>,
     ) -> Result<Found<K>, E>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let key = self.key(&request);
-        let fill = || {
-            let options = request.options.comparable();
-            let (informer, controller) = self.make(request, &key.scope);
-            Made {
-                informer,
-                options,
+        let (registry, key) = (&self.inner.registry, self.key(&request));
+        constructing::note(registry.id(), &key);
+        let make = || {
+            let requested = request.options.clone();
+            let options = self.inner.defaults.complete(request.options);
+            let coverage = Coverage::new(&key.scope, &options.keeping);
+            let (informer, controller) =
+                self.make(request.dyntype, options, &requested, &key.scope);
+            New {
+                registered: Registered {
+                    informer,
+                    kind: key.kind.clone(),
+                    coverage: Some(coverage),
+                    options: Some(requested),
+                },
                 run: Some(run(controller, self.will_follow(&key))),
             }
         };
-        let places = &self.inner.places;
-        places.get_if_or_make(&key, want, accept, fill)
+        registry.get_if_or_make(&key, want, accept, make)
     }
 
-    fn make<K>(&self, request: Request<K>, scope: &Scope) -> (SharedInformer<K>, Controller<K>)
+    /// An informer with these options, which are `complete`; `requested` were those of this informer alone.
+    fn make<K>(
+        &self,
+        dyntype: K::DynamicType,
+        complete: InformerOptions<K>,
+        requested: &InformerOptions<K>,
+        scope: &Scope,
+    ) -> (SharedInformer<K>, Controller<K>)
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: 'static,
     {
-        let Request {
-            dyntype, options, ..
-        } = request;
-        let inner = &self.inner;
-        let source = |section: &Section| {
-            let source = ListWatch::<K>::with_type(Arc::clone(&inner.client), &dyntype)
-                .namespace(&*section.namespace)
-                .labels(&section.labels)
-                .fields(&*section.fields);
-            match inner.tweak.clone() {
-                Some(tweak) => source.tweak_list_options(move |options| tweak(options)),
-                None => source,
-            }
-        };
-        let mut sources = scope.sections.iter().map(source);
+        let defaults = &self.inner.defaults;
+        let named = || Arc::from(reflector::named::<K>(&scope.name(&K::plural(&dyntype))));
+        let name = complete.name.unwrap_or_else(named);
+        let mut sources = scope
+            .sections
+            .iter()
+            .map(|section| self.source::<K>(&dyntype, section));
         let first = sources.next().expect("a scope has at least one section");
         let others: Vec<_> = sources.collect();
-        let resync = options.resync.unwrap_or(inner.defaults.resync::<K>());
-        let name = options
-            .name
-            .unwrap_or_else(|| Arc::from(reflector::named::<K>(&scope.name(&K::plural(&dyntype)))));
         let builder = SharedInformer::<K>::builder_with_type(first, dyntype);
-        let mut builder = inner
-            .defaults
-            .reflectors(&name, builder)
-            .name(name)
-            .resync(resync);
-        for other in others {
-            builder = builder.source(other);
-        }
-        if options.queue == QueueKind::DeltaFifo {
+        let mut builder = others
+            .into_iter()
+            .fold(builder, shared_informer::Builder::source);
+        if complete.queue == Some(QueueKind::DeltaFifo) {
             builder = builder.queue(DeltaFifo::new());
         }
-        if let Some(changes) = options.batch_size {
-            builder = builder.batch_size(changes);
+        let settings = &mut builder.reflectors;
+        if let Some(handler) = defaults.error_handler.clone() {
+            let name = Arc::clone(&name);
+            settings.error_handler = Some(Arc::new(move |error| handler(&name, error)));
         }
-        if let Some(changes) = options.queue_capacity {
-            builder = builder.queue_capacity(changes);
-        }
-        let own = options.transform.as_ref();
-        if let Some(transform) = inner.defaults.transform(own, scope) {
-            builder = builder.try_transform(move |object| transform(object));
-        }
-        if let Some(detector) = options.mutation_detector {
-            builder = builder.mutation_detector(detector());
-        }
-        if let Some(storing) = options.storing {
-            builder = builder.storing(storing);
-        }
-        builder = builder.pruning(options.pruning).lazily(options.is_lazy);
-        if let Some(packing) = options.packing {
-            builder = builder.packing(packing);
-        }
-        let period = options.consistency_check;
-        builder =
-            builder.consistency_check(period.unwrap_or(inner.defaults.consistency_check::<K>()));
-        if let Some(detection) = options.rollback_detection {
-            builder = builder.rollback_detection(detection);
-        }
-        if let Some(seed) = inner.seed {
-            builder = builder.rng_seed(seed);
-        }
+        settings.name = Some(name);
+        settings.requests = complete.requests;
+        settings.transform = defaults.transform(requested, scope);
+        settings.metrics = defaults.metrics.clone();
+        settings.seed = defaults.seed;
+        builder.loop_options = complete.loop_options;
+        builder.keeping = complete.keeping;
         builder.build()
+    }
+
+    /// What lists and watches one namespace, or all of them.
+    fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
+        let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
+            .namespace(&*section.namespace)
+            .labels(&section.labels)
+            .fields(&*section.fields);
+        match self.inner.tweak.clone() {
+            Some(tweak) => source.tweak_list_options(move |options| tweak(options)),
+            None => source,
+        }
     }
 }
 
-/// Runs an informer until its term is over. From its start to its end it holds who tells it of its
-/// kind's definition, if anybody does.
+/// Runs an informer until its lifetime is over. From its start to its end it holds the informer of definitions, if
+/// it follows its kind's.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,
@@ -199,16 +192,16 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    Box::new(|mut term: Term| {
+    Box::new(|mut lifetime: Lifetime| {
         let (definitions, definition) = follow().unzip();
         let controller = match definition {
             Some(definition) => controller.follow(definition),
             None => controller,
         };
         Box::pin(async move {
-            let ended = controller.run(term.over()).await;
+            let ended = controller.run(lifetime.over()).await;
             drop(definitions);
-            term.end(ended.err());
+            lifetime.end(ended.err());
         })
     })
 }

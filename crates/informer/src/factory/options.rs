@@ -1,19 +1,17 @@
-//! What can be asked for of one informer of a factory.
+//! What can be set for one informer of a factory, or for all informers of a type.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use kube_core::Resource;
-use serde::de::DeserializeOwned;
-
-use super::scope::Selection;
+use super::{
+    namespace_options::{NamespaceOptions, infallible, split},
+    scope::Level,
+};
 use crate::{
     decode::Transform,
-    mutation_detector::MutationDetector,
-    object::PackOptions,
-    pruning::{FieldPath, NotPrunable, Prunable, Pruned, Pruning, Storable},
-    reflector::RollbackDetection,
+    pruning::Pruned,
+    reflector::{RequestOptions, request_methods},
     selector::Selector,
-    warm_start::{SavedStore, Storing},
+    shared_informer::{Keeping, LoopOptions, keep_method, keeping_methods, loop_methods},
 };
 
 /// Which queue an informer works with.
@@ -27,34 +25,115 @@ pub enum QueueKind {
     DeltaFifo,
 }
 
-/// Options of one informer. Labels, fields and namespaces belong to its identity: other ones are
-/// another informer.
+/// Options for one informer ([`SharedInformerFactory::informer_with`]), or for all informers of a type
+/// ([`FactoryBuilder::for_type`], controller-runtime's `ByObject`).
+///
+/// Labels, fields and namespaces decide which informer a request is for: other ones are another informer.
+///
+/// # Which option holds
+///
+/// Each option is decided on its own, labels, fields and transforms for each namespace. The first row in
+/// which it is set holds; an empty selector selects everything, a transform that does nothing means none:
+///
+/// | | set by | for |
+/// | --- | --- | --- |
+/// | 1 | [`InformerOptions::namespaces_with`] | the one informer in this namespace |
+/// | 2 | [`InformerOptions`] of the request | the one informer |
+/// | 3 | [`InformerOptions::namespaces_with`] in [`FactoryBuilder::for_type`] | the type in this namespace |
+/// | 4 | [`FactoryBuilder::for_type`] | the type |
+/// | 5 | [`FactoryBuilder::namespaces_with`] | all kinds in this namespace |
+/// | 6 | [`FactoryBuilder`] | all kinds |
+///
+/// The namespaces themselves are those of the first of 2, 4 and 5 that names any. The name `""` stands for
+/// all namespaces that are not named beside it. A kind that is in no namespace has 2, 4 and 6 only.
+///
+/// A type here is a Rust type; `DynamicObject` is one, whatever its kinds. What is set for `Pod` also holds
+/// for `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>`, where nothing is set for
+/// these, except:
+///
+/// - how objects are kept ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
+///   [`warm_start`](Self::warm_start), [`detect_mutations`](Self::detect_mutations)) and the
+///   [`name`](Self::name) belong to that type alone;
+/// - a [`transform`](Self::transform) holds for `Pod` and `Pruned<Pod>`, since metadata alone are no `Pod`.
+///
+/// controller-runtime lets 5 win over 4 for a type whose options name no namespaces. Here nearer is nearer.
+///
+/// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with
+/// [`FactoryBuilder`]: super::FactoryBuilder
+/// [`FactoryBuilder::for_type`]: super::FactoryBuilder::for_type
+/// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
+#[doc(alias = "ByObject")]
 #[must_use]
 pub struct InformerOptions<K> {
     pub(super) name: Option<Arc<str>>,
-    pub(super) selection: Selection,
-    pub(super) namespaces: Option<Vec<String>>,
-    pub(super) resync: Option<Duration>,
-    pub(super) queue: QueueKind,
-    pub(super) batch_size: Option<usize>,
-    pub(super) queue_capacity: Option<usize>,
-    pub(super) transform: Option<Transform<K>>,
-    /// Not every type has one.
-    pub(super) mutation_detector: Option<fn() -> MutationDetector<K>>,
-    pub(super) storing: Option<Storing<K>>,
-    pub(super) consistency_check: Option<Duration>,
-    pub(super) rollback_detection: Option<RollbackDetection>,
-    pub(super) pruning: Pruning,
-    pub(super) packing: Option<PackOptions<K>>,
-    pub(super) is_lazy: bool,
+    pub(super) level: Level,
+    pub(super) transforms: Transforms<K>,
+    pub(super) queue: Option<QueueKind>,
+    pub(super) requests: RequestOptions,
+    pub(super) loop_options: LoopOptions,
+    pub(super) keeping: Keeping<K>,
+}
+
+/// The transforms of a type, by where they hold.
+pub(super) struct Transforms<K> {
+    pub(super) everywhere: Option<Transform<K>>,
+    pub(super) by_namespace: BTreeMap<String, Transform<K>>,
+}
+
+impl<K> Clone for Transforms<K> {
+    fn clone(&self) -> Self {
+        Self {
+            everywhere: self.everywhere.clone(),
+            by_namespace: self.by_namespace.clone(),
+        }
+    }
+}
+
+impl<K> Transforms<K> {
+    fn none() -> Self {
+        Self {
+            everywhere: None,
+            by_namespace: BTreeMap::new(),
+        }
+    }
+
+    /// That of a namespace, or else that of all.
+    pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
+        let here = self.by_namespace.get(namespace);
+        here.or(self.everywhere.as_ref())
+    }
+
+    fn map<T>(&self, each: impl Fn(&Transform<K>) -> Option<Transform<T>>) -> Transforms<T> {
+        let by_namespace = self.by_namespace.iter();
+        let by_namespace = by_namespace.map(|(name, transform)| (name.clone(), each(transform)));
+        Transforms {
+            everywhere: self.everywhere.as_ref().and_then(&each),
+            by_namespace: by_namespace
+                .filter_map(|(name, transform)| Some((name, transform?)))
+                .collect(),
+        }
+    }
+
+    /// Closures can't be compared; the same one is at the same address.
+    fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
+        let everywhere = self.everywhere.iter().map(|transform| (None, transform));
+        let by_namespace = self.by_namespace.iter();
+        let by_namespace = by_namespace.map(|(name, transform)| (Some(&**name), transform));
+        let all = everywhere.chain(by_namespace);
+        all.map(|(name, transform)| (name, Arc::as_ptr(transform).addr()))
+    }
 }
 
 impl<K> fmt::Debug for InformerOptions<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InformerOptions")
-            .field("labels", &self.selection.labels)
-            .field("fields", &self.selection.fields)
-            .field("namespaces", &self.namespaces)
+            .field("name", &self.name)
+            .field("labels", &self.level.everywhere.labels)
+            .field("fields", &self.level.everywhere.fields)
+            .field("namespaces", &self.level.namespaces)
+            .field("queue", &self.queue)
+            .field("requests", &self.requests)
+            .field("loop_options", &self.loop_options)
             .finish_non_exhaustive()
     }
 }
@@ -63,20 +142,10 @@ impl<K> Clone for InformerOptions<K> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
-            selection: self.selection.clone(),
-            namespaces: self.namespaces.clone(),
-            resync: self.resync,
-            queue: self.queue,
-            batch_size: self.batch_size,
-            queue_capacity: self.queue_capacity,
-            transform: self.transform.clone(),
-            mutation_detector: self.mutation_detector,
-            storing: self.storing.clone(),
-            consistency_check: self.consistency_check,
-            rollback_detection: self.rollback_detection,
-            pruning: self.pruning.clone(),
-            packing: self.packing,
-            is_lazy: self.is_lazy,
+            level: self.level.clone(),
+            transforms: self.transforms.clone(),
+            keeping: self.keeping.clone(),
+            ..*self
         }
     }
 }
@@ -88,24 +157,16 @@ impl<K> Default for InformerOptions<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Nothing special.
+    /// Nothing is set.
     pub fn new() -> Self {
         Self {
             name: None,
-            selection: Selection::default(),
-            namespaces: None,
-            resync: None,
-            queue: QueueKind::default(),
-            batch_size: None,
-            queue_capacity: None,
-            transform: None,
-            mutation_detector: None,
-            storing: None,
-            consistency_check: None,
-            rollback_detection: None,
-            pruning: Pruning::default(),
-            packing: None,
-            is_lazy: false,
+            level: Level::default(),
+            transforms: Transforms::none(),
+            queue: None,
+            requests: RequestOptions::default(),
+            loop_options: LoopOptions::default(),
+            keeping: Keeping::default(),
         }
     }
 
@@ -117,248 +178,125 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Only objects with these labels, whatever is said of the type; the empty selector means all.
+    /// Only objects with these labels; the empty selector means all.
     pub fn labels(mut self, labels: Selector) -> Self {
-        self.selection.labels = Some(labels);
+        self.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Only objects with these fields, for example `spec.nodeName=node-1`, whatever is said of the
-    /// type; the empty text means all.
+    /// Only objects with these fields, for example `spec.nodeName=node-1`; the empty text means all.
     pub fn fields(mut self, fields: impl Into<String>) -> Self {
-        self.selection.fields = Some(fields.into());
+        self.level.everywhere.fields = Some(fields.into());
         self
     }
 
-    /// Only these namespaces, whatever the type's and the factory's; none means all, and so does `""`
-    /// alone, which beside others means all others.
-    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
-        self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+    /// Only these namespaces; none means all, and so does `""` alone, which beside others means all others.
+    pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        let namespaces = namespaces.into_iter();
+        self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
+    }
+
+    /// Only these namespaces, each with options of its own.
+    pub fn namespaces_with<S: Into<String>>(
+        mut self,
+        namespaces: impl IntoIterator<Item = (S, NamespaceOptions<K>)>,
+    ) -> Self {
+        let (selections, by_namespace) = split(namespaces);
+        self.level.namespaces = Some(selections);
+        self.transforms.by_namespace = by_namespace;
         self
     }
 
-    /// The resync period, whatever the factory's; zero means none.
+    /// The resync period; zero means none.
     pub fn resync(mut self, period: Duration) -> Self {
-        self.resync = Some(period);
+        self.loop_options.resync = Some(period);
         self
     }
 
     /// The queue between reflectors and store.
     pub fn queue(mut self, queue: QueueKind) -> Self {
-        self.queue = queue;
+        self.queue = Some(queue);
         self
     }
 
-    /// At most so many changes are applied at one go; see
-    /// [`batch_size`](crate::shared_informer::Builder::batch_size) of the shared informer.
-    pub fn batch_size(mut self, changes: usize) -> Self {
-        self.batch_size = Some(changes);
-        self
-    }
-
-    /// At most so many changes wait in the queue; see
-    /// [`queue_capacity`](crate::shared_informer::Builder::queue_capacity) of the shared informer.
-    pub fn queue_capacity(mut self, changes: usize) -> Self {
-        self.queue_capacity = Some(changes);
-        self
-    }
-
-    /// Changes every object once, before cache and handlers see it.
+    /// Changes every object once, before the cache and handlers receive it.
+    #[doc(alias = "WithTransform")]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
-        self.transform = Some(Arc::new(move |object| {
-            transform(object);
-            Ok(())
-        }));
+        self.transforms.everywhere = Some(infallible(transform));
         self
     }
 
-    /// Cuts these fields out of every object before it is decoded; see
-    /// [`prune`](crate::shared_informer::Builder::prune) of the shared informer.
-    ///
-    /// # Errors
-    /// One of them can't be cut.
-    pub fn prune(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Result<Self, NotPrunable>
-    where
-        K: Prunable,
-    {
-        self.pruning.prune::<K>(fields)?;
-        Ok(self)
-    }
+    request_methods!(requests);
 
-    /// Keeps the cache small, each object as compressed JSON; see
-    /// [`packed`](crate::shared_informer::Builder::packed) of the shared informer.
-    pub fn packed(mut self) -> Self
-    where
-        K: Storable,
-    {
-        self.packing = Some(PackOptions::default());
-        self
-    }
+    loop_methods!(loop_options);
 
-    /// Leaves objects undecoded until somebody reads them; see
-    /// [`lazy`](crate::shared_informer::Builder::lazy) of the shared informer.
-    pub fn lazy(mut self) -> Self {
-        self.is_lazy = true;
-        self
-    }
+    keeping_methods!(keeping);
 
-    /// Begins with what was saved, if it fits, and saves at the end; see
-    /// [`warm_start`](crate::warm_start). One [`SavedStore::in_directory`] serves all informers of a
-    /// factory.
-    pub fn warm_start(mut self, store: SavedStore) -> Self
-    where
-        K: Resource + Storable + DeserializeOwned,
-    {
-        self.storing = Some(Storing::new(store));
-        self
-    }
-
-    /// How often the cache is compared with the server, whatever the type's and the factory's; zero
-    /// means never. See [`consistency_check`](crate::shared_informer::Builder::consistency_check) of the
-    /// shared informer.
-    pub fn consistency_check(mut self, period: Duration) -> Self {
-        self.consistency_check = Some(period);
-        self
-    }
-
-    /// Whether the informer checks that the server has not gone back in time, whatever the factory's. See
-    /// [`RollbackDetection`] for what it costs, and when it is in the way.
-    pub fn rollback_detection(mut self, detection: RollbackDetection) -> Self {
-        self.rollback_detection = Some(detection);
-        self
-    }
-
-    /// Looks for objects that are changed in the cache; see
-    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) of the shared informer.
-    pub fn detect_mutations(mut self) -> Self
-    where
-        K: Clone + PartialEq,
-    {
-        self.mutation_detector = Some(MutationDetector::new);
-        self
-    }
-
-    fn form(&self) -> Form {
-        match (self.packing, self.is_lazy) {
-            (Some(_), _) => Form::Packed,
-            (None, true) => Form::Lazy,
-            (None, false) => Form::Decoded,
+    /// These, and for those that are not set the more `general` ones. A namespace's go with the namespaces.
+    pub(super) fn or(self, general: &Self) -> Self {
+        let general = general.clone();
+        let by_namespace = match self.level.namespaces {
+            Some(_) => self.transforms.by_namespace,
+            None => general.transforms.by_namespace,
+        };
+        Self {
+            name: self.name.or(general.name),
+            level: self.level.or(general.level),
+            transforms: Transforms {
+                everywhere: self.transforms.everywhere.or(general.transforms.everywhere),
+                by_namespace,
+            },
+            queue: self.queue.or(general.queue),
+            requests: self.requests.or(general.requests),
+            loop_options: self.loop_options.or(general.loop_options),
+            keeping: self.keeping.or(&general.keeping),
         }
     }
 
-    pub(super) fn comparable(&self) -> Comparable {
-        Comparable {
-            name: self.name.clone(),
-            resync: self.resync,
+    /// What these say of another type of the same kind.
+    pub(super) fn inherited<T>(
+        &self,
+        transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
+    ) -> InformerOptions<T> {
+        InformerOptions {
+            name: None,
+            level: self.level.clone(),
+            transforms: self.transforms.map(transform),
             queue: self.queue,
-            bounds: (self.batch_size, self.queue_capacity),
-            transform: self
-                .transform
-                .as_ref()
-                .map(|transform| Arc::as_ptr(transform).addr()),
-            detects_mutations: self.mutation_detector.is_some(),
-            saved: self.storing.as_ref().map(Storing::to_string),
-            consistency_check: self.consistency_check,
-            rollback_detection: self.rollback_detection,
-            pruning: self.pruning.clone(),
-            form: self.form(),
-            constructed: false,
+            requests: self.requests,
+            loop_options: self.loop_options,
+            keeping: Keeping::default(),
+        }
+    }
+
+    /// Whether someone who wants these can share an informer that `has` those. A request without a name
+    /// accepts any.
+    ///
+    /// # Errors
+    /// An option differs.
+    pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
+        let (named, queue) = (&self.name, |of: &Self| of.queue.unwrap_or_default());
+        let own = [
+            ("name", named.is_some() && *named != has.name),
+            ("queue", queue(self) != queue(has)),
+            (
+                "transform",
+                !self.transforms.addresses().eq(has.transforms.addresses()),
+            ),
+        ];
+        let mut own = own.into_iter();
+        let differs = own.find_map(|(called, differs)| differs.then_some(called));
+        let differs = differs.or_else(|| self.requests.difference(&has.requests));
+        let differs = differs.or_else(|| self.loop_options.difference(&has.loop_options));
+        match differs.or_else(|| self.keeping.difference(&has.keeping)) {
+            Some(option) => Err(OptionsConflict::new(kind, option)),
+            None => Ok(()),
         }
     }
 }
 
 impl<K> InformerOptions<Pruned<K>> {
-    /// Cuts everything out of every object before it is decoded but these fields, what says which object it
-    /// is, and labels; see [`keep`](crate::shared_informer::Builder::keep) of the shared informer.
-    pub fn keep(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
-        self.pruning.keep(fields);
-        self
-    }
-}
-
-/// What a cache keeps of an object that nobody has read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Form {
-    #[default]
-    Decoded,
-    Lazy,
-    Packed,
-}
-
-/// The options that must be the same for everybody who shares an informer.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Comparable {
-    /// Only if it is settled: a request without a name accepts any.
-    name: Option<Arc<str>>,
-    resync: Option<Duration>,
-    queue: QueueKind,
-    /// The size of a batch, and how much may wait.
-    bounds: (Option<usize>, Option<usize>),
-    /// Closures can't be compared; the same one is at the same address.
-    transform: Option<usize>,
-    detects_mutations: bool,
-    /// Place and version of its saved store.
-    saved: Option<String>,
-    consistency_check: Option<Duration>,
-    rollback_detection: Option<RollbackDetection>,
-    pruning: Pruning,
-    form: Form,
-    /// Made by the user's own constructor or another factory, with options that nobody knows here.
-    constructed: bool,
-}
-
-impl Comparable {
-    pub(super) fn constructed() -> Self {
-        Self {
-            constructed: true,
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
-        let wants_nothing = *self == Self::default();
-        let has = &Self {
-            name: has.name.clone().filter(|_| self.name.is_some()),
-            ..has.clone()
-        };
-        if self == has || (has.constructed && wants_nothing) {
-            return Ok(());
-        }
-        let option = if has.constructed {
-            "constructor"
-        } else if self.name != has.name {
-            "name"
-        } else if self.resync != has.resync {
-            "resync period"
-        } else if self.queue != has.queue {
-            "queue"
-        } else if self.bounds.0 != has.bounds.0 {
-            "batch size"
-        } else if self.bounds.1 != has.bounds.1 {
-            "queue capacity"
-        } else if self.transform != has.transform {
-            "transform"
-        } else if self.saved != has.saved {
-            "saved store"
-        } else if self.consistency_check != has.consistency_check {
-            "consistency check"
-        } else if self.rollback_detection != has.rollback_detection {
-            "rollback detection"
-        } else if self.pruning != has.pruning {
-            "pruned fields"
-        } else if self.form != has.form {
-            match (self.form, has.form) {
-                (Form::Packed, _) | (_, Form::Packed) => "packing",
-                _ => "lazy decoding",
-            }
-        } else {
-            "mutation detector"
-        };
-        Err(OptionsConflict {
-            kind: kind.to_owned(),
-            option,
-        })
-    }
+    keep_method!(keeping);
 }
 
 /// There is an informer for the same kind and scope, but with another option.
@@ -367,4 +305,13 @@ impl Comparable {
 pub struct OptionsConflict {
     kind: String,
     option: &'static str,
+}
+
+impl OptionsConflict {
+    pub(super) fn new(kind: &str, option: &'static str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            option,
+        }
+    }
 }

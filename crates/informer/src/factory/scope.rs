@@ -1,4 +1,4 @@
-//! Which objects an informer is over, and what wins where several things are said of it.
+//! Which objects an informer covers, and which selection holds where several are set.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use crate::{logs, selector::Selector};
 /// Stands for all namespaces that are not named beside it.
 const ALL: &str = "";
 
-/// What is said of labels and fields in one place. Where nothing is said the next place decides; an
-/// empty selector is said.
+/// The labels and fields that are set in one place. What is not set there is decided by the next place; an
+/// empty selector is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
     pub(super) fields: Option<String>,
 }
 
-/// What is said of all kinds, or of one type.
+/// The selections for all kinds, for one type, or for one informer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// By name; none at all means that nothing is said of them.
+    /// By name; `None` if the next level decides, and none at all means all of them.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
@@ -52,50 +52,46 @@ impl Selection {
 }
 
 impl Level {
+    /// What this selects, and where it does not the more `general` level.
+    pub(super) fn or(self, general: Self) -> Self {
+        Self {
+            everywhere: self.everywhere.or(Some(&general.everywhere)),
+            namespaces: self.namespaces.or(general.namespaces),
+        }
+    }
+
     fn of_namespace(&self, namespace: &str) -> Option<&Selection> {
         self.namespaces.as_ref()?.get(namespace)
     }
 }
 
 impl Scope {
-    /// What is said nearest to the informer holds: in its own options (`own`, and the namespaces
-    /// there), of the type in this namespace, of the type, of all kinds in this namespace, of all
-    /// kinds. A kind that is in no namespace has one section, and what is said of namespaces does not
-    /// concern it.
-    pub(super) fn resolve(
-        (own, own_namespaces): (&Selection, Option<&[String]>),
-        of_type: &Level,
-        of_all: &Level,
-        is_namespaced: bool,
-    ) -> Self {
-        let everywhere = |selection: Selection| {
-            let selection = selection.or(Some(&of_type.everywhere));
-            selection.or(Some(&of_all.everywhere))
+    /// What the first of the levels selects that selects anything, in a namespace before everywhere. A kind that
+    /// is in no namespace has one section, and no level's namespaces.
+    pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
+        let nothing = Selection::default;
+        let selected = |namespace: &str| {
+            levels.iter().fold(nothing(), |selection, level| {
+                let here = level.of_namespace(namespace);
+                selection.or(here).or(Some(&level.everywhere))
+            })
         };
         if !is_namespaced {
-            let section = Section::new(ALL, everywhere(own.clone()));
+            let everywhere = levels.iter().map(|level| Some(&level.everywhere));
+            let section = Section::new(ALL, everywhere.fold(nothing(), Selection::or));
             return Self {
                 sections: vec![section],
             };
         }
-        let keys = |level: &Level| {
-            let namespaces = level.namespaces.as_ref()?;
-            Some(namespaces.keys().cloned().collect())
-        };
-        let said: Option<Vec<String>> = own_namespaces.map(<[String]>::to_vec);
-        let mut namespaces = said
-            .or_else(|| keys(of_type))
-            .or_else(|| keys(of_all))
-            .filter(|namespaces| !namespaces.is_empty())
-            .unwrap_or_else(|| vec![ALL.to_owned()]);
-        namespaces.sort();
-        namespaces.dedup();
+        let named = levels.iter().find_map(|level| level.namespaces.as_ref());
+        let named = named.filter(|namespaces| !namespaces.is_empty());
+        let namespaces: Vec<_> = named.map_or_else(
+            || vec![ALL],
+            |namespaces| namespaces.keys().map(String::as_str).collect(),
+        );
         let sections = namespaces.iter().map(|namespace| {
-            let near = own.clone().or(of_type.of_namespace(namespace));
-            let near = near.or(Some(&of_type.everywhere));
-            let selection = near.or(of_all.of_namespace(namespace));
-            let mut section = Section::new(namespace, everywhere(selection));
-            if namespace == ALL {
+            let mut section = Section::new(namespace, selected(namespace));
+            if *namespace == ALL {
                 section.leave_out(&namespaces);
             }
             section
@@ -104,9 +100,7 @@ impl Scope {
             sections: sections.collect(),
         }
     }
-}
 
-impl Scope {
     /// A name for an informer of this scope: `pods in shop with labels app=web`. Selectors that differ
     /// between namespaces are not part of it.
     pub(super) fn name(&self, plural: &str) -> String {
@@ -145,8 +139,8 @@ impl Section {
     }
 
     /// What another section has is not to be had twice.
-    fn leave_out(&mut self, namespaces: &[String]) {
-        let named = namespaces.iter().filter(|namespace| *namespace != ALL);
+    fn leave_out(&mut self, namespaces: &[&str]) {
+        let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));
         let own = Some(std::mem::take(&mut self.fields)).filter(|fields| !fields.is_empty());
         self.fields = excluded.chain(own).collect::<Vec<_>>().join(",");

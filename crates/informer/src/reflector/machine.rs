@@ -90,15 +90,15 @@ use tokio::time::Instant;
 
 use self::refusals::Refusals;
 use super::{
-    TimeoutConfig,
-    backoff::{Backoff, BackoffConfig},
+    backoff::Backoff,
+    options::RequestOptions,
     probe::Probe,
     retry_budget::RetryBudget,
     rollback::RollbackDetection,
     streaming::{InitialList, Streaming},
 };
 use crate::{
-    limits::{Limits, RETRY_AFTER_MAX},
+    limits::RETRY_AFTER_MAX,
     object::{ResourceVersion, Timeline},
     transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
@@ -111,21 +111,6 @@ pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
 /// A watch that ends sooner than this without an event is very short.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
-
-/// What can be set about the requests of a reflector.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MachineConfig {
-    pub(crate) page_size: Option<u32>,
-    pub(crate) watch_timeout_min: Duration,
-    pub(crate) internal_error_retry: Duration,
-    pub(crate) backoff: BackoffConfig,
-    pub(crate) timeouts: TimeoutConfig,
-    pub(crate) limits: Limits,
-    pub(crate) initial_list: InitialList,
-    pub(crate) rollback_detection: RollbackDetection,
-    /// The source need not know what a probe requests.
-    pub(crate) skips_probe: bool,
-}
 
 /// What the shell shall do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +166,9 @@ enum Next {
 )]
 #[derive(Debug)]
 pub(crate) struct Machine {
-    config: MachineConfig,
+    options: RequestOptions,
+    /// The source need not know what a probe requests.
+    skips_probes: bool,
     rng: fastrand::Rng,
     backoff: Backoff,
     internal_errors: RetryBudget,
@@ -224,15 +211,16 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(config: MachineConfig, rng: fastrand::Rng) -> Self {
+    pub(crate) fn new(options: RequestOptions, rng: fastrand::Rng) -> Self {
         Self {
-            backoff: Backoff::new(config.backoff),
-            internal_errors: RetryBudget::new(config.internal_error_retry),
-            streaming: Streaming::new(config.initial_list),
+            backoff: Backoff::new(options.backoff()),
+            internal_errors: RetryBudget::new(options.internal_error_retry()),
+            streaming: Streaming::new(options.initial_list()),
             probe: Probe::default(),
             refusals: Refusals::default(),
             watch_lasts: Duration::ZERO,
-            config,
+            options,
+            skips_probes: false,
             rng,
             last: ResourceVersion::UNSET,
             timeline: Timeline::FIRST,
@@ -349,12 +337,13 @@ impl Machine {
 
     /// How long a watch may be silent; `None` while it is not known that the server sends bookmarks.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
-        self.sends_bookmarks.then_some(self.config.timeouts.silence)
+        self.sends_bookmarks
+            .then_some(self.options.timeouts().silence)
     }
 
     /// How long an open watch waits for the store.
     pub(crate) fn full_store_allowed(&self) -> Duration {
-        self.config.timeouts.full_store
+        self.options.timeouts().full_store
     }
 
     /// The store has accepted an event, with its revision if it could be read.
@@ -429,14 +418,14 @@ impl Machine {
     }
 
     fn list_request(&mut self) -> Action {
-        let is_newest = self.config.initial_list == InitialList::Pages;
+        let is_newest = self.options.initial_list() == InitialList::Pages;
         let mut resource_version = self.revision_of_everything();
         if is_newest {
             resource_version = ResourceVersion::UNSET;
         } else if resource_version.is_unset() && !self.last_unavailable {
             resource_version = ResourceVersion::ZERO;
         }
-        let own_size = self.config.page_size.filter(|size| *size > 0);
+        let own_size = Some(self.options.page_size()).filter(|size| *size > 0);
         // Pages of a revision are of exactly that, and no watch gets on from this one.
         let in_pages = own_size.is_some() || self.pages_at_zero;
         if in_pages && self.stuck_at.as_ref() == Some(&resource_version) {
@@ -473,8 +462,8 @@ impl Machine {
     /// What every watch is asked with.
     fn watch_options(&mut self) -> ListOptions {
         let min = self
-            .config
-            .watch_timeout_min
+            .options
+            .watch_timeout_min()
             .max(WATCH_TIMEOUT_MIN)
             .as_secs();
         let seconds = self.rng.u64(min..=min.saturating_mul(2));

@@ -102,13 +102,16 @@ where
     S: ReflectorStore<K>,
 {
     pub(super) fn new(reflector: Reflector<K, S>) -> Self {
-        let mut config = reflector.config;
-        if !reflector.lister_watcher.streams_lists() {
-            config.initial_list = InitialList::List;
-            // Neither need it know what "not older than" means.
-            config.skips_probe = true;
+        let mut requests = reflector.requests;
+        let streams_lists = reflector.lister_watcher.streams_lists();
+        if !streams_lists {
+            requests.initial_list = Some(InitialList::List);
         }
-        let mut machine = Machine::new(config, reflector.rng.clone());
+        let mut machine = Machine::new(requests, reflector.rng.clone());
+        if !streams_lists {
+            // Neither need it know what "not older than" means.
+            machine.skip_probes();
+        }
         machine.not_before(reflector.not_before.clone());
         if let Some(revision) = &reflector.from {
             machine.begin_at(revision.clone());
@@ -122,7 +125,7 @@ where
             reflector,
             staged: Vec::new(),
             initial: BTreeMap::new(),
-            budget: ListBudget::begin(config.limits),
+            budget: ListBudget::begin(requests.limits()),
             steps: None,
             skipped: 0,
             skips: Ration::default(),
@@ -161,7 +164,7 @@ where
     async fn list(&mut self, options: &ListOptions, first: bool) -> Action {
         if first {
             self.staged = Vec::new();
-            self.budget = ListBudget::begin(self.reflector.config.limits);
+            self.budget = ListBudget::begin(self.reflector.requests.limits());
             self.skipped = 0;
             self.unchanged = None;
             self.steps.get_or_insert_with(ListSteps::begin);
@@ -191,7 +194,7 @@ where
         let answer = timeout_at(self.budget.patience(), lister_watcher.list(options)).await;
         let mut body = Body::new(answer.map_err(|_| self.budget.late())??);
         *answered = Some(Instant::now());
-        let mut splitter = ListSplitter::new(self.reflector.config.limits.object_bytes);
+        let mut splitter = ListSplitter::new(self.reflector.requests.limits().object_bytes);
         let mut items = Vec::new();
         while let Some(chunk) = self.budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
@@ -310,7 +313,7 @@ where
         tracing::debug!(reflector = %name, %expects, %revision, count, "{what}");
         status.progress(self.reflector.source, &revision, false);
         if self.reflector.alone.is_some() {
-            status.update(|status| status.synced = true);
+            status.set_synced();
         }
         Ok(())
     }

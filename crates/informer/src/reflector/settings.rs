@@ -1,28 +1,21 @@
 //! What is settled before a reflector exists, whoever builds it.
 
-use std::{
-    sync::{Arc, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use super::{
-    BackoffConfig, InitialList, MachineConfig, RollbackDetection, TimeoutConfig, WatchErrorHandler,
-    report::Reporter,
-};
+use super::{RequestOptions, WatchErrorHandler, report::Reporter};
 use crate::{
     decode::{Decoder, Transform},
-    limits::Limits,
     logs,
     metrics::{InformerIdentity, Meter, Metrics, Sampled},
     status::StatusWriter,
     transport::{ListerWatcher, UNDESCRIBED},
 };
 
-/// The settings that a reflector of its own and those of an informer have in common. What each means
-/// is said where users set it.
+/// The settings that a reflector of its own and those of an informer have in common. What each means stands at
+/// its setter, in `settings_methods!`.
 pub(crate) struct Settings<K> {
     /// By default that of kind and scope.
     pub(crate) name: Option<Arc<str>>,
@@ -30,9 +23,80 @@ pub(crate) struct Settings<K> {
     pub(crate) transform: Option<Transform<K>>,
     pub(crate) error_handler: Option<WatchErrorHandler>,
     pub(crate) metrics: Option<Arc<dyn Metrics>>,
-    pub(crate) config: MachineConfig,
+    pub(crate) requests: RequestOptions,
     pub(crate) seed: Option<u64>,
 }
+
+/// The setters of [`Settings`], for a builder of objects of type `K` that has them at this path.
+macro_rules! settings_methods {
+    ($($path:ident).+) => {
+        /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
+        /// `pods in shop with labels app=web`.
+        #[doc(alias = "InformerName")]
+        #[doc(alias = "NewNamedReflector")]
+        pub fn name(mut self, name: impl Into<::std::sync::Arc<str>>) -> Self {
+            self.$($path).+.name = Some(name.into());
+            self
+        }
+
+        /// What logs and errors call the expected objects; by default API version and kind.
+        #[doc(alias = "ObjectDescription")]
+        #[doc(alias = "TypeDescription")]
+        pub fn type_description(mut self, description: impl Into<::std::sync::Arc<str>>) -> Self {
+            self.$($path).+.type_description = Some(description.into());
+            self
+        }
+
+        /// Changes every object once, before the cache and handlers receive it; for example to drop fields that
+        /// the program does not read.
+        #[doc(alias = "SetTransform")]
+        #[doc(alias = "TransformFunc")]
+        pub fn transform(self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
+            self.try_transform(move |object| {
+                transform(object);
+                Ok(())
+            })
+        }
+
+        /// The same with a function that may fail, or panic: that object is broken then, and everything else
+        /// goes on.
+        pub fn try_transform(
+            mut self,
+            transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
+        ) -> Self {
+            self.$($path).+.transform = Some(::std::sync::Arc::new(transform));
+            self
+        }
+
+        /// Called with every failure of a list or watch, with its class, and with every object that can't be
+        /// kept. It must not block.
+        #[doc(alias = "SetWatchErrorHandler")]
+        #[doc(alias = "WatchErrorHandler")]
+        pub fn on_error(
+            mut self,
+            handler: impl Fn(&crate::reflector::Error) + Send + Sync + 'static,
+        ) -> Self {
+            self.$($path).+.error_handler = Some(::std::sync::Arc::new(handler));
+            self
+        }
+
+        /// Reports what happens in it to a collector; without this call nothing is measured.
+        #[doc(alias = "InformerMetricsProvider")]
+        pub fn metrics(mut self, metrics: ::std::sync::Arc<dyn crate::metrics::Metrics>) -> Self {
+            self.$($path).+.metrics = Some(metrics);
+            self
+        }
+
+        /// Makes the random parts (pauses, timeouts) the same in every run, for tests.
+        pub fn rng_seed(mut self, seed: u64) -> Self {
+            self.$($path).+.seed = Some(seed);
+            self
+        }
+
+        crate::reflector::request_methods!($($path).+.requests);
+    };
+}
+pub(crate) use settings_methods;
 
 /// What logs, errors and metrics call an informer or a reflector.
 pub(crate) struct Title {
@@ -60,45 +124,13 @@ impl<K> Default for Settings<K> {
             transform: None,
             error_handler: None,
             metrics: None,
-            config: MachineConfig::default(),
+            requests: RequestOptions::default(),
             seed: None,
         }
     }
 }
 
 impl<K> Settings<K> {
-    pub(crate) fn page_size(&mut self, objects: u32) {
-        self.config.page_size = Some(objects);
-    }
-
-    pub(crate) fn watch_timeout_min(&mut self, timeout: Duration) {
-        self.config.watch_timeout_min = timeout;
-    }
-
-    pub(crate) fn internal_error_retry(&mut self, budget: Duration) {
-        self.config.internal_error_retry = budget;
-    }
-
-    pub(crate) fn backoff(&mut self, backoff: BackoffConfig) {
-        self.config.backoff = backoff;
-    }
-
-    pub(crate) fn timeouts(&mut self, timeouts: TimeoutConfig) {
-        self.config.timeouts = timeouts;
-    }
-
-    pub(crate) fn limits(&mut self, limits: Limits) {
-        self.config.limits = limits;
-    }
-
-    pub(crate) fn initial_list(&mut self, initial_list: InitialList) {
-        self.config.initial_list = initial_list;
-    }
-
-    pub(crate) fn rollback_detection(&mut self, detection: RollbackDetection) {
-        self.config.rollback_detection = detection;
-    }
-
     pub(crate) fn rng(&self) -> fastrand::Rng {
         self.seed
             .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)

@@ -272,7 +272,7 @@ impl<K> Registration<K> {
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow() && self.informer.status().get().failure.is_none()
+        *self.synced.borrow() && !self.informer.shared.status.has_failed()
     }
 
     /// Waits until [`Registration::has_synced`]; in vain, with a

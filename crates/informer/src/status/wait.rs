@@ -33,6 +33,8 @@ pub struct WaitForSync {
     handler: Option<watch::Receiver<bool>>,
     deadline: Option<Duration>,
     fail_fast: bool,
+    /// Nothing would end the wait, because nothing was started.
+    is_in_vain: bool,
 }
 
 /// Why something has not synced.
@@ -60,6 +62,9 @@ pub enum SyncFailure {
     Failed,
     /// With `fail_fast`: the server refuses in a way that trying again does not change.
     Refused,
+    /// It belongs to a factory whose [`start`](crate::SharedInformerFactory::start) was not called before the
+    /// wait began.
+    NotStarted,
 }
 
 impl fmt::Display for SyncError {
@@ -84,6 +89,12 @@ impl fmt::Display for SyncError {
             SyncFailure::Ended => write!(f, "ended before it had synced: {status}"),
             SyncFailure::Failed => write!(f, "has failed: {status}"),
             SyncFailure::Refused => write!(f, "can't sync: {status}"),
+            SyncFailure::NotStarted => {
+                write!(
+                    f,
+                    "can't sync, because its factory was not started: {status}"
+                )
+            }
         }
     }
 }
@@ -99,6 +110,7 @@ impl WaitForSync {
             handler: None,
             deadline: None,
             fail_fast: false,
+            is_in_vain: false,
         }
     }
 
@@ -114,7 +126,13 @@ impl WaitForSync {
         }
     }
 
-    /// Gives up after so long, counted from the first poll.
+    /// Fails when it is awaited, because what it waits for was not started.
+    pub(crate) fn in_vain(mut self) -> Self {
+        self.is_in_vain = true;
+        self
+    }
+
+    /// Gives up after this long, counted from the first poll.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
@@ -160,6 +178,7 @@ impl WaitForSync {
             }
         };
         let result = match (deadline, self.deadline) {
+            _ if self.is_in_vain => Err(SyncFailure::NotStarted),
             (Some(at), Some(allowed)) => timeout_at(at, waiting)
                 .await
                 .unwrap_or(Err(SyncFailure::Deadline(allowed))),

@@ -2,7 +2,7 @@
 
 mod defaults;
 mod kinds;
-mod places;
+mod registry;
 mod precedence;
 
 use std::{

@@ -1,4 +1,4 @@
-//! Each row of the table at `TypeOptions`.
+//! Each row of the table at `InformerOptions`.
 
 use expect_test::expect;
 
@@ -58,16 +58,19 @@ fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
         ("of the type", &nothing, type_only.clone()),
         ("of the type in a", &nothing, type_in_a),
         ("of the type and in a", &nothing, both.clone()),
-        ("own", &labels("from=own"), both),
+        ("own", &labels("from=own"), both.clone()),
         ("own says all", &labels(""), type_only),
     ];
     let mut table = String::new();
     for (what, own, of_type) in rows {
-        let scope = Scope::resolve((own, None), &of_type, &all, true);
+        let scope = Scope::resolve(&[&level(own.clone(), &[]), &of_type, &all], true);
         table += what;
         table += "\n";
         table += &show(&scope);
     }
+    let own = level(labels("from=own"), &[("a", labels("from=own-in-a"))]);
+    table += "own in a\n";
+    table += &show(&Scope::resolve(&[&own, &both, &all], true));
     expect![[r#"
         nothing of the type
         "a" from=all-in-a
@@ -87,6 +90,8 @@ fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
         own says all
         "a"
         "b"
+        own in a
+        "a" from=own-in-a
     "#]]
     .assert_eq(&table);
 }
@@ -101,8 +106,7 @@ fn labels_and_fields_are_decided_one_by_one() {
         labels("from=all"),
         &[("a", fields.clone()), ("b", labels(""))],
     );
-    let none = (&Selection::default(), None);
-    let scope = Scope::resolve(none, &Level::default(), &all, true);
+    let scope = Scope::resolve(&[&Level::default(), &Level::default(), &all], true);
     expect![[r#"
         "a" from=all spec.nodeName=n
         "b"
@@ -119,19 +123,21 @@ fn namespaces_are_the_own_ones_or_the_types_or_those_of_all() {
             .collect();
         level(Selection::default(), &namespaces)
     };
-    let own = Selection::default();
-    let names = |own_namespaces: Option<&[String]>, of_type: &Level, of_all: &Level| {
-        let scope = Scope::resolve((&own, own_namespaces), of_type, of_all, true);
+    let names = |own: &Level, of_type: &Level, of_all: &Level| {
+        let scope = Scope::resolve(&[own, of_type, of_all], true);
         let names = scope.sections.into_iter();
         names.map(|section| section.namespace).collect::<Vec<_>>()
     };
     let (a, b, nothing) = (of(&["a"]), of(&["b"]), of(&[]));
-    let c = ["c".to_owned(), "c".to_owned()];
-    assert_eq!(names(Some(&c), &b, &a), ["c"]);
-    assert_eq!(names(Some(&[]), &b, &a), [""], "none of them is all");
-    assert_eq!(names(None, &b, &a), ["b"]);
-    assert_eq!(names(None, &nothing, &a), ["a"]);
-    assert_eq!(names(None, &nothing, &nothing), [""]);
+    let all = Level {
+        namespaces: Some(BTreeMap::new()),
+        ..Level::default()
+    };
+    assert_eq!(names(&of(&["c"]), &b, &a), ["c"]);
+    assert_eq!(names(&all, &b, &a), [""], "none of them is all");
+    assert_eq!(names(&nothing, &b, &a), ["b"]);
+    assert_eq!(names(&nothing, &nothing, &a), ["a"]);
+    assert_eq!(names(&nothing, &nothing, &nothing), [""]);
 }
 
 #[test]
@@ -147,8 +153,7 @@ fn all_namespaces_beside_named_ones_are_the_others() {
             ("a", Selection::default()),
         ],
     );
-    let own = Selection::default();
-    let scope = Scope::resolve((&own, None), &Level::default(), &all, true);
+    let scope = Scope::resolve(&[&all], true);
     expect![[r#"
         ""  metadata.namespace!=a,metadata.namespace!=b,status.phase!=Failed
         "a"  status.phase!=Failed
@@ -161,7 +166,7 @@ fn all_namespaces_beside_named_ones_are_the_others() {
 fn a_kind_in_no_namespace_is_not_concerned_by_them() {
     let all = level(labels("from=all"), &[("a", labels("from=a"))]);
     let of_type = level(Selection::default(), &[("b", labels("from=b"))]);
-    let own = Selection::default();
-    let scope = Scope::resolve((&own, Some(&["c".to_owned()])), &of_type, &all, false);
+    let own = level(Selection::default(), &[("c", labels("from=c"))]);
+    let scope = Scope::resolve(&[&own, &of_type, &all], false);
     assert_eq!(show(&scope), "\"\" from=all\n");
 }

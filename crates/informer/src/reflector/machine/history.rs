@@ -53,7 +53,7 @@ impl Machine {
         revision: &ResourceVersion,
         cached: Option<&ResourceVersion>,
     ) -> Result<(), Error> {
-        if self.config.rollback_detection == RollbackDetection::Disabled {
+        if self.options.rollback_detection() == RollbackDetection::Disabled {
             return Ok(());
         }
         let comparable = cached.filter(|cached| cached.timeline() == self.timeline);

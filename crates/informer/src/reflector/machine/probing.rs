@@ -27,10 +27,15 @@ impl Machine {
         Action::Probe(probe_options(self.last.clone()))
     }
 
+    /// Sends no probes: the source need not know what they request.
+    pub(crate) fn skip_probes(&mut self) {
+        self.skips_probes = true;
+    }
+
     /// Whether the server can be asked if it knows the last revision.
     fn probes(&self) -> bool {
-        let wanted = self.config.rollback_detection == RollbackDetection::Enabled;
-        wanted && !self.config.skips_probe && self.is_ordered()
+        let wanted = self.options.rollback_detection() == RollbackDetection::Enabled;
+        wanted && !self.skips_probes && self.is_ordered()
     }
 
     /// Whether a probe is to be sent beside the watch that is open, now or later.

@@ -60,7 +60,7 @@ impl Machine {
         if self.is_streaming() {
             return LIST_STALL;
         }
-        let configured = self.config.timeouts.watch_headers;
+        let configured = self.options.timeouts().watch_headers;
         let allowed = self.refusals.headers_allowed(configured);
         allowed.min(self.watch_ends())
     }

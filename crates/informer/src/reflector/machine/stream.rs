@@ -58,7 +58,8 @@ impl Machine {
 
     /// When the end of a streaming list is no longer waited for.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
-        self.streaming.deadline(self.config.timeouts.initial_events)
+        self.streaming
+            .deadline(self.options.timeouts().initial_events)
     }
 
     /// The streaming list has ended before its end bookmark, or with it, if the store did not accept

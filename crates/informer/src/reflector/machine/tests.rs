@@ -14,28 +14,28 @@ use super::*;
 use crate::transport::ResourceVersionMatch;
 
 /// Everything by LIST, which is what most of these tests are about.
-fn listing() -> MachineConfig {
-    MachineConfig {
-        initial_list: InitialList::List,
-        ..MachineConfig::default()
+fn listing() -> RequestOptions {
+    RequestOptions {
+        initial_list: Some(InitialList::List),
+        ..RequestOptions::default()
     }
 }
 
 /// Everything by a streaming list.
-fn streaming() -> MachineConfig {
-    MachineConfig {
-        initial_list: InitialList::Streaming,
-        ..MachineConfig::default()
+fn streaming() -> RequestOptions {
+    RequestOptions {
+        initial_list: Some(InitialList::Streaming),
+        ..RequestOptions::default()
     }
 }
 
 /// Plays a script, an answer a line, and notes each action. `1 list` lines stand for what a server
 /// says; the clock advances by each pause and by `wait`.
-fn check(config: MachineConfig, script: &str, trace: &Expect) {
+fn check(config: RequestOptions, script: &str, trace: &Expect) {
     trace.assert_eq(&play_all(config, script));
 }
 
-fn play_all(config: MachineConfig, script: &str) -> String {
+fn play_all(config: RequestOptions, script: &str) -> String {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();
     let mut lines = vec![show(&machine.start(now))];
@@ -408,8 +408,8 @@ async fn internal_errors_are_listed_after_unless_there_is_a_budget_for_them() {
         slept: list resourceVersion=10
     "#]],
     );
-    let config = MachineConfig {
-        internal_error_retry: Duration::from_secs(30),
+    let config = RequestOptions {
+        internal_error_retry: Some(Duration::from_secs(30)),
         ..listing()
     };
     let script = "error internal\nevent modified 12\nwait 10\nerror internal\nslept\nwait 30\nerror internal\nslept\npage 13\nreplaced\nerror internal\nslept\nrefused internal\nslept";
@@ -453,8 +453,8 @@ async fn synthetic_added_events_of_a_watch_from_nowhere_do_not_advance_the_revis
 #[test]
 fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
     let timeouts = |min: u64| -> Vec<u32> {
-        let config = MachineConfig {
-            watch_timeout_min: Duration::from_secs(min),
+        let config = RequestOptions {
+            watch_timeout_min: Some(Duration::from_secs(min)),
             ..listing()
         };
         let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));
@@ -477,8 +477,8 @@ fn watch_timeouts_are_uniform_between_once_and_twice_the_minimum() {
 
 #[test]
 fn a_watch_timeout_for_ever_is_the_longest_that_can_be_asked_for() {
-    let config = MachineConfig {
-        watch_timeout_min: Duration::MAX,
+    let config = RequestOptions {
+        watch_timeout_min: Some(Duration::MAX),
         ..listing()
     };
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(3));

@@ -26,7 +26,7 @@ where
     pub(super) fn begin_initial_events(&mut self) {
         self.initial.clear();
         self.unchanged = None;
-        self.budget = ListBudget::begin(self.reflector.config.limits);
+        self.budget = ListBudget::begin(self.reflector.requests.limits());
         self.skipped = 0;
         self.steps = Some(ListSteps::begin());
         self.meter.list_begins();

@@ -58,7 +58,7 @@ where
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let read = read_probe(&*lister_watcher, options, self.reflector.config.limits);
+        let read = read_probe(&*lister_watcher, options, self.reflector.requests.limits());
         let read = timeout(LIST_STALL, read).await;
         let read = read.map_err(stalled).flatten();
         let now = Instant::now();
@@ -116,7 +116,7 @@ where
             return Some(BesideWatch::Waits(Box::pin(sleep_until(due))));
         }
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        let limits = self.reflector.config.limits;
+        let limits = self.reflector.requests.limits();
         let asked = options.resource_version.clone();
         let answer = async move {
             let read = read_probe(&*lister_watcher, &options, limits);

@@ -256,7 +256,7 @@ where
     }
 
     async fn follow_pieces(&mut self, opened: &mut Opened) -> Result<Ended, Stop> {
-        let mut splitter = WatchSplitter::new(self.reflector.config.limits.object_bytes);
+        let mut splitter = WatchSplitter::new(self.reflector.requests.limits().object_bytes);
         // What was sent before its end is handed on before that.
         let mut end = None;
         let mut beside = None;
@@ -459,7 +459,7 @@ where
 
     /// A list brings at most so many objects, and without end a watch brings more.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
-        let limit = self.reflector.config.limits.objects;
+        let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
         if self.reflector.store.is_full(source, object, limit) {
             let what = format!("the cache has more than {limit} objects (Limits::objects)");

@@ -6,7 +6,6 @@ use futures_util::StreamExt;
 use kube_core::PartialObjectMeta;
 use kube_informer::{
     InformerOptions, SharedInformerFactory,
-    factory::TypeOptions,
     informer::Informer,
     transport::{self, ByteStream, ListOptions, ListerWatcher},
 };
@@ -251,7 +250,7 @@ async fn the_period_is_the_options_or_the_types_or_the_factorys() {
     let secs = Duration::from_secs;
     let factory = SharedInformerFactory::builder(server.client())
         .consistency_check(secs(3600))
-        .for_type(TypeOptions::<Pod>::new().consistency_check(secs(600)))
+        .for_type(InformerOptions::<Pod>::new().consistency_check(secs(600)))
         .rng_seed(1)
         .build();
     let labels = |value: &str| {

@@ -1,11 +1,10 @@
-//! What a factory says of types and namespaces, on the wire and in the objects: each row of the table
-//! at `TypeOptions`. (The table itself is tested where it is resolved.)
+//! What a factory sets for types and namespaces, on the wire and in the objects: each row of the table
+//! at `InformerOptions`. (The table itself is tested where it is resolved.)
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};
 use kube_informer::{
-    Indexers, Selector, SharedInformer,
-    factory::{NamespaceOptions, TypeOptions},
+    Indexers, Selector, SharedInformer, factory::NamespaceOptions, pruning::Pruned,
 };
 use kube_informer_apiserver::{Kind, LoggedRequest, Scope, Verb};
 use serde_json::Value;
@@ -63,11 +62,11 @@ async fn selectors_are_those_of_the_type_in_the_namespace_the_type_the_namespace
             ("a", NamespaceOptions::new().labels(from("all-in-a"))),
             ("b", NamespaceOptions::new().fields("")),
         ])
-        .for_type::<Pod>(TypeOptions::new().namespaces_with([
+        .for_type::<Pod>(InformerOptions::new().namespaces_with([
             ("a", NamespaceOptions::new().labels(from("pods-in-a"))),
             ("b", NamespaceOptions::new()),
         ]))
-        .for_type::<Pod>(TypeOptions::new().labels(from("pods")))
+        .for_type::<Pod>(InformerOptions::new().labels(from("pods")))
         .build();
     factory.informer::<Pod>();
     factory.informer::<ConfigMap>();
@@ -97,14 +96,13 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
     let server = Server::builder().build();
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
-        .for_type::<Pod>(TypeOptions::new().fields("metadata.name=a"))
+        .for_type::<Pod>(InformerOptions::new().fields("metadata.name=a"))
         .build();
     let by_type = factory.informer::<Pod>();
     let same = InformerOptions::<Pod>::new().fields("metadata.name=a");
     assert!(factory.informer_with(same).unwrap().is_same(&by_type));
     let all = factory.informer_with(InformerOptions::<Pod>::new().fields(""));
     assert!(!all.unwrap().is_same(&by_type));
-    let names = factory.informer::<PartialObjectMeta<Pod>>();
     synced(&factory).await;
     let log = server.requests();
     let lists = log.lists("pods");
@@ -114,12 +112,94 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
     };
     let mut fields: Vec<_> = lists.iter().map(fields).collect();
     fields.sort();
-    assert_eq!(
-        fields,
-        ["", "", "metadata.name=a"],
-        "metadata is a type of its own"
-    );
-    assert!(names.has_synced());
+    assert_eq!(fields, ["", "metadata.name=a"]);
+    factory.shutdown().await;
+}
+
+/// What is set for a type, for the types that show objects of the same kind otherwise.
+#[tokio::test(start_paused = true)]
+async fn what_is_set_for_a_type_holds_for_its_metadata_and_its_pruned_form_unless_they_have_their_own()
+ {
+    let marked = |pod: &mut Pod| {
+        drop(
+            pod.annotations_mut()
+                .insert("trail".to_owned(), "pod".to_owned()),
+        )
+    };
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .for_type::<Pruned<Pod>>(InformerOptions::new().page_size(7))
+        .for_type(
+            InformerOptions::<Pod>::new()
+                .fields("metadata.name=a")
+                .transform(marked),
+        )
+        .for_type(
+            InformerOptions::<Pod>::new()
+                .page_size(3)
+                .packed()
+                .name("pods of type Pod"),
+        )
+        .for_type::<Pruned<Pod>>(InformerOptions::new().lazy())
+        .build();
+    let pods = factory.informer::<Pod>();
+    let pruned = factory.informer::<Pruned<Pod>>();
+    let metadata = factory.informer::<PartialObjectMeta<Pod>>();
+    let both = factory.informer::<Pruned<PartialObjectMeta<Pod>>>();
+    synced(&factory).await;
+    let forms = factory.informers();
+    let forms = forms.iter().map(|informer| {
+        let coverage = informer.coverage().unwrap();
+        let kept = if coverage.is_metadata_only {
+            "metadata"
+        } else {
+            "all"
+        };
+        format!("{}: {:?}, {kept}", informer.name(), coverage.representation)
+    });
+    expect![[r#"
+        pods of type Pod: Packed, all
+        pods with fields metadata.name=a: Lazy, all
+        metadata of pods with fields metadata.name=a: Decoded, metadata
+        metadata of pods with fields metadata.name=a: Decoded, metadata"#]]
+    .assert_eq(&forms.collect::<Vec<_>>().join("\n"));
+    let log = server.requests();
+    let limits = log.lists("pods");
+    let mut limits: Vec<_> = limits.iter().map(|request| request.options.limit).collect();
+    limits.sort_unstable();
+    assert_eq!(limits, [Some(3), Some(3), Some(3), Some(7)]);
+    let marks = [
+        trails(&pods),
+        trails(&pruned),
+        trails(&metadata),
+        trails(&both),
+    ];
+    let expected = ["pod", "pod", "", ""].map(|trail| vec![trail.to_owned()]);
+    assert_eq!(marks, expected, "metadata are no Pod");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_informer_can_have_options_for_each_of_its_namespaces() {
+    let server = Server::builder().build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .initial_list(InitialList::List)
+        .for_type(InformerOptions::<Pod>::new().fields("metadata.name=a"))
+        .build();
+    let web = || NamespaceOptions::new().labels("app=web".parse().unwrap());
+    let options = || {
+        InformerOptions::<Pod>::new()
+            .namespaces_with([("shop", web()), ("", NamespaceOptions::new())])
+    };
+    let pods = factory.informer_with(options()).unwrap();
+    assert!(factory.informer_with(options()).unwrap().is_same(&pods));
+    synced(&factory).await;
+    expect![[r#"
+        pods ""  metadata.namespace!=shop,metadata.name=a
+        pods "shop" app=web metadata.name=a
+    "#]]
+    .assert_eq(&selections(&server));
     factory.shutdown().await;
 }
 
@@ -168,7 +248,7 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
             ("c", NamespaceOptions::new()),
         ])
         .for_type::<Pod>(
-            TypeOptions::new()
+            InformerOptions::new()
                 .transform(|pod: &mut Pod| note(pod.meta_mut(), "pods,"))
                 .namespaces_with([
                     (

@@ -1,12 +1,6 @@
-//! Who fills a place, who runs what is in it, and what is there after its end.
+//! Who constructs an informer, who runs it, and what a request gets after its end.
 
-use std::{
-    sync::{
-        Barrier,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::{fmt::Write, sync::Barrier, thread};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 
@@ -14,13 +8,17 @@ use kube_core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube_informer::{
     Controller, SharedInformer,
     client::{ClientSource, ListWatch},
+    pruning::{FieldPath, Pruned},
     shared_informer::Stopped,
+    status::SyncFailure,
 };
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+const THREADS: usize = 4;
 
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
@@ -39,7 +37,6 @@ fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Con
 
 /// What each of several threads gets that ask at the same moment.
 fn at_once<T: Send>(ask: impl Fn() -> T + Sync) -> Vec<T> {
-    const THREADS: usize = 4;
     let (runtime, together) = (Handle::current(), Barrier::new(THREADS));
     thread::scope(|scope| {
         let asking = [(); THREADS].map(|()| {
@@ -106,7 +103,7 @@ async fn a_lister_alone_is_enough_for_the_informer_to_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_constructor_fills_the_place_and_the_factory_runs_what_it_made() {
+async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
         .default_resync(MINUTE)
@@ -117,6 +114,7 @@ async fn an_own_constructor_fills_the_place_and_the_factory_runs_what_it_made() 
         period = Some(resync);
         own(client, resync)
     });
+    let ours = ours.unwrap();
     assert_eq!(period, Some(2 * MINUTE), "that of the type");
     assert_eq!(ours.name(), "own");
     assert!(factory.informer::<Pod>().is_same(&ours));
@@ -126,11 +124,11 @@ async fn an_own_constructor_fills_the_place_and_the_factory_runs_what_it_made() 
         conflict.unwrap_err().to_string(),
         "the informer of Pod in this scope exists with another constructor"
     );
-    let again = factory.informer_for::<Pod>(|_, _| panic!("the place is taken"));
-    assert!(again.is_same(&ours));
+    let again = factory.informer_for::<Pod>(|_, _| panic!("there is one"));
+    assert!(again.unwrap().is_same(&ours));
     let maps = factory.informer::<ConfigMap>();
-    let usual = factory.informer_for::<ConfigMap>(|_, _| panic!("the place is taken"));
-    assert!(usual.is_same(&maps));
+    let usual = factory.informer_for::<ConfigMap>(|_, _| panic!("there is one"));
+    assert!(usual.unwrap().is_same(&maps));
 
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
@@ -146,62 +144,82 @@ async fn an_own_constructor_fills_the_place_and_the_factory_runs_what_it_made() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_own_constructor_is_called_once_however_many_threads_bring_one() {
-    for _ in 0..20 {
-        let server = Server::builder().build();
-        let factory = factory(&server);
-        let calls = AtomicUsize::new(0);
-        let slow = |client: Arc<dyn ClientSource>, resync: Duration| {
-            calls.fetch_add(1, Ordering::Relaxed);
-            // Meanwhile the others ask, and other kinds can be had.
-            factory.informer::<ConfigMap>();
-            thread::yield_now();
-            own(client, resync)
-        };
-        let made = at_once(|| factory.informer_for::<Pod>(slow));
-        assert_eq!(calls.load(Ordering::Relaxed), 1);
-        assert!(made.iter().all(|other| made[0].is_same(other)));
-        factory.shutdown().await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_constructor_that_panics_or_asks_for_its_own_type_leaves_the_place_to_others() {
-    let server = Server::builder().build();
+async fn of_several_that_are_constructed_at_once_the_first_is_shared_and_the_others_never_run() {
+    let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
-    let attempt = std::panic::AssertUnwindSafe(|| {
-        factory.informer_for::<ConfigMap>(|_, _| panic!("on purpose"));
-    });
-    assert!(std::panic::catch_unwind(attempt).is_err());
-    let maps = at_once(|| factory.informer::<ConfigMap>());
-    assert!(maps[0].is_same(&maps[1]), "nobody waits for it");
-
-    let mut inner = None;
-    let outer = factory.informer_for::<Pod>(|client, resync| {
-        inner = Some(factory.informer::<Pod>());
-        own(client, resync)
-    });
-    assert!(outer.is_same(&inner.unwrap()), "first come, first served");
-    assert!(factory.informer::<Pod>().is_same(&outer));
+    let constructed = std::sync::Mutex::new(Vec::new());
+    let together = Barrier::new(THREADS);
+    let own = |client: Arc<dyn ClientSource>, resync: Duration| {
+        together.wait();
+        // Meanwhile other kinds can be had.
+        factory.informer::<ConfigMap>();
+        let (informer, controller) = own(client, resync);
+        constructed.lock().unwrap().push(informer.clone());
+        (informer, controller)
+    };
+    let made = at_once(|| factory.informer_for::<Pod>(own).unwrap());
+    assert!(made.iter().all(|other| made[0].is_same(other)));
+    factory.start();
+    factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+    let constructed = constructed.into_inner().unwrap();
+    assert_eq!(constructed.len(), THREADS);
+    for one in &constructed {
+        assert_eq!(one.is_stopped(), !one.is_same(&made[0]));
+    }
+    assert_eq!(server.requests().lists("pods").len(), 1);
     factory.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn constructors_that_ask_for_each_others_kinds_do_not_stand_still() {
+async fn a_constructor_that_panics_leaves_the_kind_to_the_next_request() {
     let server = Server::builder().build();
     let factory = factory(&server);
-    let inner = factory.informer_for::<Pod>(|client, resync| {
-        factory.informer_for::<ConfigMap>(|client, _| {
-            assert_ne!(factory.informer::<Pod>().name(), "own", "it is being made");
+    let attempt = std::panic::AssertUnwindSafe(|| {
+        drop(factory.informer_for::<ConfigMap>(|_, _| panic!("on purpose")));
+    });
+    assert!(std::panic::catch_unwind(attempt).is_err());
+    let maps = at_once(|| factory.informer::<ConfigMap>());
+    assert!(maps[0].is_same(&maps[1]));
+    let ours = factory.informer_for::<Pod>(own);
+    assert_eq!(ours.unwrap().name(), "own", "the panic is over");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_constructor_that_requests_its_own_informer_is_an_error_and_calls_itself_once() {
+    fn recursive(
+        factory: &SharedInformerFactory,
+        errors: &mut Vec<String>,
+        client: Arc<dyn ClientSource>,
+        resync: Duration,
+    ) -> (SharedInformer<Pod>, Controller<Pod>) {
+        let inner =
+            factory.informer_for(|client, resync| recursive(factory, errors, client, resync));
+        errors.push(inner.unwrap_err().to_string());
+        own(client, resync)
+    }
+    let server = Server::builder().build();
+    let factory = factory(&server);
+    let mut errors = Vec::new();
+    let outer =
+        factory.informer_for(|client, resync| recursive(&factory, &mut errors, client, resync));
+    errors.push(outer.unwrap_err().to_string());
+    let expected =
+        "the constructor of the informer of Pod requested that informer from its own factory";
+    assert_eq!(errors, [expected; 2]);
+
+    let inner = std::cell::OnceCell::new();
+    let through_another = factory.informer_for::<Pod>(|client, resync| {
+        let maps = factory.informer_for::<ConfigMap>(|client, _| {
+            let usual = inner.get_or_init(|| factory.informer::<Pod>());
+            assert_ne!(usual.name(), "own", "it is being constructed");
             SharedInformer::builder(ListWatch::<ConfigMap>::new(client)).build()
         });
+        assert!(maps.is_ok(), "it has not requested itself");
         own(client, resync)
     });
-    assert_ne!(
-        inner.name(),
-        "own",
-        "what was asked for first has the place"
-    );
+    assert_eq!(through_another.unwrap_err().to_string(), expected);
+    assert!(factory.informer::<Pod>().is_same(inner.get().unwrap()));
     factory.shutdown().await;
 }
 
@@ -220,7 +238,7 @@ async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still
                 factory.informer::<ConfigMap>();
                 own(client, resync)
             });
-            pods.send(informer.is_same(&factory.informer::<Pod>()))
+            pods.send(informer.unwrap().is_same(&factory.informer::<Pod>()))
         });
         in_a_thread(&factory, &together, move |factory, together| {
             let informer = factory.informer_for::<ConfigMap>(|client, _| {
@@ -228,7 +246,7 @@ async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still
                 factory.informer::<Node>();
                 SharedInformer::builder(ListWatch::<ConfigMap>::new(client)).build()
             });
-            maps.send(informer.is_same(&factory.informer::<ConfigMap>()))
+            maps.send(informer.unwrap().is_same(&factory.informer::<ConfigMap>()))
         });
         in_a_thread(&factory, &together, move |factory, together| {
             let informer = factory.informer_for::<Node>(|client, _| {
@@ -236,7 +254,7 @@ async fn constructors_in_several_threads_that_ask_in_a_circle_do_not_stand_still
                 factory.informer::<Pod>();
                 SharedInformer::builder(ListWatch::<Node>::new(client)).build()
             });
-            nodes.send(informer.is_same(&factory.informer::<Node>()))
+            nodes.send(informer.unwrap().is_same(&factory.informer::<Node>()))
         });
         for _ in 0..3 {
             let is_same = results.recv_timeout(Duration::from_secs(10));
@@ -307,6 +325,79 @@ async fn an_adopted_informer_is_shared_and_waited_for_but_neither_started_nor_st
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_factory_lists_what_its_informers_cover_and_how_they_are_getting_on() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let factory = SharedInformerFactory::builder(server.client())
+        .namespaces(["default", "shop"])
+        .build();
+    let status: FieldPath = "status".parse().unwrap();
+    let options = InformerOptions::<Pruned<Pod>>::new().labels("!batch".parse().unwrap());
+    let pods = factory
+        .informer_with(options.keep([status]).packed())
+        .unwrap();
+    pods.on_delete(|_| {}).name("cleanup").register().unwrap();
+    let (theirs, _controller) = own(server.client(), Duration::ZERO);
+    factory.adopt(theirs).unwrap();
+    factory.informer::<PartialObjectMeta<Node>>();
+    factory.start();
+    pods.wait_for_sync().deadline(LONG).await.unwrap();
+    pods.handlers_idle().await;
+
+    let mut listing = String::new();
+    for informer in factory.informers() {
+        let kind = informer.kind();
+        writeln!(
+            listing,
+            "{} ({} {})",
+            informer.name(),
+            kind.api_version,
+            kind.kind
+        )
+        .unwrap();
+        let handlers = informer.handlers();
+        let names: Vec<_> = handlers.iter().map(|handler| &*handler.name).collect();
+        let objects = informer.memory().objects;
+        writeln!(listing, "  {objects} objects, handlers {names:?}").unwrap();
+        let Some(coverage) = informer.coverage() else {
+            listing += "  unknown\n";
+            continue;
+        };
+        let (form, metadata) = (coverage.representation, coverage.is_metadata_only);
+        writeln!(listing, "  {form:?}, metadata only: {metadata}").unwrap();
+        if let Some(kept) = &coverage.kept_fields {
+            let kept: Vec<_> = kept.iter().map(ToString::to_string).collect();
+            writeln!(listing, "  keeps {kept:?}").unwrap();
+        }
+        for section in &coverage.sections {
+            let namespace = section.namespace.as_deref().unwrap_or("all");
+            writeln!(
+                listing,
+                "  in {namespace}: labels [{}], fields [{}]",
+                section.labels, section.fields
+            )
+            .unwrap();
+        }
+    }
+    expect![[r#"
+        pods in default, shop with labels !batch (v1 Pod)
+          2 objects, handlers ["cleanup"]
+          Packed, metadata only: false
+          keeps ["status"]
+          in default: labels [!batch], fields []
+          in shop: labels [!batch], fields []
+        own (v1 Pod)
+          0 objects, handlers []
+          unknown
+        metadata of nodes (v1 Node)
+          0 objects, handlers []
+          Decoded, metadata only: true
+          in all: labels [], fields []
+    "#]]
+    .assert_eq(&listing);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_informer_that_somebody_else_runs_is_replaced_when_it_has_stopped() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
@@ -350,6 +441,7 @@ async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() 
     let constructed = factory.informer_for::<Node>(|client, _| {
         SharedInformer::builder(ListWatch::<Node>::new(client)).build()
     });
+    let constructed = constructed.unwrap();
     for wait in [
         never_ran.wait_for_sync(),
         late.wait_for_sync(),
@@ -365,6 +457,35 @@ async fn after_the_shutdown_the_same_informers_are_there_stopped_and_readable() 
     factory.shutdown().await;
     assert_eq!(server.requests().lists("pods").len(), 1, "nothing was run");
     assert_eq!(server.requests().lists("nodes").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_factory_that_was_not_started_fails_at_once_and_names_its_informers() {
+    let server = Server::builder().build();
+    let (ours, theirs) = (factory(&server), factory(&server));
+    assert!(ours.wait_for_cache_sync().await.is_ok(), "it has none");
+    let nodes = theirs.hold::<Node>();
+    ours.adopt((*nodes).clone()).unwrap();
+    ours.wait_for_cache_sync()
+        .await
+        .expect("what others run is waited for");
+    ours.informer::<Pod>();
+    let error = ours.wait_for_cache_sync().await.unwrap_err();
+    let [error] = &*error.unsynced else {
+        panic!("one of them was not started: {error}");
+    };
+    assert_eq!(error.failure, SyncFailure::NotStarted);
+    let expected =
+        "pods (v1 Pod) can't sync, because its factory was not started: not synced, not started";
+    assert_eq!(error.to_string(), expected);
+    ours.start();
+    ours.informer::<ConfigMap>();
+    ours.wait_for_cache_sync()
+        .await
+        .expect("the others were started");
+    ours.shutdown().await;
+    drop(nodes);
+    theirs.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,7 +95,7 @@ async fn a_watch_of_a_whole_second_is_not_a_short_one_and_short_ones_count_in_a_
 
 #[tokio::test(start_paused = true)]
 async fn an_own_page_size_of_zero_is_none() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(0),
         ..listing()
     };

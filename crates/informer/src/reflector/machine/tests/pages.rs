@@ -52,9 +52,9 @@ async fn pages_of_a_list_at_unset_are_not_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
-    let pages = MachineConfig {
-        initial_list: InitialList::Pages,
-        ..MachineConfig::default()
+    let pages = RequestOptions {
+        initial_list: Some(InitialList::Pages),
+        ..RequestOptions::default()
     };
     check(
         pages,
@@ -72,7 +72,7 @@ async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
         error expired: list limit=500
     "#]],
     );
-    let own_size = MachineConfig {
+    let own_size = RequestOptions {
         page_size: Some(4),
         ..pages
     };
@@ -91,7 +91,7 @@ async fn wanted_pages_are_of_the_newest_state_whatever_was_seen_before() {
 
 #[tokio::test(start_paused = true)]
 async fn an_own_page_size_is_used_with_any_revision() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(4),
         ..listing()
     };
@@ -111,7 +111,7 @@ async fn an_own_page_size_is_used_with_any_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(4),
         ..listing()
     };
@@ -146,7 +146,7 @@ async fn pages_after_a_watch_expired_are_not_of_the_revision_that_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_after_an_event_that_is_of_no_use_are_not_of_the_revision_before_it() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(4),
         ..listing()
     };
@@ -166,7 +166,7 @@ async fn pages_after_an_event_that_is_of_no_use_are_not_of_the_revision_before_i
 
 #[tokio::test(start_paused = true)]
 async fn a_page_size_of_zero_is_as_none() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(0),
         ..listing()
     };
@@ -176,7 +176,7 @@ async fn a_page_size_of_zero_is_as_none() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_page_is_followed_by_one_full_list_at_the_original_revision() {
-    let config = MachineConfig {
+    let config = RequestOptions {
         page_size: Some(4),
         ..listing()
     };

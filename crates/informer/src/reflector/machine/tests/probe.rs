@@ -166,7 +166,7 @@ async fn a_watch_that_the_store_held_up_goes_on_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_counts_once_a_server_has_sent_a_bookmark_of_its_own_accord() {
-    let mut machine = Machine::new(MachineConfig::default(), fastrand::Rng::with_seed(7));
+    let mut machine = Machine::new(RequestOptions::default(), fastrand::Rng::with_seed(7));
     let now = Instant::now();
     machine.start(now);
     machine.watch_opened(now);

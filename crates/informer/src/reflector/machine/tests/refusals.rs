@@ -1,6 +1,7 @@
 //! Watches that the server does not open: which are retried from the last revision, and for how long.
 
 use super::*;
+use crate::reflector::TimeoutConfig;
 
 #[tokio::test(start_paused = true)]
 async fn watch_refused_while_the_server_is_away_is_retried_from_its_revision_behind_a_probe() {
@@ -122,8 +123,8 @@ async fn time_for_headers_is_limited_whatever_is_configured() {
             watch_headers,
             ..TimeoutConfig::default()
         };
-        let config = MachineConfig {
-            timeouts,
+        let config = RequestOptions {
+            timeouts: Some(timeouts),
             ..listing()
         };
         let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));

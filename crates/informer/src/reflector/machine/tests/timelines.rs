@@ -11,7 +11,7 @@ enum Noticed {
 }
 
 /// What is noticed between two lists, and that it is over with the second.
-fn noticed(config: MachineConfig, script: &str) -> Noticed {
+fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();
     machine.start(now);
@@ -120,7 +120,7 @@ listed 12",
         ("streamed 10\nerror went-back\nlisted 12", Setback),
         ("streamed 10\nerror expired\ndoubted\nlisted 12", Doubt),
     ] {
-        let config = MachineConfig::default();
+        let config = RequestOptions::default();
         assert_eq!(noticed(config, script), expected, "{script}");
     }
 }

@@ -144,8 +144,8 @@ async fn setback_that_the_cache_or_a_probe_shows_is_followed_by_one_list_at_unse
 
 #[test]
 fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
-    let config = MachineConfig {
-        rollback_detection: RollbackDetection::Disabled,
+    let config = RequestOptions {
+        rollback_detection: Some(RollbackDetection::Disabled),
         ..listing()
     };
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));

@@ -37,7 +37,7 @@ const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a key that is queued";
 const DELETE_KNOWN: &str = "Delete of a key that only the store has";
-const DELETE_UNHEARD: &str = "Delete of a key that is neither queued nor known is ignored";
+const DELETE_NONE: &str = "Delete of a key that is neither queued nor known is ignored";
 const DELETE_TWICE: &str = "Delete after a deletion: the older one stays";
 const DELETE_AFTER_MISSED: &str = "Delete after a tombstone: the newer one stays";
 const REPLACE_FIRST: &str = "Replace: the first list";
@@ -90,7 +90,7 @@ const BEHAVIOURS: &[&str] = &[
     "delta Sync",
     DELETE_QUEUED,
     DELETE_KNOWN,
-    DELETE_UNHEARD,
+    DELETE_NONE,
     DELETE_TWICE,
     DELETE_AFTER_MISSED,
     REPLACE_FIRST,
@@ -339,7 +339,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
             Some(DeltaKind::Deleted(_)) => DELETE_AFTER_MISSED,
             Some(_) => DELETE_QUEUED,
             None if known => DELETE_KNOWN,
-            None => DELETE_UNHEARD,
+            None => DELETE_NONE,
         });
         self.push(DeltaKind::Deleted(deleted))
     }

@@ -9,6 +9,7 @@
 //! with [`Config`].
 
 mod applying;
+mod availability;
 mod bounds;
 mod config;
 mod consistency;
@@ -19,15 +20,14 @@ mod process_loop;
 mod processing;
 mod queueing;
 mod run;
-mod served;
 mod syncing;
 mod warm_up;
 
 pub(crate) use self::{
     applying::Lent,
+    availability::Definition,
     bounds::{Bounds, CHANNEL_CAPACITY},
     inbox::Inbox,
-    served::Definition,
     warm_up::WarmUp,
 };
 pub use self::{
@@ -48,10 +48,10 @@ use tracing::Instrument;
 
 use self::{
     applying::report_changes,
+    availability::Following,
     consistency::ConsistencyCheck,
     end::{GoneGuard, LOOP, serve},
     queueing::queue_delta,
-    served::Following,
     syncing::Unconfirmed,
 };
 use crate::{
@@ -232,7 +232,7 @@ where
         expect(dead_code, reason = "only a factory follows definitions")
     )]
     pub(crate) fn follow(mut self, definition: watch::Receiver<Definition>) -> Self {
-        self.following = Some(Following::new(definition, self.status()));
+        self.following = Some(Following::new(definition, self.report.not_served.clone()));
         self
     }
 }

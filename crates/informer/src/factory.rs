@@ -217,11 +217,8 @@ impl SharedInformerFactory {
             options: None,
         };
         let run = Some(make::run(controller, || None));
-        let made = || New { registered, run };
-        Ok(inner
-            .registry
-            .get_or_make(&key, Want::Pinned, made)
-            .informer)
+        let new = || New { registered, run };
+        Ok(inner.registry.get_or_make(&key, Want::Pinned, new).informer)
     }
 
     /// Registers an informer that something else runs, for example another factory: every later request for its

@@ -23,7 +23,7 @@ mod name;
 mod opener;
 mod reading;
 mod revision;
-mod timeline;
+mod epoch;
 mod uid;
 
 pub use self::{
@@ -35,11 +35,11 @@ pub use self::{
     revision::ResourceVersion,
 };
 pub(crate) use self::{
+    epoch::Epoch,
     head::{Head, HeadMetadata, Pairs},
     lazy::Lazy,
     opener::{Opener, PackOptions, Unfit},
     reading::{UnreadCount, UnreadMoment},
-    timeline::Timeline,
     uid::UidMark,
 };
 
@@ -240,22 +240,21 @@ impl<K> Object<K> {
         }
     }
 
-    /// Whether the other is the same state by its revision, of the same object by its uid, and heard on
-    /// the same timeline: a server that was put back gives revisions anew. Objects without a revision are
-    /// never known to be.
+    /// Whether the other is the same state by its revision, of the same object by its uid, and of the same
+    /// epoch: a server that was restored gives revisions out again. An object without a revision never is.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
         has_same_revision
-            && revision.timeline() == others.timeline()
+            && revision.epoch() == others.epoch()
             && self.uid_mark().may_be(other.uid_mark())
     }
 
-    /// The same state, heard on this timeline.
-    pub(crate) fn on(mut self, timeline: Timeline) -> Self {
-        if self.revision().timeline() != timeline {
+    /// The same state, in this epoch.
+    pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
+        if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
-            *revision = std::mem::take(revision).on(timeline);
+            *revision = std::mem::take(revision).in_epoch(epoch);
         }
         self
     }

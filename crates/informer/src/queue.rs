@@ -173,7 +173,7 @@ impl<K> std::error::Error for KeyErrors<K> {
 }
 
 /// How far each source has come with these changes, if none is missing before them: for each, the largest
-/// revision on the timeline of the last change.
+/// revision in the epoch of the last change.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {

@@ -24,12 +24,15 @@
 mod backoff;
 mod builder;
 mod delta;
-mod doubt;
+mod history;
 mod list_steps;
 mod machine;
 mod meter;
+mod not_served;
 mod options;
 mod probe;
+mod reached;
+mod relist_request;
 mod report;
 mod retry_budget;
 mod rollback;
@@ -41,10 +44,12 @@ mod timeouts;
 
 pub(crate) use self::{
     backoff::Backoff,
-    doubt::{Doubt, Trust},
     machine::PAGE_SIZE,
+    not_served::NotServed,
     options::{RequestOptions, options, request_methods},
     probe::{probe_options, read_probe},
+    reached::Reached,
+    relist_request::{RelistRequest, RelistSignal},
     report::Reporter,
     settings::{Settings, named, settings_methods},
 };
@@ -160,15 +165,15 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// What the first list must not be older than; unset if nothing is known.
-    pub(crate) not_before: ResourceVersion,
+    /// How far the store has come with what earlier reflectors of the source have handed on.
+    pub(crate) reached: Reached,
     /// Up to where the store has everything from before, so that a watch comes first; unset when the
     /// server has confirmed that it goes on from there, or everything has been listed.
     pub(crate) from: Option<ResourceVersion>,
     /// Why it lists, if one before it has.
     pub(crate) relists: Option<RelistReason>,
-    /// Told when the store was found to differ from the server, so that everything is listed anew.
-    pub(crate) trust: Trust,
+    /// Of the consistency check, which requests a list when the store differs from the server.
+    pub(crate) relist: RelistSignal,
     /// Of a reflector that stands alone; an informer says itself when it has synced and when it has
     /// stopped. Last, so that everything else is gone when it speaks.
     pub(crate) alone: Option<Stopped>,
@@ -254,13 +259,13 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Stands in for a reflector whose kind is gone: says that nothing is there any more, if anything
-    /// ever was, and asks nobody.
-    pub(crate) async fn rest(mut self) {
+    /// Stands in for a reflector whose kind is gone: hands on an empty list, if the store has ever had another
+    /// one, and requests nothing.
+    pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
             .activity(self.source, Activity::NotServed);
-        let revision = self.reached();
+        let revision = self.reached.get();
         if !revision.is_unset() {
             let objects = Vec::new();
             let kind = DeltaKind::ReplacedAll { objects, revision };
@@ -270,17 +275,6 @@ where
             }
         }
         std::future::pending::<()>().await;
-    }
-}
-
-impl<K, S> Reflector<K, S> {
-    /// Up to where the store has what this reflector, or one before it, was told.
-    fn reached(&self) -> ResourceVersion {
-        let sources = self.report.status.reader().get().sources;
-        let source = sources.get(self.source.number() as usize);
-        source
-            .map(|source| source.revision.clone())
-            .unwrap_or_default()
     }
 }
 
@@ -296,10 +290,10 @@ impl<K, S: Clone> Reflector<K, S> {
             report: self.report.clone(),
             requests: self.requests,
             rng: self.rng.clone(),
-            not_before: self.reached(),
+            reached: self.reached.clone(),
             from: None,
             relists,
-            trust: self.trust.clone(),
+            relist: self.relist.clone(),
             alone: None,
         }
     }

@@ -416,4 +416,20 @@ mod tests {
         assert!(status.last_error().unwrap().to_string().contains("refused"));
         assert!(status.to_string().contains("; last error: refused: "));
     }
+
+    #[tokio::test]
+    async fn how_many_objects_of_a_list_have_come_wakes_no_waiter_and_the_next_page_does() {
+        let writer = StatusWriter::new(1);
+        let source = SourceId::default();
+        let listing = |page, objects| Activity::Listing { page, objects };
+        writer.activity(source, listing(1, 0));
+        let mut reader = writer.reader().afresh();
+        let mut changed = tokio_test::task::spawn(reader.changed());
+        assert!(changed.poll().is_pending());
+        writer.activity(source, listing(1, 500));
+        assert!(!changed.is_woken());
+        assert_eq!(writer.reader().get().activity(), listing(1, 500));
+        writer.activity(source, listing(2, 500));
+        assert!(changed.is_woken());
+    }
 }

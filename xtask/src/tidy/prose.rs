@@ -17,8 +17,8 @@ const NARRATION: [&str; 6] = [
     "as requested",
     "used to be",
     "no longer needed",
-    "now we ",
-    "we now ",
+    "now we",
+    "we now",
 ];
 
 /// Reads the comments of a Rust file, and its code for stubs.
@@ -53,8 +53,11 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
             findings.push(Finding::new(path, index + 1, "unfinished", advice));
         }
         let lower = line.to_lowercase();
-        if let Some(words) = NARRATION.iter().find(|words| lower.contains(*words)) {
-            let advice = format!("{:?} tells how it was written; say what is", words.trim());
+        if let Some(narration) = NARRATION
+            .iter()
+            .find(|it| words(&lower, it).next().is_some())
+        {
+            let advice = format!("{narration:?} tells how it was written; say what is");
             findings.push(Finding::new(path, index + 1, "narration", advice));
         }
     }

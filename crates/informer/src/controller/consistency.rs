@@ -18,8 +18,8 @@ use crate::{
     limits::Limits,
     metrics::{Checked, Observed, RelistReason},
     object::SourceId,
-    reflector::{Doubt, Error, PAGE_SIZE, Reporter},
-    status::{Activity, Difference},
+    reflector::{Error, PAGE_SIZE, RelistRequest, Reporter},
+    status::Difference,
     transport::{
         self, AfterPage, Body, Class, Frame, ListBudget, ListOptions, ListSplitter, ListerWatcher,
         Pager, ResourceVersionMatch,
@@ -53,7 +53,7 @@ struct Source {
     id: SourceId,
     lister_watcher: Arc<dyn ListerWatcher>,
     limits: Limits,
-    doubt: Doubt,
+    relist: RelistRequest,
     listed_for: Option<ListedFor>,
 }
 
@@ -110,13 +110,13 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         rng: fastrand::Rng,
     ) -> Self {
         let sources = reflectors.iter_mut().map(|reflector| {
-            let (doubt, trust) = Doubt::new();
-            reflector.trust = trust;
+            let (relist, signal) = RelistRequest::new();
+            reflector.relist = signal;
             Source {
                 id: reflector.source,
                 lister_watcher: Arc::clone(&reflector.lister_watcher),
                 limits: reflector.requests.limits(),
-                doubt,
+                relist,
                 listed_for: None,
             }
         });
@@ -146,7 +146,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
 
     async fn check(&mut self, at: usize) {
         let source = &self.sources[at];
-        if !self.is_watching(source.id) {
+        if !self.report.status.is_synced() || !source.relist.is_watching() {
             return;
         }
         let Some(snapshot) = self.settled().await else {
@@ -168,13 +168,6 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             }
             Err(error) => self.failed(at, error),
         }
-    }
-
-    /// Whether the source has brought everything, and nothing is the matter with it now.
-    fn is_watching(&self, source: SourceId) -> bool {
-        let status = self.report.status.reader().get();
-        let source = status.sources.get(source.number() as usize);
-        status.synced && source.is_some_and(|source| source.activity == Activity::Watching)
     }
 
     /// A moment in which the store has what its sources had at their revisions.
@@ -207,7 +200,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             Some(listed) if listed.fingerprint == found.fingerprint => {
                 let again = listed.is_due();
                 if again {
-                    source.doubt.raise(RelistReason::Inconsistent);
+                    source.relist.send(RelistReason::Inconsistent);
                 }
                 let Reporter { name, meter, .. } = &self.report;
                 tracing::debug!(informer = %name, %difference, again, "a list has not mended it");
@@ -215,7 +208,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             }
             listed_for => {
                 *listed_for = Some(ListedFor::new(found.fingerprint));
-                self.doubt(at, difference, RelistReason::Inconsistent);
+                self.request(at, difference, RelistReason::Inconsistent);
             }
         }
     }
@@ -227,7 +220,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
             went_back: true,
             ..Difference::default()
         });
-        self.doubt(at, difference, RelistReason::WentBack);
+        self.request(at, difference, RelistReason::WentBack);
     }
 
     fn note(&self, difference: Difference) -> Arc<Difference> {
@@ -239,11 +232,11 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         difference
     }
 
-    fn doubt(&self, at: usize, difference: Arc<Difference>, reason: RelistReason) {
+    fn request(&self, at: usize, difference: Arc<Difference>, reason: RelistReason) {
         let informer = &self.report.name;
         tracing::error!(%informer, %difference, "inconsistent");
         self.report.tell_handler(&Error::Inconsistent(difference));
-        self.sources[at].doubt.raise(reason);
+        self.sources[at].relist.send(reason);
     }
 
     fn failed(&self, at: usize, error: transport::Error) {
@@ -286,7 +279,7 @@ async fn compare<K>(
         budget.page()?;
         let mut splitter = ListSplitter::new(limits.object_bytes);
         let answer = source.list_metadata(pager.request());
-        let answer = timeout_at(budget.patience(), answer).await;
+        let answer = timeout_at(budget.deadline(), answer).await;
         let mut body = Body::new(answer.map_err(|_| budget.late())??);
         let mut items = Vec::new();
         while let Some(chunk) = budget.next(&mut body).await? {

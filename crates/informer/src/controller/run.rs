@@ -9,9 +9,9 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 use super::{
-    Controller, Ended, LOOP, Phase, WarmUp, consistency,
-    served::{Turn, next_turn},
-    warm_up,
+    Controller, Ended, LOOP, Phase, WarmUp,
+    availability::{self, Availability},
+    consistency, warm_up,
 };
 use crate::{
     clock,
@@ -114,7 +114,7 @@ where
             begun = caught(warm_up::begin(warm_up, &mut self.reflectors)) => begun?,
         }
         let mut following = self.following.take();
-        *reflecting = self.reflect(Turn::Reflect, None);
+        *reflecting = self.reflect(Availability::Active, None);
         let mut saving = pin!(caught(warm_up::save_every_so_often(warm_up)));
         let check = self.consistency_check.take();
         let mut checking = pin!(caught(consistency::check_every_so_often(check)));
@@ -126,10 +126,10 @@ where
                 Some(ended) = reflecting.join_next() => {
                     return Err(self.reflector_end(ended).await);
                 }
-                turn = next_turn(following.as_mut()) => {
-                    tracing::info!(informer = %self.report.name, ?turn, "the definition of the kind changed");
+                availability = availability::next(following.as_mut()) => {
+                    tracing::info!(informer = %self.report.name, ?availability, "the definition of the kind changed");
                     reflecting.shutdown().await;
-                    *reflecting = self.reflect(turn, Some(RelistReason::ServedAgain));
+                    *reflecting = self.reflect(availability, Some(RelistReason::ServedAgain));
                 }
                 saved = &mut saving => saved?,
                 checked = &mut checking => checked?,
@@ -137,7 +137,11 @@ where
         }
     }
 
-    fn reflect(&mut self, turn: Turn, relists: Option<RelistReason>) -> JoinSet<FailureCause> {
+    fn reflect(
+        &mut self,
+        availability: Availability,
+        relists: Option<RelistReason>,
+    ) -> JoinSet<FailureCause> {
         let mut reflecting = JoinSet::new();
         for template in &mut self.reflectors {
             let mut reflector = template.again(relists);
@@ -149,9 +153,9 @@ where
             );
             let span = self.report.span.clone();
             let running = async move {
-                match turn {
-                    Turn::Reflect => reflector.run_inside().await,
-                    Turn::Rest => reflector.rest().await,
+                match availability {
+                    Availability::Active => reflector.run_inside().await,
+                    Availability::Dormant => reflector.lie_dormant().await,
                 }
             };
             let running = AssertUnwindSafe(running.instrument(span)).catch_unwind();

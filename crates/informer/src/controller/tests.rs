@@ -13,7 +13,7 @@ use crate::{
     object::Object,
     processor::{Buffer, Closer, ListenerBuffer, Tells},
     queue::{BATCH, DeltaFifo, InOrder},
-    reflector::Error,
+    reflector::{Error, NotServed},
     status::StatusWriter,
     warm_start::SaveError,
 };
@@ -53,7 +53,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
     processor.started();
     tokio::time::advance(PERIOD).await;
     let report = Reporter {
-        not_served: Arc::default(),
+        not_served: NotServed::default(),
         name: Arc::from("pods"),
         expects: Arc::from("v1 Pod"),
         status: StatusWriter::new(1),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::object::{Head, Known, Object, SourceId, Timeline, UidMark};
+use crate::object::{Epoch, Head, Known, Object, SourceId, UidMark};
 
 /// What a store had from one source when a list of it began.
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// What was heard on another one says nothing of what the server has now.
-    pub(crate) timeline: Timeline,
+    /// A state of another epoch does not prove what the server has now.
+    pub(crate) epoch: Epoch,
 }
 
 impl<K> Clone for KnownStates<K> {
@@ -17,7 +17,7 @@ impl<K> Clone for KnownStates<K> {
         Self {
             states: Arc::clone(&self.states),
             source: self.source,
-            timeline: self.timeline,
+            epoch: self.epoch,
         }
     }
 }
@@ -31,7 +31,7 @@ impl<K> KnownStates<K> {
         }
         let (source, object) = self.states.known(&head.name()?)?;
         let is_the_same = source == self.source
-            && object.revision().timeline() == self.timeline
+            && object.revision().epoch() == self.epoch
             && *object.revision() == revision
             && (object.uid_mark()).may_be(UidMark::of(&head.metadata.uid));
         is_the_same.then_some(object)
@@ -64,44 +64,35 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_known_by_name_uid_revision_source_and_timeline() {
+    fn a_state_is_known_by_name_uid_revision_source_and_epoch() {
         let object: ConfigMap = serde_json::from_str(&json("a", "u", "5")).unwrap();
         let object = Object::new(object).unwrap();
-        let later = Timeline::FIRST.after_doubt(Timeline::FIRST);
-        let finds = |source, timeline, json: &str| {
+        let later = Epoch::FIRST.after_suspicion(Epoch::FIRST);
+        let finds = |source, epoch, json: &str| {
             let known = KnownStates {
                 states: Arc::new(One(object.clone())),
                 source: SourceId::new(source),
-                timeline,
+                epoch,
             };
             let head: Head<'_> = serde_json::from_str(json).unwrap();
             let found = known.unchanged(&head);
             found.is_some_and(|found| found.is_same(&object))
         };
-        assert!(finds(3, Timeline::FIRST, &json("a", "u", "5")));
+        assert!(finds(3, Epoch::FIRST, &json("a", "u", "5")));
         for (what, found) in [
-            (
-                "another name",
-                finds(3, Timeline::FIRST, &json("b", "u", "5")),
-            ),
-            (
-                "another uid",
-                finds(3, Timeline::FIRST, &json("a", "v", "5")),
-            ),
+            ("another name", finds(3, Epoch::FIRST, &json("b", "u", "5"))),
+            ("another uid", finds(3, Epoch::FIRST, &json("a", "v", "5"))),
             (
                 "another revision",
-                finds(3, Timeline::FIRST, &json("a", "u", "6")),
+                finds(3, Epoch::FIRST, &json("a", "u", "6")),
             ),
-            (
-                "no revision",
-                finds(3, Timeline::FIRST, &json("a", "u", "")),
-            ),
-            ("no name", finds(3, Timeline::FIRST, &json("", "u", "5"))),
+            ("no revision", finds(3, Epoch::FIRST, &json("a", "u", ""))),
+            ("no name", finds(3, Epoch::FIRST, &json("", "u", "5"))),
             (
                 "another source",
-                finds(2, Timeline::FIRST, &json("a", "u", "5")),
+                finds(2, Epoch::FIRST, &json("a", "u", "5")),
             ),
-            ("another timeline", finds(3, later, &json("a", "u", "5"))),
+            ("another epoch", finds(3, later, &json("a", "u", "5"))),
         ] {
             assert!(!found, "{what}");
         }

@@ -18,7 +18,10 @@ struct UnderConstruction {
 }
 
 /// While it lives this thread constructs one informer; also one whose constructor panics ends.
-pub(super) struct Constructing(());
+pub(super) struct Constructing {
+    /// Its place among those of this thread.
+    depth: usize,
+}
 
 impl Constructing {
     /// `None` if this thread is constructing the same informer already.
@@ -26,26 +29,26 @@ impl Constructing {
         if note(registry, key) {
             return None;
         }
-        CONSTRUCTING.with_borrow_mut(|constructing| {
+        let depth = CONSTRUCTING.with_borrow_mut(|constructing| {
             constructing.push(UnderConstruction {
                 registry,
                 key: key.clone(),
                 recursed: false,
             });
+            constructing.len() - 1
         });
-        Some(Self(()))
+        Some(Self { depth })
     }
 
     /// Whether the constructor asks for the same informer.
     pub(super) fn recursed(&self) -> bool {
-        CONSTRUCTING
-            .with_borrow(|constructing| constructing.last().is_some_and(|last| last.recursed))
+        CONSTRUCTING.with_borrow(|constructing| constructing[self.depth].recursed)
     }
 }
 
 impl Drop for Constructing {
     fn drop(&mut self) {
-        CONSTRUCTING.with_borrow_mut(|constructing| drop(constructing.pop()));
+        CONSTRUCTING.with_borrow_mut(|constructing| constructing.truncate(self.depth));
     }
 }
 

@@ -162,7 +162,7 @@ impl SharedInformerFactory {
         settings.name = Some(name);
         settings.requests = complete.requests;
         settings.transform = defaults.transform(requested, scope);
-        settings.metrics = defaults.metrics.clone();
+        settings.metrics.clone_from(&defaults.metrics);
         settings.seed = defaults.seed;
         builder.loop_options = complete.loop_options;
         builder.keeping = complete.keeping;

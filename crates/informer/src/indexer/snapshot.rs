@@ -133,8 +133,8 @@ impl<K> Snapshot<K> {
 
     /// How often the revision of a source has gone backwards, or was seen to have before it came on as
     /// far again, as after the restore of a backup.
-    pub(crate) fn setbacks(&self) -> u64 {
-        self.root.setbacks()
+    pub(crate) fn rollbacks(&self) -> u64 {
+        self.root.rollbacks()
     }
 
     /// The objects that an index has under a value, in order.

@@ -28,8 +28,8 @@ pub(super) struct Root<K> {
     first_revision: ResourceVersion,
     /// The same of all others.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Counts how often one of them went backwards, or on to another timeline.
-    setbacks: u64,
+    /// Counts how often one of them went backwards, or to an epoch after a rollback.
+    rollbacks: u64,
     /// Entries without a usable state, with the last good one, which is what handlers have been told.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Counts the changes of `broken`.
@@ -51,7 +51,7 @@ impl<K> Clone for Root<K> {
             indices: Arc::clone(&self.indices),
             first_revision: self.first_revision.clone(),
             revisions: Arc::clone(&self.revisions),
-            setbacks: self.setbacks,
+            rollbacks: self.rollbacks,
             broken: self.broken.clone(),
             broken_version: self.broken_version,
             wire_bytes: self.wire_bytes,
@@ -112,7 +112,7 @@ impl<K> Root<K> {
             indices: Arc::new(Vec::new()),
             first_revision: ResourceVersion::UNSET,
             revisions: Arc::default(),
-            setbacks: 0,
+            rollbacks: 0,
             broken: OrdMap::new(),
             broken_version: 0,
             wire_bytes: 0,
@@ -164,8 +164,8 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    pub(super) fn setbacks(&self) -> u64 {
-        self.setbacks
+    pub(super) fn rollbacks(&self) -> u64 {
+        self.rollbacks
     }
 
     /// The store has all that its source sent up to here. What is behind a revision that it has reached
@@ -192,8 +192,8 @@ impl<K> Root<K> {
             let revisions = Arc::make_mut(&mut self.revisions);
             revisions.entry(source).or_default()
         };
-        let went_back = revision.timeline().went_back_since(reached.timeline());
-        self.setbacks += u64::from(went_back || revision < *reached);
+        let went_back = revision.epoch().rolled_back_since(reached.epoch());
+        self.rollbacks += u64::from(went_back || revision < *reached);
         *reached = revision;
     }
 

@@ -506,7 +506,7 @@ fn the_revision_is_that_of_the_last_list_or_the_largest_since_of_each_source() {
         let expected = (first.to_owned(), second.to_owned());
         assert_eq!(revisions(1), expected, "step {step}");
     }
-    assert_eq!(indexer.snapshot().setbacks(), 1, "the older list alone");
+    assert_eq!(indexer.snapshot().rollbacks(), 1, "the older list alone");
 }
 
 // === reading ===

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     beside::drop_offloaded,
     object::{
-        Deleted, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId, Timeline,
+        Deleted, Epoch, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId,
         UnreadCount, UnreadMoment,
     },
     queue::{Batch, Replaced},
@@ -273,7 +273,7 @@ impl<K> IndexerWriter<K> {
     pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {
-            let object = object.on(Timeline::UNHEARD);
+            let object = object.in_epoch(Epoch::NONE);
             self.root
                 .put(SourceId::default(), object, Cause::Relist, &mut Vec::new());
         }

@@ -49,7 +49,7 @@ pub(super) struct Layer<K> {
     /// Counts what came in.
     came: u64,
     /// How often the server's revision had gone backwards when this was last looked at.
-    setbacks: u64,
+    rollbacks: u64,
     /// What was let go of and waits to be dropped outside the lock.
     let_go: Vec<Object<K>>,
     /// The names whose write or deletion has lapsed since they were taken last.
@@ -100,7 +100,7 @@ impl<K> Layer<K> {
             written: BTreeMap::new(),
             gone: BTreeMap::new(),
             came: 0,
-            setbacks: 0,
+            rollbacks: 0,
             let_go: Vec::new(),
             lapsed: Vec::new(),
         }
@@ -239,8 +239,8 @@ impl<K: Resource> Layer<K> {
 
     /// Lets go of what has had its time, and of everything when the server has gone back.
     fn forget(&mut self, cache: &Snapshot<K>) {
-        let went_back = cache.setbacks() != self.setbacks;
-        self.setbacks = cache.setbacks();
+        let went_back = cache.rollbacks() != self.rollbacks;
+        self.rollbacks = cache.rollbacks();
         let (ttl, now) = (self.ttl, Instant::now());
         let over = |since: &Since| went_back || now >= clock::after(since.at, ttl);
         let ended = self.gone.iter().filter(|(_, since)| over(since));
@@ -254,7 +254,7 @@ impl<K: Resource> Layer<K> {
             .filter(|(_, written)| over(&written.since));
         let ended: Vec<_> = ended.map(|(name, _)| name.clone()).collect();
         for name in &ended {
-            // Revisions of before a setback have no order with those of after it.
+            // Revisions of before a rollback have no order with those of after it.
             if !went_back {
                 self.settle_name(name, cache);
             }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Timeline;
+use super::Epoch;
 use crate::limits::REVISION_BYTES;
 
 /// A Kubernetes resource version.
@@ -17,20 +17,20 @@ use crate::limits::REVISION_BYTES;
 /// as it is, but compares with nothing except itself.
 ///
 /// After the restore of a backup a server gives out the same revisions again, to other states. So one
-/// that a reflector has handed on also says, to this crate alone, whether it was heard before or after
-/// such a thing. For everybody else it is its text: two of the same text are equal.
+/// that a reflector has handed on also has its epoch, which only this crate reads. In the public API a revision
+/// is its text: two of the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The timeline stands inside, where it takes no room.
+/// The epoch is inside, where it takes no room.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
     Unset,
-    Number(Timeline, u64),
-    Text(Timeline, Arc<str>),
+    Number(Epoch, u64),
+    Text(Epoch, Arc<str>),
 }
 
 /// What shows of a revision.
@@ -45,7 +45,7 @@ impl ResourceVersion {
     /// No revision. In a request: the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
     /// Revision `"0"`. In a request: whatever the server's cache has, however old.
-    pub const ZERO: Self = Self(Repr::Number(Timeline::FIRST, 0));
+    pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
     /// The revision as a number, if it is one of at most 64 bits, as etcd's are.
     pub fn as_u64(&self) -> Option<u64> {
@@ -77,26 +77,26 @@ impl ResourceVersion {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// The same revision, heard on this timeline. No revision is on none.
-    pub(crate) fn on(mut self, heard_on: Timeline) -> Self {
-        if let Repr::Number(timeline, _) | Repr::Text(timeline, _) = &mut self.0 {
-            *timeline = heard_on;
+    /// The same revision, in this epoch. An unset revision has none.
+    pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
+        if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
+            *epoch = current;
         }
         self
     }
 
-    /// The timeline that it was heard on.
-    pub(crate) fn timeline(&self) -> Timeline {
+    /// The epoch that it was received in.
+    pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
-            Repr::Unset => Timeline::FIRST,
-            Repr::Number(timeline, _) | Repr::Text(timeline, _) => timeline,
+            Repr::Unset => Epoch::FIRST,
+            Repr::Number(epoch, _) | Repr::Text(epoch, _) => epoch,
         }
     }
 
-    /// Whether this is below `reached` on the same timeline: it says nothing about how far a source has
-    /// come. On another timeline, revisions begin anew.
+    /// Whether this is below `reached` in the same epoch: it says nothing about how far a source has
+    /// come. In another epoch, revisions start over.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
-        self.timeline() == reached.timeline() && self < reached
+        self.epoch() == reached.epoch() && self < reached
     }
 
     fn shown(&self) -> Shown<'_> {
@@ -151,15 +151,15 @@ impl From<&str> for ResourceVersion {
         }
         let canonical = text == "0" || !text.starts_with(['0', '+']);
         match text.parse() {
-            Ok(number) if canonical => Self(Repr::Number(Timeline::FIRST, number)),
-            _ => Self(Repr::Text(Timeline::FIRST, Arc::from(text))),
+            Ok(number) if canonical => Self(Repr::Number(Epoch::FIRST, number)),
+            _ => Self(Repr::Text(Epoch::FIRST, Arc::from(text))),
         }
     }
 }
 
 impl From<u64> for ResourceVersion {
     fn from(number: u64) -> Self {
-        Self(Repr::Number(Timeline::FIRST, number))
+        Self(Repr::Number(Epoch::FIRST, number))
     }
 }
 
@@ -222,17 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_takes_no_room_and_shows_nowhere() {
+    fn a_epoch_takes_no_room_and_shows_nowhere() {
         assert_eq!(size_of::<ResourceVersion>(), 3 * size_of::<usize>());
-        let later = Timeline::FIRST.after_setback(Timeline::FIRST);
+        let later = Epoch::FIRST.after_rollback(Epoch::FIRST);
         for text in ["", "0", "7", "99999999999999999999", "x"] {
-            let heard = rv(text).on(later);
-            let expected = if text.is_empty() {
-                Timeline::FIRST
-            } else {
-                later
-            };
-            assert_eq!(heard.timeline(), expected, "{text}");
+            let heard = rv(text).in_epoch(later);
+            let expected = if text.is_empty() { Epoch::FIRST } else { later };
+            assert_eq!(heard.epoch(), expected, "{text}");
             assert_eq!(heard, rv(text));
             assert_eq!(heard.partial_cmp(&rv(text)), Some(Ordering::Equal));
             assert_eq!(heard.to_string(), text);

@@ -6,15 +6,11 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Reflector, ReflectorStore, Stopped, Trust,
+    Reached, Reflector, ReflectorStore, RelistSignal, Stopped,
     report::Reporter,
     settings::{Settings, settings_methods},
 };
-use crate::{
-    object::{ResourceVersion, SourceId},
-    status::StatusWriter,
-    transport::ListerWatcher,
-};
+use crate::{object::SourceId, status::StatusWriter, transport::ListerWatcher};
 
 /// Settles the parts of a reflector; [`ReflectorBuilder::into_indexer`] or
 /// [`ReflectorBuilder::into_store`] makes it.
@@ -80,10 +76,10 @@ impl<K: Resource> ReflectorBuilder<K> {
             report,
             requests: self.settings.requests,
             rng: self.settings.rng(),
-            not_before: ResourceVersion::UNSET,
+            reached: Reached::default(),
             from: None,
             relists: None,
-            trust: Trust::default(),
+            relist: RelistSignal::default(),
             alone,
         }
     }

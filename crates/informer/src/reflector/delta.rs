@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::object::{Deleted, Object, ObjectName, ResourceVersion, SourceId, Timeline};
+use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
 /// One change, from the source that told it.
 #[derive(Debug)]
@@ -96,27 +96,27 @@ impl<K> Clone for DeltaKind<K> {
 }
 
 impl<K> DeltaKind<K> {
-    /// The same, heard on this timeline: every revision in it is, of what has just been decoded.
-    pub(super) fn on(self, timeline: Timeline) -> Self {
-        if timeline == Timeline::FIRST {
+    /// The same, with every revision of what has just been decoded in this epoch.
+    pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
+        if epoch == Epoch::FIRST {
             return self; // as everything is that is decoded
         }
         match self {
-            Self::Added(object) => Self::Added(object.on(timeline)),
-            Self::Updated(object) => Self::Updated(object.on(timeline)),
-            Self::Replaced(object) => Self::Replaced(object.on(timeline)),
+            Self::Added(object) => Self::Added(object.in_epoch(epoch)),
+            Self::Updated(object) => Self::Updated(object.in_epoch(epoch)),
+            Self::Replaced(object) => Self::Replaced(object.in_epoch(epoch)),
             Self::Deleted(Deleted::Known(object)) => {
-                Self::Deleted(Deleted::Known(object.on(timeline)))
+                Self::Deleted(Deleted::Known(object.in_epoch(epoch)))
             }
             Self::ReplacedAll { objects, revision } => Self::ReplacedAll {
                 objects: objects
                     .into_iter()
-                    .map(|object| object.on(timeline))
+                    .map(|object| object.in_epoch(epoch))
                     .collect(),
-                revision: revision.on(timeline),
+                revision: revision.in_epoch(epoch),
             },
             Self::Bookmark { revision } => Self::Bookmark {
-                revision: revision.on(timeline),
+                revision: revision.in_epoch(epoch),
             },
             // What the store has itself, or knew last.
             Self::Sync(_) | Self::SyncAll | Self::Deleted(Deleted::FinalStateUnknown { .. }) => {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_revision_of_a_change_is_of_the_timeline_that_it_was_heard_on() {
+    fn every_revision_of_a_change_is_of_the_epoch_that_it_was_heard_on() {
         let object = Object::new(ConfigMap {
             metadata: ObjectMeta {
                 name: Some("a".to_owned()),
@@ -207,7 +207,7 @@ mod tests {
             ..ConfigMap::default()
         });
         let object = object.unwrap();
-        let later = Timeline::FIRST.after_setback(Timeline::FIRST);
+        let later = Epoch::FIRST.after_rollback(Epoch::FIRST);
         let revision = ResourceVersion::from(5);
         for kind in [
             DeltaKind::Added(object.clone()),
@@ -220,7 +220,7 @@ mod tests {
             },
             DeltaKind::Bookmark { revision },
         ] {
-            let delta = Delta::new(SourceId::default(), kind.on(later));
+            let delta = Delta::new(SourceId::default(), kind.in_epoch(later));
             let mut revisions: Vec<_> = delta.object().map(Object::revision).into_iter().collect();
             match &delta.kind {
                 DeltaKind::ReplacedAll { objects, revision } => {
@@ -231,11 +231,9 @@ mod tests {
                 _ => {}
             }
             assert!(!revisions.is_empty(), "{delta:?}");
-            let all = revisions
-                .iter()
-                .all(|revision| revision.timeline() == later);
+            let all = revisions.iter().all(|revision| revision.epoch() == later);
             assert!(all, "{delta:?}");
         }
-        assert_eq!(object.revision().timeline(), Timeline::FIRST, "nor others'");
+        assert_eq!(object.revision().epoch(), Epoch::FIRST, "nor others'");
     }
 }

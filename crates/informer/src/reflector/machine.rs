@@ -11,8 +11,8 @@
 //! | first of all when the kind is served again | the last revision seen |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |
-//! | a watch expired at the revision at which one expired before, or told what is unreadable or not accepted | `""` |
-//! | a watch expired or told what is unreadable or not accepted, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
+//! | a watch expired at the revision at which one expired before, or sent what is unreadable or not accepted | `""` |
+//! | a watch expired or sent what is unreadable or not accepted, and a LIST follows in pages, which at a revision are of exactly that state | `""` |
 //! | watch | the last revision seen |
 //!
 //! Where the tables below say "a list", it is a streaming one (a watch with `sendInitialEvents`) if
@@ -33,7 +33,7 @@
 //! | broken, not answered, 410 or `TooLarge` at `""` | another one, after a pause |
 //! | one of the last two rows for the third time in a row | LIST, at once; streaming again an hour later |
 //! | its objects were not accepted by the store | another one, after a pause |
-//! | doubted before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if all was well |
+//! | a relist request before its end, and it has left known objects undecoded (a LIST too) | another one at `""`, at once if all was well |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
@@ -52,7 +52,7 @@
 //! | closed | the same watch, at once (after a pause if it was the second within a second) |
 //! | let go of, because the store took nothing | the same watch, at once |
 //! | open when its probe says that the server has gone back, or may have | a list at `""`, at once |
-//! | doubted, because a consistency check found a difference | a list at `""`, at once if all was well |
+//! | a relist request, because a consistency check found a difference | a list at `""`, at once if all was well |
 //!
 //! All is well also when the server answers again after it could not be reached: each pause of an
 //! outage earns one "at once", for what comes then is another matter.
@@ -73,7 +73,7 @@
 //! | one beside an open watch fails, but for the second row | the watch goes on; if it ends within the pause, that is waited for |
 //!
 //! Some of this says that the server has gone back, or may have. Then the next list is believed whatever
-//! its revisions are (it is of another [`Timeline`]), wherever the server has come to by then:
+//! its revisions are (it is of another [`Epoch`](crate::object::Epoch)), wherever the server has come to by then:
 //!
 //! | what is noticed | what it says |
 //! | --- | --- |
@@ -81,25 +81,26 @@
 //! | a probe, a list or the end of a streaming list older than the last revision | it has gone back |
 //! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe shows it |
 //! | `TooLarge`, whatever was asked | nothing yet: it lags behind, or the list that follows is older |
-//! | a doubt, also one that arrives while a list is in progress | it may have, and waits and pending writes go on |
+//! | a relist request, also one that arrives while a list is in progress | it may have, and waits and pending writes go on |
 //! | a reflector before this one, which may have noticed any of it | it may have |
 
-use std::{cmp::Ordering, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use self::refusals::Refusals;
 use super::{
     backoff::Backoff,
+    history::{History, not_older},
     options::RequestOptions,
     probe::Probe,
     retry_budget::RetryBudget,
     rollback::RollbackDetection,
-    streaming::{InitialList, Streaming},
+    streaming::{InitialList, Stream, Streaming},
 };
 use crate::{
     limits::RETRY_AFTER_MAX,
-    object::{ResourceVersion, Timeline},
+    object::ResourceVersion,
     transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
 };
 
@@ -115,7 +116,7 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 /// What the shell shall do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Ask for a list, or its next page. Before the `first` page what was staged is thrown away.
+    /// Request a list, or its next page. Before the `first` page what was staged is thrown away.
     List { options: ListOptions, first: bool },
     /// Hand the staged list on; once the store has accepted it, report [`Machine::replaced`].
     Replace(ResourceVersion),
@@ -123,7 +124,7 @@ pub(crate) enum Action {
     Stream(ListOptions),
     /// Open a watch.
     Watch(ListOptions),
-    /// Ask for one object, only to see whether the server knows the revision; report
+    /// Request one object, only to see whether the server knows the revision; report
     /// [`Machine::probed`].
     Probe(ListOptions),
     /// Wait, then report [`Machine::slept`].
@@ -146,66 +147,77 @@ pub(crate) enum WatchEnd<'a> {
     Overdue(&'a Error),
     /// The store took nothing for so long that it was given up.
     LetGo,
-    /// The body ended in order, so long after the request.
+    /// The body ended in order, this long after the request.
     Closed(Duration),
-    /// What it told was found not to be what the server has.
-    Doubted,
+    /// A list was requested, because what the watch sent is not what the server has.
+    RelistRequested,
     /// A streaming list has ended without objects, and the cache has some.
     Unconfirmed,
 }
 
+/// What follows a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     List,
     Watch,
 }
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "facts that hold or don't, each of them independent of the others"
-)]
+/// What is under way, with all that ends with it.
+#[derive(Debug)]
+enum State {
+    /// Nothing has been requested.
+    Idle,
+    /// A list, until the store has accepted it.
+    Listing(Box<Listing>),
+    /// A streaming list, until the store has accepted it.
+    Streaming(Stream),
+    /// A watch, from its request on.
+    Watching(Watch),
+    /// A probe before a watch. (One beside an open watch belongs to no state.)
+    Probing,
+    /// A pause.
+    Pausing(Next),
+}
+
+#[derive(Debug)]
+struct Listing {
+    pager: Pager,
+    /// The one immediate retry at `""` of this attempt has been used.
+    retried_unset: bool,
+}
+
+#[derive(Debug)]
+struct Watch {
+    /// How long the server was asked to let it last.
+    lasts: Duration,
+    /// Whether its events advance the last revision yet.
+    advances: bool,
+}
+
+/// What the server has shown of itself.
+#[derive(Debug, Default)]
+struct Server {
+    /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
+    pages_at_zero: bool,
+    /// It has sent a bookmark of its own accord.
+    sends_bookmarks: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Machine {
     options: RequestOptions,
-    /// The source need not know what a probe requests.
-    skips_probes: bool,
     rng: fastrand::Rng,
+    state: State,
+    history: History,
+    server: Server,
     backoff: Backoff,
     internal_errors: RetryBudget,
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// How long the last watch was asked to last.
-    watch_lasts: Duration,
-    /// The newest revision that the store has accepted; unset before the first list. It drops with a list
-    /// only.
-    last: ResourceVersion,
-    /// What is heard now. It is another one than that of `last` from when the server is noticed to have
-    /// gone back, or may have, until the store has accepted a list.
-    timeline: Timeline,
-    /// Events below `last` are no reason to ask the server: it has answered since the last list.
-    is_unordered: bool,
-    /// Before when the server is not to be asked for a watch, though one is open.
+    /// Before when no watch is to be requested, though one is open.
     held_until: Option<Instant>,
-    /// `last` is of no use to the server any more, so the next list asks for the newest state.
-    last_unavailable: bool,
-    /// The server said that it has not come so far as the last revision: it has gone back, or is one of
-    /// several that lags behind.
-    is_behind: bool,
-    /// A list at `"0"` once came in pages, which a server without watch cache does: keep paging.
-    pages_at_zero: bool,
-    /// Where a watch expired last, or told what is of no use. What is listed at that revision may lead
-    /// back here for ever.
-    stuck_at: Option<ResourceVersion>,
-    pager: Option<Pager>,
-    /// The one immediate retry at `""` of this attempt has been used.
-    retried_unset: bool,
-    after_sleep: Next,
-    /// Whether the running watch's events advance `last` yet.
-    advances: bool,
-    /// Whether the server has ever sent a bookmark of its own accord.
-    sends_bookmarks: bool,
-    /// Whether a watch has been open since the last list, be it in an earlier life.
+    /// Whether a watch has been open since the last list, perhaps one of an earlier reflector.
     has_watched: bool,
     short_closes: u32,
 }
@@ -213,28 +225,17 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new(options: RequestOptions, rng: fastrand::Rng) -> Self {
         Self {
+            rng,
+            state: State::Idle,
+            history: History::default(),
+            server: Server::default(),
             backoff: Backoff::new(options.backoff()),
             internal_errors: RetryBudget::new(options.internal_error_retry()),
             streaming: Streaming::new(options.initial_list()),
-            probe: Probe::default(),
+            probe: Probe::new(options.rollback_detection()),
             refusals: Refusals::default(),
-            watch_lasts: Duration::ZERO,
             options,
-            skips_probes: false,
-            rng,
-            last: ResourceVersion::UNSET,
-            timeline: Timeline::FIRST,
-            is_unordered: false,
             held_until: None,
-            last_unavailable: false,
-            is_behind: false,
-            pages_at_zero: false,
-            stuck_at: None,
-            pager: None,
-            retried_unset: false,
-            after_sleep: Next::List,
-            advances: true,
-            sends_bookmarks: false,
             has_watched: false,
             short_closes: 0,
         }
@@ -250,12 +251,15 @@ impl Machine {
 
     /// The newest revision seen.
     pub(crate) fn last_revision(&self) -> &ResourceVersion {
-        &self.last
+        self.history.last()
     }
 
     /// Pages received of the list under way.
     pub(crate) fn pages(&self) -> u32 {
-        self.pager.as_ref().map_or(0, Pager::pages)
+        match &self.state {
+            State::Listing(listing) => listing.pager.pages(),
+            _ => 0,
+        }
     }
 
     /// A page has come, whole.
@@ -263,9 +267,10 @@ impl Machine {
     /// # Errors
     /// The server repeats itself; to be reported, and passed to [`Machine::list_failed`].
     pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
-        let Some(pager) = &mut self.pager else {
+        let State::Listing(listing) = &mut self.state else {
             return Ok(self.list());
         };
+        let pager = &mut listing.pager;
         match pager.page(end) {
             AfterPage::More => Ok(Action::List {
                 options: pager.request().clone(),
@@ -277,7 +282,7 @@ impl Machine {
             )),
             AfterPage::Done(revision) => {
                 if pager.is_paginated() && pager.first_request().resource_version.is_zero() {
-                    self.pages_at_zero = true;
+                    self.server.pages_at_zero = true;
                 }
                 Ok(Action::Replace(revision))
             }
@@ -286,17 +291,13 @@ impl Machine {
 
     /// The store has accepted the list of this revision.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
-        self.pager = None;
         self.accepted(revision, now);
         self.watch()
     }
 
     fn accepted(&mut self, revision: ResourceVersion, now: Instant) {
-        self.last = revision.on(self.timeline);
-        self.last_unavailable = false;
-        self.is_behind = false;
+        self.history.accepted(revision);
         self.has_watched = false;
-        self.is_unordered = false;
         self.held_until = None;
         self.probe.listed();
         self.refusals.listed();
@@ -306,19 +307,21 @@ impl Machine {
     /// A list, or one of its pages, failed.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
-        self.note(class);
-        if let Some(pager) = &mut self.pager
-            && pager.restarts_after(class)
-        {
+        self.history.note(class);
+        let State::Listing(listing) = &mut self.state else {
+            return self.pause(error, now, Next::List);
+        };
+        if listing.pager.restarts_after(class) {
             return Action::List {
-                options: pager.request().clone(),
+                options: listing.pager.request().clone(),
                 first: true,
             };
         }
+        let retries_unset = !listing.retried_unset;
         if matches!(class, Class::Expired | Class::TooLargeResourceVersion) {
-            self.last_unavailable = true;
-            if !std::mem::replace(&mut self.retried_unset, true) {
-                return self.list_request();
+            self.history.unavailable();
+            if retries_unset {
+                return self.list_request(true);
             }
         }
         self.pause(error, now, Next::List)
@@ -326,8 +329,8 @@ impl Machine {
 
     /// The server has accepted the watch. (A streaming list is a success only with its end.)
     pub(crate) fn watch_opened(&mut self, now: Instant) {
-        if self.is_streaming() {
-            self.streaming.begin(now);
+        if let State::Streaming(stream) = &mut self.state {
+            stream.opened(now);
         } else {
             self.has_watched = true;
             self.refusals.watch_opened();
@@ -337,8 +340,8 @@ impl Machine {
 
     /// How long a watch may be silent; `None` while it is not known that the server sends bookmarks.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
-        self.sends_bookmarks
-            .then_some(self.options.timeouts().silence)
+        let silence = self.options.timeouts().silence;
+        self.server.sends_bookmarks.then_some(silence)
     }
 
     /// How long an open watch waits for the store.
@@ -352,24 +355,29 @@ impl Machine {
     /// from `""` or `"0"` begins with existing objects in no order of revision, so there nothing counts
     /// before the first event of another type than Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
-        self.advances |= *kind != FrameKind::Added;
-        self.sends_bookmarks |= *kind == FrameKind::Bookmark;
-        if let Some(revision) = revision
-            && self.advances
-            && !revision.is_unset()
-            && revision.partial_cmp(&self.last) != Some(Ordering::Less)
+        self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
+        let State::Watching(watch) = &mut self.state else {
+            return;
+        };
+        watch.advances |= *kind != FrameKind::Added;
+        if watch.advances
+            && let Some(revision) = revision.filter(|revision| !revision.is_unset())
         {
-            self.last = revision.on(self.timeline);
+            self.history.observed(revision);
         }
     }
 
     /// The pause is over.
     pub(crate) fn slept(&mut self, now: Instant) -> Action {
-        self.go_on(now)
+        let next = match self.state {
+            State::Pausing(next) => next,
+            _ => Next::List,
+        };
+        self.go_on(next, now)
     }
 
-    fn go_on(&mut self, now: Instant) -> Action {
-        match self.after_sleep {
+    fn go_on(&mut self, next: Next, now: Instant) -> Action {
+        match next {
             Next::List => self.everything(now),
             Next::Watch => self.resume(now),
         }
@@ -377,23 +385,31 @@ impl Machine {
 
     /// Nothing may be wrong with the server, so the first such end after health costs no pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
-        self.after_sleep = next;
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
-            return self.go_on(now);
+            return self.go_on(next, now);
         }
-        Action::Sleep(pause)
+        self.sleep(pause, next)
     }
 
     fn pause(&mut self, error: &Error, now: Instant, next: Next) -> Action {
-        self.after_sleep = next;
+        let pause = self.pause_after(error, now);
+        self.sleep(pause, next)
+    }
+
+    fn sleep(&mut self, pause: Duration, next: Next) -> Action {
+        self.state = State::Pausing(next);
+        Action::Sleep(pause)
+    }
+
+    fn pause_after(&mut self, error: &Error, now: Instant) -> Duration {
         let pause = if error.is_outage() {
             self.backoff.out(now, &mut self.rng)
         } else {
             self.backoff.failed(now, &mut self.rng)
         };
         let asked_for = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
-        Action::Sleep(pause.max(asked_for))
+        pause.max(asked_for)
     }
 
     /// Everything there is, in the way that is wanted and that the server allows.
@@ -404,75 +420,65 @@ impl Machine {
         self.list()
     }
 
-    /// What everything there is must not be older than.
-    fn revision_of_everything(&self) -> ResourceVersion {
-        if self.last_unavailable {
-            return ResourceVersion::UNSET;
-        }
-        self.last.clone()
-    }
-
     fn list(&mut self) -> Action {
-        self.retried_unset = false;
-        self.list_request()
+        self.list_request(false)
     }
 
-    fn list_request(&mut self) -> Action {
+    fn list_request(&mut self, retried_unset: bool) -> Action {
         let is_newest = self.options.initial_list() == InitialList::Pages;
-        let mut resource_version = self.revision_of_everything();
+        let mut resource_version = self.history.not_older_than();
         if is_newest {
             resource_version = ResourceVersion::UNSET;
-        } else if resource_version.is_unset() && !self.last_unavailable {
+        } else if resource_version.is_unset() && !self.history.is_unavailable() {
             resource_version = ResourceVersion::ZERO;
         }
         let own_size = Some(self.options.page_size()).filter(|size| *size > 0);
         // Pages of a revision are of exactly that, and no watch gets on from this one.
-        let in_pages = own_size.is_some() || self.pages_at_zero;
-        if in_pages && self.stuck_at.as_ref() == Some(&resource_version) {
+        let in_pages = own_size.is_some() || self.server.pages_at_zero;
+        if in_pages && self.history.is_stuck_at(&resource_version) {
             resource_version = ResourceVersion::UNSET;
         }
         let from_storage_or_any = resource_version.is_unset() || resource_version.is_zero();
         // A page size with another revision would bypass the server's watch cache.
-        let default_size = (self.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
+        let default_size = (self.server.pages_at_zero || from_storage_or_any).then_some(PAGE_SIZE);
         let options = ListOptions {
             limit: own_size.or(default_size),
             resource_version,
             ..ListOptions::default()
         };
-        self.pager = Some(Pager::new(options.clone()));
+        self.state = State::Listing(Box::new(Listing {
+            pager: Pager::new(options.clone()),
+            retried_unset,
+        }));
         Action::List {
             options,
             first: true,
         }
     }
 
-    /// Whether `last` is a place in the server's history.
-    fn is_ordered(&self) -> bool {
-        !(self.last.is_unset() || self.last.is_zero())
-    }
-
     fn watch(&mut self) -> Action {
-        self.advances = self.is_ordered();
+        let (lasts, options) = self.watch_options();
+        self.state = State::Watching(Watch {
+            lasts,
+            advances: self.history.has_place(),
+        });
         Action::Watch(ListOptions {
-            resource_version: self.last.clone(),
-            ..self.watch_options()
+            resource_version: self.last_revision().clone(),
+            ..options
         })
     }
 
-    /// What every watch is asked with.
-    fn watch_options(&mut self) -> ListOptions {
-        let min = self
-            .options
-            .watch_timeout_min()
-            .max(WATCH_TIMEOUT_MIN)
-            .as_secs();
+    /// What every watch is asked with, and for how long.
+    fn watch_options(&mut self) -> (Duration, ListOptions) {
+        let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
+        let min = min.as_secs();
         let seconds = self.rng.u64(min..=min.saturating_mul(2));
-        self.watch_lasts = Duration::from_secs(seconds);
-        ListOptions {
+        let options = ListOptions {
             timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
             allow_watch_bookmarks: true,
             ..ListOptions::default()
-        }
+        };
+        (Duration::from_secs(seconds), options)
     }
 }
 

@@ -69,8 +69,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// What the watch has brought so far is not what the server has.
-    pub(super) fn doubted(&mut self, reason: RelistReason) {
+    /// A list was requested, because what was received so far is not what the server has.
+    pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
 

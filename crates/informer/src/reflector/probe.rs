@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
+use super::rollback::RollbackDetection;
 use crate::{
     clock,
     limits::Limits,
@@ -20,19 +21,45 @@ const EVERY: Duration = Duration::from_secs(60);
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether a server that was away may be another one now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Probe {
+    is_enabled: bool,
     /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
     is_owed: bool,
-    /// An event below the last revision has arrived since the server was asked last.
-    is_suspected: bool,
+    order: Order,
     /// Before when it comes too early; unset before the first one.
     not_before: Option<Instant>,
     /// How long the last one was put off for; zero if it was answered.
     put_off: Duration,
 }
 
+/// Whether events arrive in order of revision, as far as this list and its watches have shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Ordered,
+    /// An event below the last revision has arrived, and the server has not answered since.
+    Suspected,
+    /// The server has answered after such an event, so that these are no reason to ask it.
+    Unordered,
+}
+
 impl Probe {
+    pub(super) fn new(detection: RollbackDetection) -> Self {
+        Self {
+            is_enabled: detection == RollbackDetection::Enabled,
+            is_owed: false,
+            order: Order::Ordered,
+            not_before: None,
+            put_off: Duration::ZERO,
+        }
+    }
+
+    /// The server is never to be asked.
+    pub(super) fn disable(&mut self) {
+        self.is_enabled = false;
+    }
+
     /// The connection was lost, the watch ended before its time, or nobody listens where there was a
     /// server.
     pub(super) fn owe(&mut self) {
@@ -41,12 +68,14 @@ impl Probe {
 
     /// An event below the last revision has arrived.
     pub(super) fn suspect(&mut self) {
-        self.is_suspected = true;
+        if self.order == Order::Ordered {
+            self.order = Order::Suspected;
+        }
     }
 
     /// Whether the server is to be asked, now or later.
     pub(super) fn is_owed(&self) -> bool {
-        self.is_owed || self.is_suspected
+        self.is_enabled && (self.is_owed || self.order == Order::Suspected)
     }
 
     /// Whether to ask before watching on. One that comes too early is owed until later.
@@ -66,19 +95,23 @@ impl Probe {
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// The server has answered, or won't. Returns whether an event below the last revision was a reason
-    /// to ask.
+    /// The server has answered, or won't. Returns whether the collection counts as unordered from now on,
+    /// as an event below the last revision was a reason to ask.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_owed = false;
         self.put_off = Duration::ZERO;
         self.not_before = Some(clock::after(now, EVERY));
-        std::mem::take(&mut self.is_suspected)
+        let was_suspected = self.order == Order::Suspected;
+        if was_suspected {
+            self.order = Order::Unordered;
+        }
+        was_suspected
     }
 
     /// Everything was listed, so there is nothing to doubt.
     pub(super) fn listed(&mut self) {
         self.is_owed = false;
-        self.is_suspected = false;
+        self.order = Order::Ordered;
         // The server answers: what it did not answer before says nothing about the next probe.
         self.put_off = Duration::ZERO;
     }

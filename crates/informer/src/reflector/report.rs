@@ -1,13 +1,10 @@
 //! Where a reflector says what it does and what went wrong.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Error, WatchErrorHandler};
+use super::{Error, WatchErrorHandler, not_served::NotServed};
 use crate::{
     logs::Ration,
     metrics::{Checked, Meter, Observed, Skipped},
@@ -19,9 +16,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
-    /// Whether the log says that the kind is not served. Common to all sources, whose kind is the same;
-    /// cleared by the next list.
-    pub(crate) not_served: Arc<AtomicBool>,
+    pub(crate) not_served: NotServed,
     /// What is expected, for people: `apps/v1 Deployment`.
     pub(crate) expects: Arc<str>,
     pub(crate) status: StatusWriter,
@@ -65,16 +60,6 @@ impl Reporter {
         if skipped > 0 {
             tracing::warn!(reflector = %self.name, expects = %self.expects, skipped, "more were skipped within a minute");
         }
-    }
-
-    /// The kind is not served. Returns whether that is news.
-    pub(crate) fn is_not_served(&self) -> bool {
-        !self.not_served.swap(true, Ordering::Relaxed)
-    }
-
-    /// The kind is served.
-    pub(crate) fn is_served(&self) {
-        self.not_served.store(false, Ordering::Relaxed);
     }
 
     /// Somebody has changed what all share; nothing here can undo it.

@@ -1,12 +1,14 @@
 //! The shell: sends the requests that the machine decides on, and hands on what comes back.
 
 mod decoding;
+mod events;
 mod initial_events;
+mod list;
+mod packing;
 mod probing;
-mod repacking;
 mod watch;
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -14,22 +16,24 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::{
     decoding::{Piece, Pieces},
-    repacking::{Pending, Repacking, Training},
+    list::List,
+    packing::Packing,
+    watch::OpenWatch,
 };
 use super::{
     Delta, DeltaKind, Error, InitialList, Reflector, ReflectorStore, Reporter, StoreError,
-    list_steps::ListSteps,
     machine::{Action, Machine},
     meter::ReflectorMeter,
+    relist_request::RelistSignal,
 };
 use crate::{
     clock,
-    decode::{Decoded, KnownStates, OtherKind},
-    logs::{LINES, Ration},
+    decode::KnownStates,
+    logs::Ration,
     metrics::RelistReason,
-    object::{Object, ObjectName, ResourceVersion, Timeline},
+    object::{ResourceVersion, SourceId},
     status::Activity,
-    transport::{self, Body, Class, ListBudget, ListEnd, ListOptions, ListSplitter},
+    transport::{self, Body, Class, ListEnd, ListOptions, ListSplitter},
 };
 
 /// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
@@ -48,8 +52,8 @@ enum Stop {
 
 /// Why a complete list is repeated.
 enum Again {
-    /// A doubt has come meanwhile, and the list has left objects undecoded as known.
-    Doubted(RelistReason),
+    /// Another list was requested meanwhile, and this one has left objects undecoded as known.
+    Requested(RelistReason),
     /// A streaming list has no objects, and the cache has some.
     Unconfirmed,
 }
@@ -72,27 +76,13 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// What has come of the body under way and is not staged or handed on yet.
     pieces: Pieces<K>,
-    /// Of the list under way, whether something in it was known and not decoded; and on which timeline.
-    unchanged: Option<Timeline>,
-    /// The list under way; void until it is complete.
-    staged: Vec<Object<K>>,
-    /// The same of a streaming list, of which objects can change and go while it is under way.
-    initial: BTreeMap<ObjectName, Object<K>>,
-    /// What is left of the limits of the list under way.
-    budget: ListBudget,
-    /// Of the list under way, with whatever it is repeated for at once.
-    steps: Option<ListSteps>,
-    /// Objects of the list under way that were broken or left out.
-    skipped: usize,
-    /// Of the watches, what was broken or left out.
+    /// The list under way, between two of its requests, or until it is handed on.
+    list: Option<List<K>>,
+    /// Limits the log lines about what watches brought that was broken or left out.
     skips: Ration,
-    /// Events of the watch under way.
-    events: u64,
     /// Failures since something worked, for people.
     failures: u32,
-    training: Training,
-    repacking: Repacking,
-    pending: Pending<K>,
+    packing: Packing<K>,
 }
 
 impl<K, S> Running<K, S>
@@ -112,7 +102,7 @@ where
             // Neither need it know what "not older than" means.
             machine.skip_probes();
         }
-        machine.not_before(reflector.not_before.clone());
+        machine.not_before(reflector.reached.get());
         if let Some(revision) = &reflector.from {
             machine.begin_at(revision.clone());
         }
@@ -121,19 +111,11 @@ where
             machine,
             meter: ReflectorMeter::new(reflector.report.meter.clone(), reflector.relists),
             pieces: Pieces::new(reflector.decoder.clone()),
-            unchanged: None,
+            packing: Packing::new(reflector.decoder.opener().cloned()),
             reflector,
-            staged: Vec::new(),
-            initial: BTreeMap::new(),
-            budget: ListBudget::begin(requests.limits()),
-            steps: None,
-            skipped: 0,
+            list: None,
             skips: Ration::default(),
-            events: 0,
             failures: 0,
-            training: Training::new(),
-            repacking: Repacking::default(),
-            pending: Pending::new(),
         }
     }
 
@@ -145,12 +127,10 @@ where
             let next = match action {
                 Action::List { options, first } => Ok(self.list(&options, first).await),
                 Action::Replace(revision) => self.replace(revision).await,
-                // Boxed, as whoever runs a reflector holds all that it may be waiting for.
-                Action::Stream(options) => {
-                    self.begin_initial_events();
+                // Boxed, because the future of a reflector is as large as the largest that it may wait for.
+                Action::Stream(options) | Action::Watch(options) => {
                     Box::pin(self.watch(&options)).await
                 }
-                Action::Watch(options) => Box::pin(self.watch(&options)).await,
                 Action::Probe(options) => Ok(self.probe(&options).await),
                 Action::Sleep(pause) => Ok(self.sleep(pause).await),
             };
@@ -162,61 +142,68 @@ where
     }
 
     async fn list(&mut self, options: &ListOptions, first: bool) -> Action {
-        if first {
-            self.staged = Vec::new();
-            self.budget = ListBudget::begin(self.reflector.requests.limits());
-            self.skipped = 0;
-            self.unchanged = None;
-            self.steps.get_or_insert_with(ListSteps::begin);
-            self.meter.list_begins();
-        }
-        self.listing();
+        let limits = self.reflector.requests.limits();
+        let mut list = match self.list.take() {
+            Some(list) if !first => list,
+            Some(failed) => failed.begin_again(limits),
+            None => List::listed(limits),
+        };
+        self.meter.list_begins();
+        self.listing(&list);
         let (asked, mut answered) = (Instant::now(), None);
         self.pieces.begin(self.known());
-        let read = self.read_page(options, &mut answered).await;
+        let read = self.read_page(options, &mut list, &mut answered).await;
         self.pieces.clear();
-        if let Some(steps) = &mut self.steps {
-            steps.page(asked, answered);
-        }
+        list.page(asked, answered);
         match read.and_then(|end| self.machine.page(&end)) {
-            Ok(action) => action,
-            Err(error) => self.list_failed(error, self.staged.len()),
+            Ok(action) => {
+                self.list = Some(list);
+                action
+            }
+            Err(error) => {
+                let objects = list.len();
+                self.list_failed(list, error, objects)
+            }
         }
     }
 
     async fn read_page(
         &mut self,
         options: &ListOptions,
+        list: &mut List<K>,
         answered: &mut Option<Instant>,
     ) -> Result<ListEnd, transport::Error> {
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
-        self.budget.page()?;
-        let answer = timeout_at(self.budget.patience(), lister_watcher.list(options)).await;
-        let mut body = Body::new(answer.map_err(|_| self.budget.late())??);
+        list.budget.page()?;
+        let answer = timeout_at(list.budget.deadline(), lister_watcher.list(options)).await;
+        let mut body = Body::new(answer.map_err(|_| list.budget.late())??);
         *answered = Some(Instant::now());
         let mut splitter = ListSplitter::new(self.reflector.requests.limits().object_bytes);
         let mut items = Vec::new();
-        while let Some(chunk) = self.budget.next(&mut body).await? {
+        while let Some(chunk) = list.budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
-            self.budget.more_objects(items.len())?;
+            list.budget.more_objects(items.len())?;
             self.pieces.push(items.drain(..), None);
             while !self.pieces.takes_more() && !self.pieces.gathers() {
-                self.stage_next().await;
+                self.stage_next(list).await;
             }
-            self.tend_packing(true).await;
-            self.listing();
+            self.tend_packing(Some(list), true).await;
+            self.listing(list);
             tokio::task::coop::consume_budget().await;
         }
         while !self.pieces.is_empty() {
-            self.stage_next().await;
+            self.stage_next(list).await;
         }
         splitter.finish()
     }
 
-    async fn stage_next(&mut self) {
-        let piece = self.pieces.next().await;
-        let object = piece.and_then(|piece| self.usable(piece.decoded?));
-        self.staged.extend(object);
+    async fn stage_next(&mut self, list: &mut List<K>) {
+        let decoded = self.pieces.next().await.and_then(|piece| piece.decoded);
+        let epoch = self.machine.epoch();
+        let usable = decoded.and_then(|it| list.usable(it, epoch, &self.reflector.report));
+        if let Some(object) = usable {
+            list.stage(object);
+        }
         self.pieces.give_way().await;
     }
 
@@ -228,77 +215,80 @@ where
         Some(KnownStates {
             states: self.reflector.store.known()?,
             source: self.reflector.source,
-            timeline: self.machine.timeline(),
+            epoch: self.machine.epoch(),
         })
     }
 
-    fn list_failed(&mut self, error: transport::Error, objects: usize) -> Action {
-        // Void, and not to be kept through a pause.
-        self.staged = Vec::new();
+    /// What the list has brought is void, and not kept through a pause.
+    fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
-        if !matches!(action, Action::List { .. }) {
-            self.end_list(objects, false);
-        }
+        self.list_repeated(list, &action, objects);
         action
     }
 
-    /// The list is repeated, in the same attempt if at once.
-    fn list_again(&mut self, why: &Again, objects: usize) -> Action {
-        let action = match why {
-            Again::Doubted(_) => self.machine.list_doubted(Instant::now()),
-            Again::Unconfirmed => self.machine.list_unconfirmed(),
-        };
-        if matches!(action, Action::Sleep(_)) {
-            self.end_list(objects, false);
+    /// A list that is repeated at once is one attempt with the list before.
+    fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
+        if matches!(next, Action::List { .. }) {
+            self.list = Some(list);
+        } else {
+            self.end_list(&list, objects, false);
         }
-        if let Again::Doubted(reason) = why {
-            self.meter.doubted(*reason);
-        }
-        action
     }
 
     async fn replace(&mut self, revision: ResourceVersion) -> Result<Action, Gone> {
-        self.tend_packing(false).await;
-        let objects = std::mem::take(&mut self.staged);
-        let count = objects.len();
-        match self.hand_on_all(objects, revision.clone()).await {
-            Ok(()) => {}
-            Err(Stop::Gone) => return Err(Gone),
-            Err(Stop::Failed(error)) => return Ok(self.list_failed(error, count)),
-            Err(Stop::Again(why)) => return Ok(self.list_again(&why, count)),
+        let Some(mut list) = self.list.take() else {
+            return Ok(self.machine.slept(Instant::now()));
+        };
+        self.tend_packing(Some(&list), false).await;
+        let count = list.len();
+        match self.hand_on_all(&mut list, revision.clone()).await {
+            Ok(()) => Ok(self.machine.replaced(revision, Instant::now())),
+            Err(Stop::Gone) => Err(Gone),
+            Err(Stop::Failed(error)) => Ok(self.list_failed(list, error, count)),
+            Err(Stop::Again(why)) => {
+                let action = match why {
+                    Again::Requested(_) => self.machine.relist_requested(Instant::now()),
+                    Again::Unconfirmed => self.machine.list_unconfirmed(),
+                };
+                self.list_repeated(list, &action, count);
+                if let Again::Requested(reason) = why {
+                    self.meter.relist_requested(reason);
+                }
+                Ok(action)
+            }
         }
-        Ok(self.machine.replaced(revision, Instant::now()))
     }
 
     /// Hands on everything there is, as one change, and says so.
     async fn hand_on_all(
         &mut self,
-        objects: Vec<Object<K>>,
+        list: &mut List<K>,
         revision: ResourceVersion,
     ) -> Result<(), Stop> {
+        let objects = list.take().await;
         let count = objects.len();
         self.machine.listed(&revision);
-        let known_on = self.unchanged.take();
-        if known_on.is_some_and(|timeline| timeline != self.machine.timeline()) {
+        let epoch = self.machine.epoch();
+        if list.known_in.is_some_and(|known_in| known_in != epoch) {
             let what = "the server has gone back, so what is known of its objects does not count";
             return Err(transport::Error::new(Class::WentBack, what).into());
         }
-        if let Some(reason) = self.reflector.trust.restore() {
-            self.machine.doubt();
-            if known_on.is_some() {
-                return Err(Stop::Again(Again::Doubted(reason)));
+        if let Some(reason) = self.reflector.relist.take() {
+            self.machine.suspect();
+            if list.known_in.is_some() {
+                return Err(Stop::Again(Again::Requested(reason)));
             }
         }
-        let revision = revision.on(self.machine.timeline());
+        let revision = revision.in_epoch(self.machine.epoch());
         let kind = DeltaKind::ReplacedAll {
             objects,
             revision: revision.clone(),
         };
         self.hand_on(kind).await?;
-        self.end_list(count, true);
+        self.end_list(list, count, true);
         self.failures = 0;
-        self.reflector.report.is_served();
+        self.reflector.report.not_served.clear();
         let Reporter {
             name,
             expects,
@@ -319,21 +309,17 @@ where
     }
 
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
-        let kind = kind.on(self.machine.timeline());
-        match &kind {
-            DeltaKind::Added(object) | DeltaKind::Updated(object) => self.pending.push(object),
-            DeltaKind::Bookmark { .. } => self.pending.pack(),
-            _ => {}
-        }
+        let kind = kind.in_epoch(self.machine.epoch());
+        self.packing.handed_on(&kind);
         let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
         let allowed = self.machine.full_store_allowed();
         let until = clock::from_now(allowed);
         let mut accepted = timeout(FULL_AFTER.min(allowed), &mut accepting).await.ok();
         let was_full = accepted.is_none();
-        let Reporter { status, .. } = &self.reflector.report;
         if was_full {
-            status.activity(self.reflector.source, Activity::StoreFull);
+            let (report, source) = (&self.reflector.report, self.reflector.source);
+            begins(report, source, &self.reflector.relist, Activity::StoreFull);
         }
         if was_full && self.open.is_some() {
             accepted = timeout_at(until, &mut accepting).await.ok();
@@ -350,7 +336,8 @@ where
         match accepted {
             Ok(()) => {
                 if was_full && self.open.is_some() {
-                    status.activity(self.reflector.source, Activity::Watching);
+                    let (report, source) = (&self.reflector.report, self.reflector.source);
+                    begins(report, source, &self.reflector.relist, Activity::Watching);
                 }
                 self.reflector.from = None;
                 Ok(())
@@ -361,81 +348,33 @@ where
     }
 
     async fn sleep(&mut self, pause: Duration) -> Action {
-        let Reporter { status, .. } = &self.reflector.report;
-        status.back_off(self.reflector.source, pause, self.failures);
+        let attempt = self.failures;
+        self.activity(Activity::BackingOff { pause, attempt });
         tokio::time::sleep(pause).await;
         self.machine.slept(Instant::now())
     }
 
-    /// What of a decoded piece has a place in the store. What was wrong with it is reported.
-    fn usable(&mut self, decoded: Decoded<K>) -> Option<Object<K>> {
-        match decoded {
-            Decoded::Object(object) => {
-                if let Some(error) = object.broken() {
-                    self.report(&Error::Decode(error.clone()));
-                }
-                Some(object)
-            }
-            Decoded::Known(object) => {
-                self.unchanged = Some(self.machine.timeline());
-                Some(object)
-            }
-            Decoded::Unreadable(error) => {
-                self.report(&Error::Decode(error));
-                None
-            }
-            Decoded::OtherKind(OtherKind { name, found }) => {
-                self.report(&Error::OtherKind {
-                    expected: Arc::clone(&self.reflector.report.expects),
-                    found,
-                    object: name,
-                });
-                None
-            }
-        }
-    }
-
-    fn listing(&self) {
+    fn listing(&self, list: &List<K>) {
         let page = self.machine.pages() + 1;
-        let objects = self.staged.len();
+        let objects = list.len();
         self.activity(Activity::Listing { page, objects });
     }
 
-    fn end_list(&mut self, objects: usize, handed_on: bool) {
+    fn end_list(&mut self, list: &List<K>, objects: usize, handed_on: bool) {
         self.meter.list_ended(objects, handed_on);
-        let Reporter { name, expects, .. } = &self.reflector.report;
-        if self.skipped > LINES {
-            let skipped = self.skipped;
-            tracing::warn!(reflector = %name, %expects, skipped, "a list had more objects like these");
-        }
-        if let Some(steps) = self.steps.take() {
-            steps.end(name, expects, objects, handed_on);
-        }
+        list.end(&self.reflector.report, objects, handed_on);
     }
 
     fn activity(&self, activity: Activity) {
-        let Reporter { status, .. } = &self.reflector.report;
-        status.activity(self.reflector.source, activity);
+        let (report, source) = (&self.reflector.report, self.reflector.source);
+        begins(report, source, &self.reflector.relist, activity);
     }
 
-    fn report(&mut self, error: &Error) {
-        let report = &self.reflector.report;
-        if self.steps.is_none() {
-            report.skipped(error, &mut self.skips);
-            return;
-        }
-        self.skipped += 1;
-        if self.skipped <= LINES {
-            report.log_skipped(error);
-        }
-        report.tell_handler(error);
-    }
-
-    /// Notes a failure, and how long the watch had been open, if it was one that ended.
+    /// Notes a failure, of a watch that was open with how long it was.
     fn failed(
         &mut self,
         error: transport::Error,
-        open_for: Option<Duration>,
+        open: Option<&OpenWatch<K>>,
     ) -> Arc<transport::Error> {
         self.failures += 1;
         let error = Arc::new(error);
@@ -446,14 +385,14 @@ where
             ..
         } = &self.reflector.report;
         let what = self.reflector.lister_watcher.description();
-        let events = open_for.map(|_| self.events);
-        let open_for = open_for.map(tracing::field::debug);
+        let events = open.map(|open| open.events);
+        let open_for = open.map(|open| tracing::field::debug(open.asked.elapsed()));
         let failures = self.failures;
         match error.class() {
             Class::Expired => {
                 tracing::debug!(reflector = %name, %expects, %what, %error, open_for, events, "the revision is too old");
             }
-            Class::NotFound if self.reflector.report.is_not_served() => {
+            Class::NotFound if self.reflector.report.not_served.set() => {
                 tracing::warn!(reflector = %name, %expects, %what, %error, failures, hint = "is the CRD installed?", "not served");
             }
             Class::NotFound => {
@@ -468,6 +407,20 @@ where
         self.reflector.report.tell_handler(&error_handled);
         error
     }
+}
+
+impl<K, S> Drop for Running<K, S> {
+    /// The next reflector of the source goes on from here.
+    fn drop(&mut self) {
+        let reached = self.machine.last_revision().clone();
+        self.reflector.reached.set(reached);
+    }
+}
+
+/// Tells the others what the reflector does from now on.
+fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
+    relist.set_watching(activity == Activity::Watching);
+    report.status.activity(source, activity);
 }
 
 /// Says that a reflector starts, and that it has stopped, however that came about.

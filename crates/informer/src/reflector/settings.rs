@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::AtomicUsize};
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
-use super::{RequestOptions, WatchErrorHandler, report::Reporter};
+use super::{NotServed, RequestOptions, WatchErrorHandler, report::Reporter};
 use crate::{
     decode::{Decoder, Transform},
     logs,
@@ -169,7 +169,7 @@ impl<K: Resource> Settings<K> {
     pub(crate) fn reporter(&self, title: &Title, status: StatusWriter) -> Reporter {
         Reporter {
             name: Arc::clone(&title.name),
-            not_served: Arc::default(),
+            not_served: NotServed::default(),
             expects: Arc::clone(&title.expects),
             status,
             error_handler: self.error_handler.clone(),

@@ -46,7 +46,7 @@ pub enum InitialList {
     Pages,
 }
 
-/// What is remembered of the streaming lists before, and the one under way.
+/// What is remembered of the streaming lists before.
 #[derive(Debug)]
 pub(super) struct Streaming {
     wanted: bool,
@@ -54,16 +54,6 @@ pub(super) struct Streaming {
     failed: u32,
     /// Until when the server counts as one that does not stream lists.
     refused_until: Option<Instant>,
-    under_way: Option<UnderWay>,
-}
-
-#[derive(Debug)]
-struct UnderWay {
-    /// When the last new object came; at first, when the server answered.
-    progress: Instant,
-    /// The revision of the first event that told of a change instead of what there is. What is newer
-    /// need not be part of the list.
-    live_from: Option<ResourceVersion>,
 }
 
 impl Streaming {
@@ -72,7 +62,6 @@ impl Streaming {
             wanted: initial_list == InitialList::Streaming,
             failed: 0,
             refused_until: None,
-            under_way: None,
         }
     }
 
@@ -81,16 +70,57 @@ impl Streaming {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
+    /// The end bookmark has come, and the store has accepted everything.
+    pub(super) fn succeeded(&mut self) {
+        self.failed = 0;
     }
 
-    /// A stream has been asked for, or the server has answered.
-    pub(super) fn begin(&mut self, now: Instant) {
-        self.under_way = Some(UnderWay {
+    /// The stream has ended before its end bookmark; whether it was one too many.
+    pub(super) fn broke_off(&mut self, now: Instant) -> bool {
+        self.failed += 1;
+        if self.failed < ATTEMPTS {
+            return false;
+        }
+        self.refused(now);
+        true
+    }
+
+    /// The server does not stream lists.
+    pub(super) fn refused(&mut self, now: Instant) {
+        self.failed = 0;
+        self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
+    }
+}
+
+/// A streaming list under way.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// How long the server was asked to let the watch last that it goes on as.
+    lasts: Duration,
+    /// When the last new object came; at first, when the server was asked or has answered.
+    progress: Instant,
+    /// The revision of the first event that told of a change instead of what there is. What is newer
+    /// need not be part of the list.
+    live_from: Option<ResourceVersion>,
+}
+
+impl Stream {
+    pub(super) fn new(lasts: Duration, now: Instant) -> Self {
+        Self {
+            lasts,
             progress: now,
             live_from: None,
-        });
+        }
+    }
+
+    /// The server has answered.
+    pub(super) fn opened(&mut self, now: Instant) {
+        self.progress = now;
+    }
+
+    /// How long the server was asked to let the watch last that it goes on as.
+    pub(super) fn lasts(&self) -> Duration {
+        self.lasts
     }
 
     /// An event has come; `is_new` if it brought an object that the stream had not brought before.
@@ -104,51 +134,18 @@ impl Streaming {
         is_new: bool,
         now: Instant,
     ) {
-        let Some(stream) = &mut self.under_way else {
-            return;
-        };
-        let live = &mut stream.live_from;
+        let live = &mut self.live_from;
         if live.is_none() && *kind != FrameKind::Added {
             *live = revision.cloned();
         }
         let is_live = matches!((&*live, revision), (Some(live), Some(at)) if at >= live);
         if is_new && !is_live {
-            stream.progress = now;
+            self.progress = now;
         }
     }
 
     /// When the end is no longer waited for.
-    pub(super) fn deadline(&self, patience: Duration) -> Option<Instant> {
-        let stream = self.under_way.as_ref()?;
-        Some(clock::after(stream.progress, patience))
-    }
-
-    /// The end bookmark has come, and the store has accepted everything.
-    pub(super) fn succeeded(&mut self) {
-        self.under_way = None;
-        self.failed = 0;
-    }
-
-    /// The stream has ended, for a reason that says nothing of whether the server can stream.
-    pub(super) fn ended(&mut self) {
-        self.under_way = None;
-    }
-
-    /// The stream has ended before its end bookmark; whether it was one too many.
-    pub(super) fn broke_off(&mut self, now: Instant) -> bool {
-        self.under_way = None;
-        self.failed += 1;
-        if self.failed < ATTEMPTS {
-            return false;
-        }
-        self.refused(now);
-        true
-    }
-
-    /// The server does not stream lists.
-    pub(super) fn refused(&mut self, now: Instant) {
-        self.under_way = None;
-        self.failed = 0;
-        self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
+    pub(super) fn deadline(&self, allowed: Duration) -> Instant {
+        clock::after(self.progress, allowed)
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    object::Timeline,
+    object::Epoch,
     transport::{ByteStream, ListOptions},
 };
 
@@ -46,40 +46,40 @@ impl ListerWatcher for Source {
     }
 }
 
-/// The timelines of the lists that a reflector hands on: of each, and of what is in it.
+/// The epochs of the lists that a reflector hands on: of each, and of what is in it.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     heard: &mut mpsc::Receiver<Delta<ConfigMap>>,
-) -> Vec<Timeline> {
+) -> Vec<Epoch> {
     let running = reflector.again(None).run_inside();
     let ended = timeout(Duration::from_secs(20), running).await;
     assert!(ended.is_err(), "it runs for as long as its store is there");
-    let mut timelines = Vec::new();
+    let mut epochs = Vec::new();
     while let Ok(delta) = heard.try_recv() {
         let DeltaKind::ReplacedAll { objects, revision } = delta.kind else {
             panic!("{:?} is no list", delta.kind);
         };
         assert_eq!(objects.len(), 1);
-        assert_eq!(objects[0].revision().timeline(), revision.timeline());
-        timelines.push(revision.timeline());
+        assert_eq!(objects[0].revision().epoch(), revision.epoch());
+        epochs.push(revision.epoch());
     }
-    timelines
+    epochs
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_reflector_hands_on_is_of_another_timeline_than_what_the_one_before_it_did() {
+async fn what_a_reflector_hands_on_is_of_another_epoch_than_what_the_one_before_it_did() {
     let source = Source(Arc::new(Mutex::new([5, 5, 4].into())));
     let (sender, mut heard) = mpsc::channel(16);
     let reflector = Reflector::builder::<ConfigMap>(source.clone())
         .rng_seed(1)
         .into_store(sender);
     let first = lists(&reflector, &mut heard).await;
-    let went_back = Timeline::FIRST.after_setback(Timeline::FIRST);
-    assert_eq!(first, [Timeline::FIRST, Timeline::FIRST, went_back]);
+    let went_back = Epoch::FIRST.after_rollback(Epoch::FIRST);
+    assert_eq!(first, [Epoch::FIRST, Epoch::FIRST, went_back]);
 
     source.0.lock().extend([9, 9]);
     let second = lists(&reflector, &mut heard).await;
-    assert_eq!(second, [went_back.after_doubt(went_back); 2]);
+    assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
 /// Loses the first two watches, takes a minute to answer the third, and has it expire half a second

@@ -20,11 +20,11 @@ use crate::{
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     logs,
     mutation_detector::MutationDetector,
-    object::{Object, ResourceVersion, SourceId},
+    object::{Object, SourceId},
     processor::Processor,
     pruning::Pruned,
     queue::{InOrder, Queue},
-    reflector::{Reflector, Settings, Trust, settings_methods},
+    reflector::{Reached, Reflector, RelistSignal, Settings, settings_methods},
     status::StatusWriter,
     transport::ListerWatcher,
     warm_start::Keeper,
@@ -110,6 +110,13 @@ where
         self
     }
 
+    /// What saves the store, and loads a saved one.
+    fn keeper(&self) -> Option<Arc<Keeper<K>>> {
+        let storing = self.keeping.storing.clone()?;
+        let keeper = Keeper::new(storing, &self.dyntype, &self.sources, &self.keeping.pruning);
+        Some(Arc::new(keeper))
+    }
+
     /// Makes the informer: its handle, and the controller that runs it. Must be called inside a Tokio
     /// runtime: the informer's loop exists from now on, idle, so that handlers and indices can be
     /// added at any time.
@@ -121,6 +128,7 @@ where
         let (commands, to_obey) = command_channel();
         let (options, bounds) = (self.loop_options, self.loop_options.bounds());
         let (deltas, arriving) = mpsc::channel(bounds.waiting);
+        let keeper = self.keeper();
         let (indexer, mut writer) = self.store;
         let (status, channel) = (status_of(&self.sources), deltas.downgrade());
         let (applied, room, roster) = (Arc::default(), Arc::default(), Arc::new(Roster::new()));
@@ -136,16 +144,13 @@ where
                 channel: channel.clone(),
             })
         });
-        let keeper = |it| Keeper::new(it, &self.dyntype, &self.sources, &self.keeping.pruning);
-        let keeper = self.keeping.storing.clone().map(keeper).map(Arc::new);
         let detector = self.keeping.mutation_detector.map(|new| new());
         let decoder = self.reflectors.decoder(&self.dyntype);
         let decoder = reporting::decoder(decoder, self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
-        let warmed = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
-        let warm_up = keeper.clone().map(warmed);
-        let mut rng = self.reflectors.rng();
-        let inbox = Inbox::new(deltas, indexer.clone());
+        let warm_up = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
+        let warm_up = keeper.clone().map(warm_up);
+        let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
             alone: None,
@@ -156,10 +161,10 @@ where
             report: report.clone(),
             requests: self.reflectors.requests,
             rng: rng.fork(),
-            not_before: ResourceVersion::UNSET,
+            reached: Reached::default(),
             from: None,
             relists: None,
-            trust: Trust::default(),
+            relist: RelistSignal::default(),
         };
         let parts = Parts {
             queue: Lent::new(self.queue.unwrap_or_else(|| in_order(bounds.batch))),

@@ -167,13 +167,13 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
     let Written { revision, name } = written;
     let wanted = revision;
     // From the call on: a server that goes back before the first poll has gone back all the same.
-    let setbacks = informer.shared.indexer.snapshot().setbacks();
+    let rollbacks = informer.shared.indexer.snapshot().rollbacks();
     Box::pin(async move {
         let sources = informer.sources();
         let mut far = ResourceVersion::UNSET;
         let verdict = until(&informer, clock::from_now(deadline), |snapshot| {
             far = reached(snapshot, name.as_ref(), sources);
-            verdict(&wanted, &far, snapshot.setbacks() != setbacks)
+            verdict(&wanted, &far, snapshot.rollbacks() != rollbacks)
         });
         match verdict.await {
             Ok(verdict) => verdict,

@@ -77,7 +77,7 @@ impl ListBudget {
     }
 
     /// Until when something must have come.
-    pub(crate) fn patience(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
 
@@ -92,7 +92,7 @@ impl ListBudget {
     /// # Cancel safety
     /// Dropping the future loses nothing.
     pub(crate) async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, Error> {
-        let next = body.next(Some(self.patience())).await;
+        let next = body.next(Some(self.deadline())).await;
         let chunk = next.map_err(|_| self.late())?.transpose()?;
         self.more_bytes(chunk.as_ref().map_or(0, Bytes::len))?;
         Ok(chunk)

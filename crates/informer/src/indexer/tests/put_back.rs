@@ -1,22 +1,22 @@
-//! What a reflector has heard on another timeline: the same revisions may name other states.
+//! What a reflector has received in another epoch: the same revisions may name other states.
 
 use super::*;
 use crate::{
-    object::Timeline,
+    object::Epoch,
     queue::{DeltaFifo, InOrder, Queue, Replaced},
     reflector::Delta,
 };
 
-fn doubted() -> Timeline {
-    Timeline::FIRST.after_doubt(Timeline::FIRST)
+fn doubted() -> Epoch {
+    Epoch::FIRST.after_suspicion(Epoch::FIRST)
 }
 
-fn put_back() -> Timeline {
-    Timeline::FIRST.after_setback(Timeline::FIRST)
+fn put_back() -> Epoch {
+    Epoch::FIRST.after_rollback(Epoch::FIRST)
 }
 
-fn one(text: &str, timeline: Timeline) -> Object<K> {
-    object(text).on(timeline)
+fn one(text: &str, epoch: Epoch) -> Object<K> {
+    object(text).in_epoch(epoch)
 }
 
 fn colour(indexer: &Indexer<K>) -> String {
@@ -34,9 +34,9 @@ fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
 }
 
 #[test]
-fn a_list_on_another_timeline_is_believed_whatever_its_revisions() {
+fn a_list_on_another_epoch_is_believed_whatever_its_revisions() {
     for way in 0..3 {
-        for timeline in [doubted(), put_back()] {
+        for epoch in [doubted(), put_back()] {
             let (indexer, mut writer) = by_colour();
             writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
             let apply = |writer: &mut IndexerWriter<K>, object| {
@@ -45,7 +45,7 @@ fn a_list_on_another_timeline_is_believed_whatever_its_revisions() {
             };
             apply(&mut writer, object("a/x@3 green"));
             assert_eq!(colour(&indexer), "red", "nothing speaks against it");
-            let changes = apply(&mut writer, one("a/x@3 green", timeline));
+            let changes = apply(&mut writer, one("a/x@3 green", epoch));
             assert_eq!(colour(&indexer), "green");
             assert_eq!(index(&indexer.snapshot(), "colour"), "green: [a/x]");
             let told = match &changes[..] {
@@ -57,7 +57,7 @@ fn a_list_on_another_timeline_is_believed_whatever_its_revisions() {
                 other => panic!("{other:?}"),
             };
             assert!(told, "in way {way}");
-            apply(&mut writer, one("a/x@3 blue", timeline));
+            apply(&mut writer, one("a/x@3 blue", epoch));
             assert_eq!(colour(&indexer), "green", "it is the usual again");
         }
     }
@@ -65,27 +65,27 @@ fn a_list_on_another_timeline_is_believed_whatever_its_revisions() {
 
 #[test]
 fn a_store_counts_what_is_known_to_have_gone_back_once_and_doubts_not_at_all() {
-    for (revision, timeline, setbacks) in [
-        (5, Timeline::FIRST, 0),
-        (6, Timeline::FIRST, 0),
-        (4, Timeline::FIRST, 1),
+    for (revision, epoch, rollbacks) in [
+        (5, Epoch::FIRST, 0),
+        (6, Epoch::FIRST, 0),
+        (4, Epoch::FIRST, 1),
         (5, doubted(), 0),
         (4, doubted(), 1),
         (4, put_back(), 1),
         (5, put_back(), 1),
-        (9, put_back().after_doubt(Timeline::FIRST), 1),
+        (9, put_back().after_suspicion(Epoch::FIRST), 1),
     ] {
         let (indexer, mut writer) = by_colour();
         writer.apply(batch(0, [list(5, [])]));
         let kind = DeltaKind::ReplacedAll {
             objects: Vec::new(),
-            revision: ResourceVersion::from(revision).on(timeline),
+            revision: ResourceVersion::from(revision).in_epoch(epoch),
         };
         writer.apply(batch(0, [kind]));
         assert_eq!(
-            indexer.snapshot().setbacks(),
-            setbacks,
-            "{revision} on {timeline:?}"
+            indexer.snapshot().rollbacks(),
+            rollbacks,
+            "{revision} on {epoch:?}"
         );
     }
 }
@@ -108,7 +108,7 @@ fn behind_what_waits(mut queue: impl Queue<K>) -> String {
         objects: ["a/x@5 green", "a/y@2 green"]
             .map(|text| one(text, put_back()))
             .into(),
-        revision: ResourceVersion::from(9).on(put_back()),
+        revision: ResourceVersion::from(9).in_epoch(put_back()),
     };
     queue.replace(list, &writer).unwrap();
     queue.resync(&writer);
@@ -118,12 +118,12 @@ fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     }
     let snapshot = writer.snapshot();
     assert_eq!(index(&snapshot, "colour"), "green: [a/x, a/y]");
-    assert_eq!((snapshot.len(), snapshot.setbacks()), (2, 1));
+    assert_eq!((snapshot.len(), snapshot.rollbacks()), (2, 1));
     lines.join("\n") + "\n"
 }
 
 #[test]
-fn a_list_on_another_timeline_is_believed_behind_changes_and_resyncs_that_wait() {
+fn a_list_on_another_epoch_is_believed_behind_changes_and_resyncs_that_wait() {
     expect![[r#"
         update a/x@3 → 5 (Watch)
         resync [a/x@5, a/y@2, a/z@1]
@@ -142,7 +142,7 @@ fn a_list_on_another_timeline_is_believed_behind_changes_and_resyncs_that_wait()
 }
 
 #[test]
-fn a_unit_of_another_timeline_that_is_put_back_into_a_queue_is_mended_by_the_next_list() {
+fn a_unit_of_another_epoch_that_is_put_back_into_a_queue_is_mended_by_the_next_list() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
     let mut queue = DeltaFifo::new();
@@ -152,7 +152,7 @@ fn a_unit_of_another_timeline_that_is_put_back_into_a_queue_is_mended_by_the_nex
         let list = Replaced {
             source: SourceId::default(),
             objects: vec![one("a/x@4 green", put_back())],
-            revision: ResourceVersion::from(revision).on(put_back()),
+            revision: ResourceVersion::from(revision).in_epoch(put_back()),
         };
         queue.replace(list, &writer).unwrap();
         while let Some(popped) = queue.pop_batch(usize::MAX) {

@@ -85,9 +85,9 @@ impl Bench {
             ["at", revision] => self.bookmark(0, revision),
             ["second", "at", revision] => self.bookmark(1, revision),
             ["back", "at", revision] => {
-                let before = self.writer.snapshot().revision().timeline();
-                let put_back = before.after_setback(before);
-                let revision = ResourceVersion::from(*revision).on(put_back);
+                let before = self.writer.snapshot().revision().epoch();
+                let put_back = before.after_rollback(before);
+                let revision = ResourceVersion::from(*revision).in_epoch(put_back);
                 self.apply_at(0, revision.clone(), DeltaKind::Bookmark { revision });
             }
             ["look"] => {}

@@ -65,14 +65,14 @@ fn a_moment_that_has_ended_keeps_its_count() {
 }
 
 #[test]
-fn the_same_state_on_another_timeline_is_counted_once() {
-    use crate::object::Timeline;
+fn the_same_state_on_another_epoch_is_counted_once() {
+    use crate::object::Epoch;
 
     let lazy = lazy();
     let moment = UnreadMoment::first(Arc::clone(lazy.unread())).next();
     let old = object(&lazy, "a");
     old.enters_store();
-    let new = old.clone().on(Timeline::UNHEARD);
+    let new = old.clone().in_epoch(Epoch::NONE);
     assert!(!new.is_same(&old));
     old.leaves_store();
     new.enters_store();

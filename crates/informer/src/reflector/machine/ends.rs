@@ -13,7 +13,7 @@ impl WatchEnd<'_> {
             | Self::Error(error)
             | Self::Broken(error)
             | Self::Overdue(error) => Some(error.class()),
-            Self::LetGo | Self::Closed(_) | Self::Doubted | Self::Unconfirmed => None,
+            Self::LetGo | Self::Closed(_) | Self::RelistRequested | Self::Unconfirmed => None,
         }
     }
 }
@@ -22,14 +22,14 @@ impl Machine {
     /// The watch has ended.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         if let Some(class) = end.class() {
-            self.note(class);
+            self.history.note(class);
         }
         if self.is_streaming() {
             return self.stream_ended(end, now);
         }
         let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
         self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
-        if matches!(end, WatchEnd::Closed(open_for) if open_for < self.watch_lasts) {
+        if matches!(end, WatchEnd::Closed(open_for) if open_for < self.watch_lasts()) {
             self.probe.owe();
         }
         match end {
@@ -40,7 +40,7 @@ impl Machine {
                 Class::Expired => self.relist_expired(now),
                 Class::WentBack => {
                     // Not newer than what is known is what this server can't promise.
-                    self.last_unavailable = true;
+                    self.history.unavailable();
                     self.at_once_after_health(now, Next::List)
                 }
                 Class::Internal if self.internal_errors.allows(now) => {
@@ -51,8 +51,8 @@ impl Machine {
                     action
                 }
                 Class::Protocol | Class::Store => {
-                    // From here on the same would be told again.
-                    self.stuck_at = Some(self.last.clone());
+                    // From here on the server would send the same again.
+                    self.history.stuck();
                     self.pause(error, now, Next::List)
                 }
                 _ => self.pause(error, now, Next::List),
@@ -62,17 +62,16 @@ impl Machine {
                 self.pause(error, now, Next::Watch)
             }
             WatchEnd::Closed(_) if self.short_closes > 1 => {
-                self.after_sleep = Next::Watch;
-                Action::Sleep(self.backoff.failed(now, &mut self.rng))
+                let pause = self.backoff.failed(now, &mut self.rng);
+                self.sleep(pause, Next::Watch)
             }
-            WatchEnd::Doubted => self.list_doubted(now),
+            WatchEnd::RelistRequested => self.relist_requested(now),
             WatchEnd::Closed(_) | WatchEnd::LetGo | WatchEnd::Unconfirmed => self.resume(now),
         }
     }
 
     pub(super) fn relist_expired(&mut self, now: Instant) -> Action {
-        self.last_unavailable |= self.stuck_at.as_ref() == Some(&self.last);
-        self.stuck_at = Some(self.last.clone());
+        self.history.expired();
         self.at_once_after_health(now, Next::List)
     }
 }

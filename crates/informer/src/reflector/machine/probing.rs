@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 
-use super::{Action, Machine, Next, RollbackDetection};
+use super::{Action, Machine, Next, State, not_older};
 use crate::{
     clock,
     object::ResourceVersion,
@@ -18,36 +18,30 @@ impl Machine {
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
             && !rest.is_zero()
         {
-            self.after_sleep = Next::Watch;
-            return Action::Sleep(rest);
+            return self.sleep(rest, Next::Watch);
         }
-        if !self.probes() || !self.probe.is_due(now) {
+        if !self.history.has_place() || !self.probe.is_due(now) {
             return self.watch();
         }
-        Action::Probe(probe_options(self.last.clone()))
+        self.state = State::Probing;
+        Action::Probe(probe_options(self.last_revision().clone()))
     }
 
     /// Sends no probes: the source need not know what they request.
     pub(crate) fn skip_probes(&mut self) {
-        self.skips_probes = true;
-    }
-
-    /// Whether the server can be asked if it knows the last revision.
-    fn probes(&self) -> bool {
-        let wanted = self.options.rollback_detection() == RollbackDetection::Enabled;
-        wanted && !self.skips_probes && self.is_ordered()
+        self.probe.disable();
     }
 
     /// Whether a probe is to be sent beside the watch that is open, now or later.
     pub(crate) fn owes_probe(&self) -> bool {
-        self.probe.is_owed() && self.probes() && !self.is_streaming()
+        self.probe.is_owed() && self.history.has_place() && !self.is_streaming()
     }
 
     /// When the probe beside the open watch is due, and what it requests. Read it again when it is due, for
     /// the watch goes on meanwhile.
     pub(crate) fn probe_beside(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.owes_probe())?;
-        Some((due, probe_options(self.last.clone())))
+        Some((due, probe_options(self.last_revision().clone())))
     }
 
     /// The probe was answered, at this revision.
@@ -59,8 +53,8 @@ impl Machine {
         revision: &ResourceVersion,
         now: Instant,
     ) -> Result<Action, Error> {
-        Self::not_older(revision, &self.last)?;
-        self.probe_answered(now);
+        not_older(revision, self.last_revision())?;
+        self.probe.answered(now);
         Ok(self.watch())
     }
 
@@ -76,35 +70,28 @@ impl Machine {
         revision: &ResourceVersion,
         now: Instant,
     ) -> Result<bool, Error> {
-        Self::not_older(revision, asked)?;
-        let was_unordered = self.is_unordered;
-        self.probe_answered(now);
-        Ok(self.is_unordered && !was_unordered)
-    }
-
-    /// The server knows the last revision, or does not answer such questions.
-    fn probe_answered(&mut self, now: Instant) {
-        self.is_unordered |= self.probe.answered(now);
+        not_older(revision, asked)?;
+        Ok(self.probe.answered(now))
     }
 
     /// The probe was not answered, or at an older revision; no watch is open.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
-        self.note(class);
+        self.history.note(class);
         match class {
             Class::TooLargeResourceVersion | Class::WentBack => {
                 self.probe.answered(now);
-                self.last_unavailable = true;
+                self.history.unavailable();
                 self.everything(now)
             }
             Class::ConnectionRefused => self.pause(error, now, Next::Watch),
             _ if is_temporary(class) => {
-                let (action, until) = self.pause_until(error, now);
-                self.probe.put_off(until);
-                action
+                let pause = self.pause_after(error, now);
+                self.probe.put_off(clock::after(now, pause));
+                self.sleep(pause, Next::Watch)
             }
             _ => {
-                self.probe_answered(now);
+                self.probe.answered(now);
                 self.watch()
             }
         }
@@ -115,22 +102,12 @@ impl Machine {
     pub(crate) fn probe_failed_beside(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
-            let (_, until) = self.pause_until(error, now);
+            let until = clock::after(now, self.pause_after(error, now));
             self.held_until = Some(until);
             self.probe.put_off(until);
         } else {
-            self.probe_answered(now);
+            self.probe.answered(now);
         }
-    }
-
-    /// The pause after a failure, and when it is over.
-    fn pause_until(&mut self, error: &Error, now: Instant) -> (Action, Instant) {
-        let action = self.pause(error, now, Next::Watch);
-        let until = match action {
-            Action::Sleep(pause) => clock::after(now, pause),
-            _ => now,
-        };
-        (action, until)
     }
 }
 

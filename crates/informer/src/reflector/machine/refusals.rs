@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Action, Machine, Next};
+use super::{Action, Machine, Next, State};
 use crate::{
     limits::{LIST_STALL, WATCH_GRACE},
     transport::{Class, Error},
@@ -65,9 +65,17 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
+    /// How long the server was asked to let the watch last.
+    pub(super) fn watch_lasts(&self) -> Duration {
+        match &self.state {
+            State::Watching(watch) => watch.lasts,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Time after which the server must have ended the watch, from the request on.
     fn watch_ends(&self) -> Duration {
-        self.watch_lasts.saturating_add(WATCH_GRACE)
+        self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
     /// The response headers of a watch did not arrive in time. Events that happen meanwhile are not lost:

@@ -1,9 +1,11 @@
 //! Streaming lists: how they are asked for, when they are complete, and what follows one that does not
 //! come to its end: the second table of the machine.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
-use super::{Action, Machine, Next, WATCH_TIMEOUT_MIN, WatchEnd};
+use super::{Action, Machine, Next, State, Stream, WATCH_TIMEOUT_MIN, Watch, WatchEnd, not_older};
 use crate::{
     object::ResourceVersion,
     transport::{Class, Error, FrameKind, ListOptions, ResourceVersionMatch},
@@ -12,16 +14,17 @@ use crate::{
 impl Machine {
     /// Whether a streaming list is under way and has not told its end.
     pub(crate) fn is_streaming(&self) -> bool {
-        self.streaming.is_under_way()
+        matches!(self.state, State::Streaming(_))
     }
 
     pub(super) fn stream(&mut self, now: Instant) -> Action {
-        self.streaming.begin(now);
+        let (lasts, options) = self.watch_options();
+        self.state = State::Streaming(Stream::new(lasts, now));
         Action::Stream(ListOptions {
-            resource_version: self.revision_of_everything(),
+            resource_version: self.history.not_older_than(),
             resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
             send_initial_events: Some(true),
-            ..self.watch_options()
+            ..options
         })
     }
 
@@ -30,7 +33,15 @@ impl Machine {
         self.accepted(revision, now);
         self.streaming.succeeded();
         self.has_watched = true;
-        self.advances = self.is_ordered();
+        let lasts = match &self.state {
+            State::Streaming(stream) => stream.lasts(),
+            State::Watching(watch) => watch.lasts,
+            _ => Duration::ZERO,
+        };
+        self.state = State::Watching(Watch {
+            lasts,
+            advances: self.history.has_place(),
+        });
     }
 
     /// An event of a streaming list has come, which is not its end; `is_new` if it brought an object
@@ -42,7 +53,9 @@ impl Machine {
         is_new: bool,
         now: Instant,
     ) {
-        self.streaming.event(kind, revision, is_new, now);
+        if let State::Streaming(stream) = &mut self.state {
+            stream.event(kind, revision, is_new, now);
+        }
     }
 
     /// Whether the end of a streaming list may be of this revision.
@@ -50,16 +63,18 @@ impl Machine {
     /// # Errors
     /// It is older than what was asked for; to be reported, and to end the watch.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
-        if self.last_unavailable {
+        if self.history.is_unavailable() {
             return Ok(());
         }
-        Self::not_older(revision, &self.last)
+        not_older(revision, self.last_revision())
     }
 
     /// When the end of a streaming list is no longer waited for.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
-        self.streaming
-            .deadline(self.options.timeouts().initial_events)
+        let State::Streaming(stream) = &self.state else {
+            return None;
+        };
+        Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
     /// The streaming list has ended before its end bookmark, or with it, if the store did not accept
@@ -69,47 +84,35 @@ impl Machine {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
                 match error.class() {
                     Class::TooManyRequests | Class::ConnectionRefused | Class::Store => {
-                        self.streaming.ended();
                         self.pause(error, now, Next::List)
                     }
                     Class::Expired | Class::TooLargeResourceVersion => {
-                        let at_a_revision = !self.revision_of_everything().is_unset();
-                        self.last_unavailable = true;
+                        let at_a_revision = !self.history.not_older_than().is_unset();
+                        self.history.unavailable();
                         if at_a_revision {
                             return self.stream(now);
                         }
                         self.stream_again(Some(error), now)
                     }
                     Class::WentBack => {
-                        self.streaming.ended();
-                        self.last_unavailable = true;
+                        self.history.unavailable();
                         self.at_once_after_health(now, Next::List)
                     }
                     Class::Connection | Class::Timeout => self.stream_again(Some(error), now),
                     Class::VeryShortWatch => self.stream_again(None, now),
                     Class::Invalid => self.list_instead(now),
                     _ if matches!(end, WatchEnd::Refused(_)) && error.retry_after().is_some() => {
-                        self.streaming.ended();
                         self.pause(error, now, Next::List)
                     }
-                    _ => {
-                        self.streaming.ended();
-                        self.list()
-                    }
+                    _ => self.list(),
                 }
             }
             WatchEnd::Broken(error) => self.stream_again(Some(error), now),
             WatchEnd::Closed(open_for) if open_for < WATCH_TIMEOUT_MIN => {
                 self.stream_again(None, now)
             }
-            WatchEnd::Doubted => {
-                self.streaming.ended();
-                self.list_doubted(now)
-            }
-            WatchEnd::Unconfirmed => {
-                self.streaming.ended();
-                self.list_unconfirmed()
-            }
+            WatchEnd::RelistRequested => self.relist_requested(now),
+            WatchEnd::Unconfirmed => self.list_unconfirmed(),
             WatchEnd::Closed(_) | WatchEnd::Overdue(_) | WatchEnd::LetGo => self.list_instead(now),
         }
     }
@@ -117,7 +120,7 @@ impl Machine {
     /// A streaming list has no objects, and the cache has some. A LIST of the newest state confirms it, for
     /// the server's cache may be what is empty.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
-        self.last_unavailable = true;
+        self.history.unavailable();
         self.list()
     }
 

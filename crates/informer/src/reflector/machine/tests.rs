@@ -5,7 +5,7 @@ mod pages;
 mod probe;
 mod refusals;
 mod streaming;
-mod timelines;
+mod epochs;
 mod unordered;
 
 use expect_test::{Expect, expect};
@@ -98,7 +98,7 @@ fn play(
             Err(error) => machine.probe_failed(&error, now),
         },
         ["probe-failed", class] => machine.probe_failed(&error(class), now),
-        ["list-doubted"] => machine.list_doubted(now),
+        ["list-requested"] => machine.relist_requested(now),
         ["list-failed", class] => machine.list_failed(&error(class), now),
         ["opened"] => {
             machine.watch_opened(now);
@@ -135,7 +135,7 @@ fn play(
             let open_for = Duration::from_millis(millis.parse().unwrap());
             machine.watch_ended(WatchEnd::Closed(open_for), now)
         }
-        ["doubted"] => machine.watch_ended(WatchEnd::Doubted, now),
+        ["relist-requested"] => machine.watch_ended(WatchEnd::RelistRequested, now),
         ["slept"] => machine.slept(now),
         other => panic!("unknown line {other:?}"),
     })
@@ -287,17 +287,17 @@ async fn expired_inside_a_watch_relists_at_the_last_revision_and_then_at_unset()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_doubted_watch_is_listed_after_at_unset_and_again_after_a_pause() {
+async fn a_watch_with_a_relist_request_is_listed_after_at_unset_and_again_after_a_pause() {
     after_start(
-        "event modified 12\ndoubted\npage 30\nreplaced\ndoubted\nslept\npage 31\nreplaced\nerror expired",
+        "event modified 12\nrelist-requested\npage 30\nreplaced\nrelist-requested\nslept\npage 31\nreplaced\nerror expired",
         &expect![[r#"
             list resourceVersion=0 limit=500
             page 10: replace at 10
             replaced: watch resourceVersion=10
-            doubted: list limit=500
+            relist-requested: list limit=500
             page 30: replace at 30
             replaced: watch resourceVersion=30
-            doubted: sleep from 0.8 s
+            relist-requested: sleep from 0.8 s
             slept: list limit=500
             page 31: replace at 31
             replaced: watch resourceVersion=31

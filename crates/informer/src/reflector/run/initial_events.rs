@@ -5,16 +5,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::{
-    super::{Error, ReflectorStore, Reporter, list_steps::ListSteps, machine::Action},
-    Again, Piece, Running, Stop,
-    watch::Opened,
+    super::{Error, ReflectorStore, Reporter, machine::Action},
+    Again, List, Piece, Running, Stop,
 };
 use crate::{
-    beside::{OFFLOADED_MIN, offload},
     decode::{self, Decoded},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind, ListBudget},
+    transport::{self, Class, Frame, FrameKind},
 };
 
 impl<K, S> Running<K, S>
@@ -23,24 +21,15 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    pub(super) fn begin_initial_events(&mut self) {
-        self.initial.clear();
-        self.unchanged = None;
-        self.budget = ListBudget::begin(self.reflector.requests.limits());
-        self.skipped = 0;
-        self.steps = Some(ListSteps::begin());
-        self.meter.list_begins();
-    }
-
-    /// Takes one event of a streaming list. Nothing of it reaches the store before the end.
-    pub(super) async fn initial_event(
+    /// Takes one event of a streaming list, and returns the list's revision if it is its end. Nothing reaches the
+    /// store before [`complete`](Self::complete).
+    pub(super) fn initial_event(
         &mut self,
-        piece: Piece<K>,
-        opened: &Opened,
-    ) -> Result<(), Stop> {
-        let Piece { frame, decoded, .. } = piece;
+        Piece { frame, decoded, .. }: Piece<K>,
+        list: &mut List<K>,
+    ) -> Result<Option<ResourceVersion>, Stop> {
         let Frame { kind, bytes } = &frame;
-        self.budget.more_bytes(bytes.len())?;
+        list.budget.more_bytes(bytes.len())?;
         let mut is_new = false;
         let revision = match kind {
             FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
@@ -49,23 +38,28 @@ where
                 if let Some(revision) = &revision
                     && decode::ends_initial_events(bytes)
                 {
-                    return self.complete(revision.clone(), opened).await;
+                    return Ok(Some(revision.clone()));
                 }
                 revision
             }
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                match self.staged_object(&frame, decoded)? {
+                match self.staged_object(&frame, decoded, list)? {
                     Some(object) => {
                         let revision = object.revision().clone();
-                        is_new = self.stage(kind, object);
-                        self.budget.objects_in_all(self.initial.len())?;
+                        if *kind == FrameKind::Deleted {
+                            list.unstage(object.object_name());
+                        } else {
+                            is_new = list.stage(object);
+                        }
+                        list.budget.objects_in_all(list.len())?;
                         Some(revision)
                     }
                     None => decode::revision(bytes),
                 }
             }
             FrameKind::Unknown(unknown) => {
-                self.report(&Error::UnknownEvent(unknown.clone()));
+                let error = Error::UnknownEvent(unknown.clone());
+                list.report(&error, &self.reflector.report);
                 let what = "the streaming list told something of a type that is not known";
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
@@ -74,20 +68,21 @@ where
         let now = Instant::now();
         self.machine
             .initial_event(kind, revision.as_ref(), is_new, now);
-        Ok(())
+        Ok(None)
     }
 
     fn staged_object(
         &mut self,
         Frame { kind, bytes }: &Frame,
         decoded: Option<Decoded<K>>,
+        list: &mut List<K>,
     ) -> Result<Option<Object<K>>, Stop> {
         let Some(decoded) = decoded else {
             return Ok(None);
         };
         // One that only begins to be there is left out, as of a list.
         let is_doubtful = *kind != FrameKind::Added && decoded.is_of_nobody(bytes);
-        let object = self.usable(decoded);
+        let object = list.usable(decoded, self.machine.epoch(), &self.reflector.report);
         if is_doubtful {
             let what = "the streaming list told of an object that can't be read";
             return Err(transport::Error::new(Class::Protocol, what).into());
@@ -95,35 +90,18 @@ where
         Ok(object)
     }
 
-    /// Whether the object was not there.
-    fn stage(&mut self, kind: &FrameKind, object: Object<K>) -> bool {
-        let name: ObjectName = object.object_name().clone();
-        if *kind == FrameKind::Deleted {
-            self.initial.remove(&name);
-            return false;
-        }
-        self.initial.insert(name, object).is_none()
-    }
-
     /// Hands everything on as of the end's revision; the stream goes on as the watch.
-    async fn complete(&mut self, revision: ResourceVersion, opened: &Opened) -> Result<(), Stop> {
+    pub(super) async fn complete(
+        &mut self,
+        revision: ResourceVersion,
+        list: &mut List<K>,
+    ) -> Result<(), Stop> {
         self.machine.end_in_order(&revision)?;
-        if let Some(steps) = &mut self.steps {
-            steps.page(opened.asked, Some(opened.answered));
-        }
-        if self.initial.is_empty() && self.has_objects() {
+        if list.len() == 0 && self.has_objects() {
             return Err(Stop::Again(Again::Unconfirmed));
         }
-        self.tend_packing(false).await;
-        let is_long = self.initial.len() >= OFFLOADED_MIN;
-        let initial = std::mem::take(&mut self.initial);
-        let in_order = move || initial.into_values().collect();
-        let objects = if is_long {
-            offload(in_order).await
-        } else {
-            in_order()
-        };
-        self.hand_on_all(objects, revision.clone()).await?;
+        self.tend_packing(Some(list), false).await;
+        self.hand_on_all(list, revision.clone()).await?;
         self.pieces.forget_known();
         self.machine.streamed(revision, Instant::now());
         self.activity(Activity::Watching);
@@ -138,30 +116,24 @@ where
         self.reflector.store.is_full(source, &nothing, 0)
     }
 
-    pub(super) fn streaming(&self) {
-        let objects = self.initial.len();
+    pub(super) fn streaming(&self, list: &List<K>) {
+        let objects = list.len();
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Whatever a streaming list has brought that did not come to its end is void.
-    pub(super) fn end_initial_events(&mut self, unfinished: bool, next: &Action) {
-        if !unfinished {
+    /// What a streaming list has brought that did not come to its end is void.
+    pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
+        if !matches!(next, Action::List { .. }) {
+            self.meter.list_ended(unfinished.len(), false);
             return;
         }
-        if !matches!(next, Action::List { .. }) {
-            self.meter.list_ended(self.initial.len(), false);
-        }
-        self.initial.clear();
-        self.steps = None;
-        if let Action::List { .. } = next {
-            // The list is part of the same attempt.
-            self.failures = self.failures.saturating_sub(1);
-            let Reporter { name, expects, .. } = &self.reflector.report;
-            if self.failures == 0 {
-                tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
-            } else {
-                tracing::debug!(reflector = %name, %expects, "listing, as the streaming list has failed");
-            }
+        // The list is part of the same attempt.
+        self.failures = self.failures.saturating_sub(1);
+        let Reporter { name, expects, .. } = &self.reflector.report;
+        if self.failures == 0 {
+            tracing::info!(reflector = %name, %expects, "listing, as the streaming list has failed");
+        } else {
+            tracing::debug!(reflector = %name, %expects, "listing, as the streaming list has failed");
         }
     }
 }

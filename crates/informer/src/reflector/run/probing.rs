@@ -9,8 +9,8 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::{
     super::{ReflectorStore, Reporter, machine::Action, probe::read_probe},
-    Running, Stop,
-    watch::{Ended, Next, Opened},
+    Running,
+    watch::{Ended, Next, OpenWatch},
 };
 use crate::{
     limits::LIST_STALL,
@@ -19,7 +19,7 @@ use crate::{
     transport::{self, Class, ListOptions},
 };
 
-type Answer = Result<ResourceVersion, transport::Error>;
+pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
 /// A probe that is owed while a watch is open.
 pub(super) enum BesideWatch {
@@ -30,17 +30,18 @@ pub(super) enum BesideWatch {
 }
 
 impl BesideWatch {
-    /// The answer, or `None` when the probe is due.
+    /// The answer, or `None` when the probe is due; waits for ever without one.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
-    async fn next(&mut self) -> Option<(ResourceVersion, Answer)> {
-        match self {
-            Self::Waits(due) => {
+    pub(super) async fn answer(probe: Option<&mut Self>) -> Option<(ResourceVersion, Answer)> {
+        match probe {
+            None => std::future::pending().await,
+            Some(Self::Waits(due)) => {
                 due.as_mut().await;
                 None
             }
-            Self::Sent(asked, answer) => {
+            Some(Self::Sent(asked, answer)) => {
                 let answer = answer.await;
                 Some((asked.clone(), answer))
             }
@@ -72,35 +73,26 @@ where
         }
     }
 
-    /// Waits for what comes next of a watch, and sends the probe beside it when that is due.
-    pub(super) async fn next_or_probed(
-        &mut self,
-        opened: &Opened,
-        reads: bool,
-        beside: &mut Option<BesideWatch>,
-    ) -> Result<Next<K>, Stop> {
-        if beside.is_none() && self.machine.owes_probe() {
-            *beside = self.probe_beside(Instant::now());
+    /// Sends the probe beside the open watch, if one is owed, or lets it wait until it is due.
+    pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
+        if opened.probe.is_none() && self.machine.owes_probe() {
+            opened.probe = self.probe_beside(Instant::now());
         }
-        // Confirming what was saved must not be interrupted; it takes a second at most.
-        let probe = beside
-            .as_mut()
-            .filter(|_| self.reflector.from.is_none() && self.machine.owes_probe());
-        let Some(probe) = probe else {
-            return self.next(opened, reads).await;
-        };
-        let answered = tokio::select! {
-            biased;
-            answered = probe.next() => answered,
-            next = self.next(opened, reads) => return next,
-        };
+    }
+
+    /// The probe beside the open watch is due, or was answered.
+    pub(super) fn probed(
+        &mut self,
+        opened: &mut OpenWatch<K>,
+        answered: Option<(ResourceVersion, Answer)>,
+    ) -> Next<K> {
+        opened.probe = None;
         let Some((asked, answer)) = answered else {
-            *beside = self.probe_beside(Instant::now());
-            return Ok(Next::Nothing);
+            opened.probe = self.probe_beside(Instant::now());
+            return Next::Nothing;
         };
-        *beside = None;
         let ended = self.probed_beside(&asked, answer);
-        Ok(ended.map_or(Next::Nothing, Next::Ended))
+        ended.map_or(Next::Nothing, Next::Ended)
     }
 
     /// The revision at which the store has an object of this name from this source. Read only for events

@@ -254,22 +254,22 @@ async fn a_streaming_list_that_is_refused_for_a_time_is_asked_for_again_and_not_
 async fn doubt_at_the_end_of_a_list_repeats_it_at_unset_and_says_nothing_about_streaming() {
     check(
         streaming(),
-        "streamed 10\nerror expired\ndoubted\nslept\nstreamed 12",
+        "streamed 10\nerror expired\nrelist-requested\nslept\nstreamed 12",
         &expect![[r#"
             stream resourceVersion=
             error expired: stream resourceVersion=10
-            doubted: sleep from 0.8 s
+            relist-requested: sleep from 0.8 s
             slept: stream resourceVersion=
         "#]],
     );
     after_start(
-        "error expired\nlist-doubted\nslept\npage 12\nreplaced",
+        "error expired\nlist-requested\nslept\npage 12\nreplaced",
         &expect![[r#"
             list resourceVersion=0 limit=500
             page 10: replace at 10
             replaced: watch resourceVersion=10
             error expired: list resourceVersion=10
-            list-doubted: sleep from 0.8 s
+            list-requested: sleep from 0.8 s
             slept: list limit=500
             page 12: replace at 12
             replaced: watch resourceVersion=12

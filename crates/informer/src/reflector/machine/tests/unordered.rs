@@ -1,6 +1,7 @@
 //! Events below the last revision: when the server is asked about them, and when it has gone back.
 
 use super::*;
+use crate::object::Epoch;
 
 fn watching() -> Machine {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
@@ -108,7 +109,7 @@ fn event_older_than_its_object_in_the_cache_is_a_setback_and_no_other_is() {
     for cached in [None, Some("4"), Some("5"), Some(""), Some("x")] {
         below(cached.map(ResourceVersion::from)).unwrap();
     }
-    let elsewhere = ResourceVersion::from(6).on(Timeline::FIRST.after_setback(Timeline::FIRST));
+    let elsewhere = ResourceVersion::from(6).in_epoch(Epoch::FIRST.after_rollback(Epoch::FIRST));
     below(Some(elsewhere)).expect("the cache has not caught up with the last list");
     let error = below(Some(6.into())).unwrap_err();
     assert_eq!(error.class(), Class::WentBack);
@@ -160,7 +161,7 @@ fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
     assert_eq!(show(&machine.slept(now)), "watch resourceVersion=10");
     machine.listed(&"9".into());
     assert!(
-        machine.timeline().went_back_since(Timeline::FIRST),
+        machine.epoch().rolled_back_since(Epoch::FIRST),
         "a list says so itself"
     );
 }

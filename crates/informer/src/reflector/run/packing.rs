@@ -6,7 +6,10 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::task::{JoinSet, yield_now};
 
-use super::{super::ReflectorStore, Running};
+use super::{
+    super::{DeltaKind, ReflectorStore},
+    List, Running,
+};
 use crate::{
     beside::{self, OFFLOADED_MIN, offload},
     object::{Object, ObjectName, Opener},
@@ -165,16 +168,37 @@ impl<K: Send + Sync + 'static> Pending<K> {
     }
 }
 
-impl<K, S> Running<K, S>
-where
-    K: Resource + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: 'static,
-    S: ReflectorStore<K>,
-{
-    /// Has another dictionary made if it is time, which depends on whether a list goes on, and packs anew some of
-    /// what an older one has packed.
-    pub(super) async fn tend_packing(&mut self, more_comes: bool) {
-        let Some(opener) = self.reflector.decoder.opener() else {
+/// What keeps a reflector's objects packed; does nothing for objects that are not.
+pub(super) struct Packing<K> {
+    opener: Option<Arc<Opener<K>>>,
+    training: Training,
+    repacking: Repacking,
+    pending: Pending<K>,
+}
+
+impl<K: Send + Sync + 'static> Packing<K> {
+    /// For the runtime that this is called in.
+    pub(super) fn new(opener: Option<Arc<Opener<K>>>) -> Self {
+        Self {
+            opener,
+            training: Training::new(),
+            repacking: Repacking::default(),
+            pending: Pending::new(),
+        }
+    }
+
+    /// A change is about to be handed on: its object is to be packed before long.
+    pub(super) fn handed_on(&mut self, kind: &DeltaKind<K>) {
+        match kind {
+            DeltaKind::Added(object) | DeltaKind::Updated(object) => self.pending.push(object),
+            DeltaKind::Bookmark { .. } => self.pending.pack(),
+            _ => {}
+        }
+    }
+
+    /// Has another dictionary made if it is time, which depends on whether a list goes on.
+    async fn tend(&mut self, list: Option<&List<K>>, more_comes: bool) {
+        let Some(opener) = &self.opener else {
             return;
         };
         self.training.tend(opener, more_comes).await;
@@ -186,8 +210,7 @@ where
                 again: true,
             };
             // The store is not to get them as they are.
-            let staged = self.staged.iter().chain(self.initial.values());
-            let staged: Vec<_> = staged.cloned().collect();
+            let staged = list.map(List::objects).unwrap_or_default();
             let is_long = staged.len() >= OFFLOADED_MIN;
             let repack = move || staged.iter().for_each(Object::repack);
             if is_long {
@@ -199,17 +222,22 @@ where
             self.repacking.again = false;
             self.repacking.walk = Walk::Beginning;
         }
-        self.repack_some();
     }
 
-    pub(super) fn repack_some(&mut self) {
+    /// Whether something in the store is still to be packed anew.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.repacking.is_under_way()
+    }
+
+    /// Packs anew some of what an older dictionary has packed.
+    pub(super) fn repack_some(&mut self, store: &impl ReflectorStore<K>) {
         for _ in 0..STEP {
             let behind = match &self.repacking.walk {
                 Walk::Done => return,
                 Walk::Beginning => None,
                 Walk::Behind(name) => Some(name),
             };
-            self.repacking.walk = match self.reflector.store.object_after(behind) {
+            self.repacking.walk = match store.object_after(behind) {
                 Some(object) => {
                     object.repack();
                     Walk::Behind(object.object_name().clone())
@@ -217,6 +245,20 @@ where
                 None => Walk::Done,
             };
         }
+    }
+}
+
+impl<K, S> Running<K, S>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+    S: ReflectorStore<K>,
+{
+    /// Has another dictionary made if it is time, and packs anew some of what an older one has packed. `list` is the
+    /// one under way.
+    pub(super) async fn tend_packing(&mut self, list: Option<&List<K>>, more_comes: bool) {
+        self.packing.tend(list, more_comes).await;
+        self.packing.repack_some(&self.reflector.store);
     }
 }
 

@@ -1,13 +1,14 @@
-//! What is noticed of a server that has gone back, or may have: whatever is heard next is on another
-//! timeline.
+//! What is noticed of a server that has gone back, or may have: whatever is received next is of another
+//! epoch.
 
 use super::*;
+use crate::object::Epoch;
 
 #[derive(Debug, PartialEq)]
 enum Noticed {
     Nothing,
-    Doubt,
-    Setback,
+    Suspicion,
+    Rollback,
 }
 
 /// What is noticed between two lists, and that it is over with the second.
@@ -16,7 +17,7 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut now = Instant::now();
     machine.start(now);
     let mut revision = ResourceVersion::UNSET;
-    let before = machine.timeline();
+    let before = machine.epoch();
     for line in script.lines().map(str::trim) {
         let words: Vec<&str> = line.split(' ').collect();
         if let ["listed", at] = words.as_slice() {
@@ -37,23 +38,23 @@ fn noticed(config: RequestOptions, script: &str) -> Noticed {
             now += pause;
         }
     }
-    let after = machine.timeline();
-    assert_eq!(machine.last_revision().timeline(), after, "{script}");
+    let after = machine.epoch();
+    assert_eq!(machine.last_revision().epoch(), after, "{script}");
     machine.listed(&"1000".into());
     machine.replaced("1000".into(), now);
-    assert_eq!(machine.timeline(), after, "a list later: {script}");
-    if after.went_back_since(before) {
-        Noticed::Setback
+    assert_eq!(machine.epoch(), after, "a list later: {script}");
+    if after.rolled_back_since(before) {
+        Noticed::Rollback
     } else if after == before {
         Noticed::Nothing
     } else {
-        Noticed::Doubt
+        Noticed::Suspicion
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_heard_after_a_server_went_back_or_may_have_is_on_another_timeline() {
-    use Noticed::{Doubt, Nothing, Setback};
+async fn what_is_received_after_a_server_went_back_or_may_have_is_of_another_epoch() {
+    use Noticed::{Nothing, Rollback, Suspicion};
 
     for (script, expected) in [
         ("listed 10\nopened\nclosed 700000", Nothing),
@@ -61,10 +62,10 @@ async fn what_is_heard_after_a_server_went_back_or_may_have_is_on_another_timeli
         ("listed 10\nopened\nbroken reset\nslept\nprobed 12", Nothing),
         ("listed 10\nlist-failed expired\nlisted 10", Nothing),
         (
-            "listed 10\nopened\nerror expired\nlist-doubted\nlisted 12",
-            Doubt,
+            "listed 10\nopened\nerror expired\nlist-requested\nlisted 12",
+            Suspicion,
         ),
-        ("listed 10\nlisted 9", Setback),
+        ("listed 10\nlisted 9", Rollback),
         ("listed 10\nlist-failed too-large\nlisted 12", Nothing),
         (
             "listed 10
@@ -74,11 +75,11 @@ slept
 listed 12",
             Nothing,
         ),
-        ("listed 10\nopened\nerror went-back\nlisted 12", Setback),
-        ("listed 10\nopened\ndoubted\nlisted 12", Doubt),
+        ("listed 10\nopened\nerror went-back\nlisted 12", Rollback),
+        ("listed 10\nopened\nrelist-requested\nlisted 12", Suspicion),
         (
             "listed 10\nopened\nbroken reset\nslept\nprobed 9\nlisted 12",
-            Setback,
+            Rollback,
         ),
         (
             "listed 10
@@ -91,21 +92,30 @@ listed 12",
         ),
         (
             "listed 10\nopened\nbroken reset\nslept\nprobe-failed too-large\nlisted 9",
-            Setback,
+            Rollback,
         ),
         (
-            "listed 10\nopened\ndoubted\nlist-failed 500\nslept\nlist-failed 500\nslept\nlisted 12",
-            Doubt,
+            "listed 10\nopened\nrelist-requested\nlist-failed 500\nslept\nlist-failed 500\nslept\nlisted 12",
+            Suspicion,
         ),
     ] {
         assert_eq!(noticed(listing(), script), expected, "{script}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_holds_of_streaming_lists() {
+    use Noticed::{Nothing, Rollback, Suspicion};
+
     for (script, expected) in [
         (
             "streamed 10\nclosed 700000\nerror expired\nstreamed 12",
             Nothing,
         ),
-        ("streamed 10\nerror expired\nstreamed 9\nlisted 12", Setback),
+        (
+            "streamed 10\nerror expired\nstreamed 9\nlisted 12",
+            Rollback,
+        ),
         (
             "streamed 10
 error expired
@@ -115,10 +125,13 @@ listed 12",
         ),
         (
             "streamed 10\nerror expired\nerror too-large\nlisted 9",
-            Setback,
+            Rollback,
         ),
-        ("streamed 10\nerror went-back\nlisted 12", Setback),
-        ("streamed 10\nerror expired\ndoubted\nlisted 12", Doubt),
+        ("streamed 10\nerror went-back\nlisted 12", Rollback),
+        (
+            "streamed 10\nerror expired\nrelist-requested\nlisted 12",
+            Suspicion,
+        ),
     ] {
         let config = RequestOptions::default();
         assert_eq!(noticed(config, script), expected, "{script}");
@@ -128,27 +141,27 @@ listed 12",
 #[test]
 fn a_second_life_does_not_know_what_the_first_one_had_noticed() {
     let machine = || Machine::new(listing(), fastrand::Rng::with_seed(7));
-    let known = Timeline::FIRST.after_setback(Timeline::FIRST);
+    let known = Epoch::FIRST.after_rollback(Epoch::FIRST);
     let mut second = machine();
-    second.not_before(ResourceVersion::from(5).on(known));
-    assert_ne!(second.timeline(), known);
-    assert!(!second.timeline().went_back_since(known));
+    second.not_before(ResourceVersion::from(5).in_epoch(known));
+    assert_ne!(second.epoch(), known);
+    assert!(!second.epoch().rolled_back_since(known));
 
     let mut first = machine();
     first.not_before(ResourceVersion::UNSET);
-    assert_eq!(first.timeline(), Timeline::FIRST, "nothing is known");
+    assert_eq!(first.epoch(), Epoch::FIRST, "nothing is known");
     first.not_before("5".into());
     first.begin_at("5".into());
-    assert_eq!(first.timeline(), Timeline::FIRST, "it goes on from there");
+    assert_eq!(first.epoch(), Epoch::FIRST, "it goes on from there");
 }
 
 #[test]
-fn what_the_store_has_is_of_the_timeline_of_the_last_event() {
+fn what_the_store_has_is_of_the_epoch_of_the_last_event() {
     let mut machine = Machine::new(listing(), fastrand::Rng::with_seed(7));
     machine.begin_at("5".into());
-    machine.doubt();
+    machine.suspect();
     machine.replaced("6".into(), Instant::now());
     machine.observe(&FrameKind::Modified, Some("7".into()));
-    assert_eq!(machine.last_revision().timeline(), machine.timeline());
-    assert_ne!(machine.timeline(), Timeline::FIRST);
+    assert_eq!(machine.last_revision().epoch(), machine.epoch());
+    assert_ne!(machine.epoch(), Epoch::FIRST);
 }

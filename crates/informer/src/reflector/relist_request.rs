@@ -1,0 +1,120 @@
+//! How a consistency check has a reflector list everything anew, and learns whether it may check.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::sync::watch;
+
+use crate::metrics::RelistReason;
+
+/// The check's end: requests a list.
+pub(crate) struct RelistRequest {
+    reason: watch::Sender<Option<RelistReason>>,
+    is_watching: Arc<AtomicBool>,
+}
+
+/// The reflector's end; of one that nothing checks by default.
+#[derive(Clone, Default)]
+pub(crate) struct RelistSignal {
+    reason: Option<watch::Receiver<Option<RelistReason>>>,
+    is_watching: Arc<AtomicBool>,
+}
+
+impl RelistRequest {
+    pub(crate) fn new() -> (Self, RelistSignal) {
+        let (reason, receiver) = watch::channel(None);
+        let is_watching = Arc::default();
+        let signal = RelistSignal {
+            reason: Some(receiver),
+            is_watching: Arc::clone(&is_watching),
+        };
+        (
+            Self {
+                reason,
+                is_watching,
+            },
+            signal,
+        )
+    }
+
+    /// Requests that everything is listed anew. The request is kept until the reflector watches, or completes a
+    /// list, which fulfils it.
+    pub(crate) fn send(&self, reason: RelistReason) {
+        self.reason.send_replace(Some(reason));
+    }
+
+    /// Whether the reflector watches: it has listed everything, and knows of nothing that is wrong.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.is_watching.load(Ordering::Acquire)
+    }
+}
+
+impl RelistSignal {
+    /// Waits for a request; for ever if nothing checks.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn received(&mut self) -> RelistReason {
+        loop {
+            let Some(receiver) = &mut self.reason else {
+                return std::future::pending().await;
+            };
+            if receiver.changed().await.is_err() {
+                self.reason = None;
+            } else if let Some(reason) = *receiver.borrow_and_update() {
+                return reason;
+            }
+        }
+    }
+
+    /// Takes the request that waits, if any: a complete list, which is about to be applied, fulfils it.
+    pub(super) fn take(&mut self) -> Option<RelistReason> {
+        let receiver = self.reason.as_mut()?;
+        if !receiver.has_changed().unwrap_or_default() {
+            return None;
+        }
+        *receiver.borrow_and_update()
+    }
+
+    pub(super) fn set_watching(&self, is_watching: bool) {
+        self.is_watching.store(is_watching, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_request_waits_for_the_reflector_and_a_list_fulfils_it() {
+        let (request, mut signal) = RelistRequest::new();
+        assert_eq!(signal.received().now_or_never(), None);
+        request.send(RelistReason::Inconsistent);
+        assert_eq!(
+            signal.received().now_or_never(),
+            Some(RelistReason::Inconsistent)
+        );
+        assert_eq!(signal.received().now_or_never(), None, "received once");
+        request.send(RelistReason::WentBack);
+        let taken = signal.take();
+        assert_eq!(taken, Some(RelistReason::WentBack), "a list takes it");
+        assert_eq!(signal.take(), None);
+        assert_eq!(signal.received().now_or_never(), None, "listed since");
+        drop(request);
+        assert_eq!(signal.received().now_or_never(), None, "nothing checks");
+    }
+
+    #[test]
+    fn a_check_sees_whether_the_reflector_watches() {
+        let (request, signal) = RelistRequest::new();
+        assert!(!request.is_watching());
+        signal.set_watching(true);
+        assert!(request.is_watching());
+        signal.clone().set_watching(false);
+        assert!(!request.is_watching());
+    }
+}

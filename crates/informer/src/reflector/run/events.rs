@@ -1,0 +1,126 @@
+//! The events of an open watch: each is handed on, and then its revision counts.
+
+use kube_core::Resource;
+use serde::de::DeserializeOwned;
+
+use super::{
+    super::{DeltaKind, Error, ReflectorStore},
+    Piece, Running, Stop,
+    list::usable,
+};
+use crate::{
+    decode::{self, Decoded},
+    object::{Deleted, ObjectName, ResourceVersion},
+    transport::{self, Class, Frame, FrameKind},
+};
+
+impl<K, S> Running<K, S>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: 'static,
+    S: ReflectorStore<K>,
+{
+    /// Hands on one event, and takes its revision once it has been accepted.
+    pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
+        let Piece { frame, decoded, .. } = piece;
+        let Frame { kind, bytes } = &frame;
+        self.meter.event(kind);
+        let revision = match kind {
+            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
+            FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
+            FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
+                self.object_event(&frame, decoded).await?
+            }
+            FrameKind::Unknown(unknown) => {
+                // Something has happened that can't be applied, so everything is listed.
+                let error = Error::UnknownEvent(unknown.clone());
+                self.reflector.report.skipped(&error, &mut self.skips);
+                let what = "the watch told something of a type that is not known";
+                return Err(transport::Error::new(Class::Protocol, what).into());
+            }
+            FrameKind::Item => None,
+        };
+        self.machine.observe(kind, revision);
+        let bookmark = *kind == FrameKind::Bookmark;
+        let revision = self.machine.last_revision();
+        let status = &self.reflector.report.status;
+        status.progress(self.reflector.source, revision, bookmark);
+        Ok(())
+    }
+
+    async fn object_event(
+        &mut self,
+        Frame { kind, bytes }: &Frame,
+        decoded: Option<Decoded<K>>,
+    ) -> Result<Option<ResourceVersion>, Stop> {
+        let Some(decoded) = decoded else {
+            return Ok(None);
+        };
+        let is_of_nobody = decoded.is_of_nobody(bytes);
+        let report = &self.reflector.report;
+        let usable = usable(decoded, report, |error| {
+            report.skipped(error, &mut self.skips);
+        });
+        let Some(object) = usable else {
+            if is_of_nobody {
+                let what = "the watch told of an object that can't be read";
+                return Err(transport::Error::new(Class::Protocol, what).into());
+            }
+            return self.bookmark(kind, bytes).await;
+        };
+        let revision = object.revision().clone();
+        if self.machine.is_below_last(kind, &revision) {
+            let cached = self.cached(object.object_name());
+            self.machine.below_last(&revision, cached.as_ref())?;
+        }
+        if *kind != FrameKind::Deleted {
+            self.room_for(object.object_name())?;
+        }
+        let delta = match kind {
+            FrameKind::Added => DeltaKind::Added(object),
+            FrameKind::Deleted if object.broken().is_some() => {
+                let name = object.object_name().clone();
+                self.hand_on(DeltaKind::Deleted(Deleted::FinalStateUnknown {
+                    name,
+                    last_known: None,
+                }))
+                .await?;
+                return self.bookmark(kind, bytes).await;
+            }
+            FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
+            _ => DeltaKind::Updated(object),
+        };
+        self.hand_on(delta).await?;
+        Ok(Some(revision))
+    }
+
+    /// A list brings at most so many objects, and without end a watch brings more.
+    fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
+        let limit = self.reflector.requests.limits().objects;
+        let source = self.reflector.source;
+        if self.reflector.store.is_full(source, object, limit) {
+            let what = format!("the cache has more than {limit} objects (Limits::objects)");
+            return Err(transport::Error::new(Class::Protocol, what).into());
+        }
+        Ok(())
+    }
+
+    /// Tells the store how far the server has come, by an event that brings it no object. One below the
+    /// last revision tells it nothing.
+    async fn bookmark(
+        &mut self,
+        kind: &FrameKind,
+        bytes: &[u8],
+    ) -> Result<Option<ResourceVersion>, Stop> {
+        let Some(revision) = decode::revision(bytes) else {
+            return Ok(None);
+        };
+        if self.machine.is_below_last(kind, &revision) {
+            self.machine.below_last(&revision, None)?;
+            return Ok(None);
+        }
+        let told = revision.clone();
+        self.hand_on(DeltaKind::Bookmark { revision: told }).await?;
+        Ok(Some(revision))
+    }
+}

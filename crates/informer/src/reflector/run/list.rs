@@ -1,0 +1,182 @@
+//! [`List`]: a list under way, whether its objects come in pages or as a stream.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::time::Instant;
+
+use super::super::{Error, Reporter, list_steps::ListSteps};
+use crate::{
+    beside::{OFFLOADED_MIN, offload},
+    decode::{Decoded, OtherKind},
+    limits::Limits,
+    logs::LINES,
+    object::{Epoch, Object, ObjectName},
+    transport::ListBudget,
+};
+
+/// What a list has brought; void until it is complete.
+enum Staged<K> {
+    /// By LIST, in the order in which it came.
+    Listed(Vec<Object<K>>),
+    /// By a streaming list, of which objects can change and go while it is under way.
+    Streamed(BTreeMap<ObjectName, Object<K>>),
+}
+
+/// A list under way, with whatever it is repeated for at once.
+pub(super) struct List<K> {
+    staged: Staged<K>,
+    /// What is left of its limits.
+    pub(super) budget: ListBudget,
+    pub(super) steps: ListSteps,
+    /// Objects that were broken or left out.
+    skipped: usize,
+    /// The epoch of what the store has, if something of the list was known by it and not decoded.
+    pub(super) known_in: Option<Epoch>,
+}
+
+impl<K> List<K> {
+    fn begin(staged: Staged<K>, limits: Limits) -> Self {
+        Self {
+            staged,
+            budget: ListBudget::begin(limits),
+            steps: ListSteps::begin(),
+            skipped: 0,
+            known_in: None,
+        }
+    }
+
+    pub(super) fn listed(limits: Limits) -> Self {
+        Self::begin(Staged::Listed(Vec::new()), limits)
+    }
+
+    pub(super) fn streamed(limits: Limits) -> Self {
+        Self::begin(Staged::Streamed(BTreeMap::new()), limits)
+    }
+
+    /// Begins from the first page, as a part of the same attempt.
+    pub(super) fn begin_again(self, limits: Limits) -> Self {
+        Self {
+            steps: self.steps,
+            ..Self::listed(limits)
+        }
+    }
+
+    /// A page was requested at `asked`; its first byte came at `answered`, and its last one now.
+    pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
+        self.steps.page(asked, answered);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.staged {
+            Staged::Listed(objects) => objects.len(),
+            Staged::Streamed(objects) => objects.len(),
+        }
+    }
+
+    /// Another object has come. Returns whether it is new to the list.
+    pub(super) fn stage(&mut self, object: Object<K>) -> bool {
+        match &mut self.staged {
+            Staged::Listed(objects) => {
+                objects.push(object);
+                true
+            }
+            Staged::Streamed(objects) => {
+                let name = object.object_name().clone();
+                objects.insert(name, object).is_none()
+            }
+        }
+    }
+
+    /// An object was deleted while the list was under way.
+    pub(super) fn unstage(&mut self, name: &ObjectName) {
+        if let Staged::Streamed(objects) = &mut self.staged {
+            objects.remove(name);
+        }
+    }
+
+    pub(super) fn objects(&self) -> Vec<Object<K>> {
+        match &self.staged {
+            Staged::Listed(objects) => objects.clone(),
+            Staged::Streamed(objects) => objects.values().cloned().collect(),
+        }
+    }
+
+    /// What of a decoded piece has a place in the store. What was wrong with it is reported.
+    pub(super) fn usable(
+        &mut self,
+        decoded: Decoded<K>,
+        epoch: Epoch,
+        report: &Reporter,
+    ) -> Option<Object<K>> {
+        if matches!(decoded, Decoded::Known(_)) {
+            self.known_in = Some(epoch);
+        }
+        usable(decoded, report, |error| self.report(error, report))
+    }
+
+    /// Something was broken or left out. The first ones are logged; [`List::end`] counts the rest.
+    pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
+        self.skipped += 1;
+        if self.skipped <= LINES {
+            report.log_skipped(error);
+        }
+        report.tell_handler(error);
+    }
+
+    /// Logs what is worth it, now that the list was handed on or has failed.
+    pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
+        let Reporter { name, expects, .. } = report;
+        if self.skipped > LINES {
+            let skipped = self.skipped;
+            tracing::warn!(reflector = %name, %expects, skipped, "a list had more objects like these");
+        }
+        self.steps.end(name, expects, objects, handed_on);
+    }
+}
+
+impl<K: Send + Sync + 'static> List<K> {
+    /// Everything that the list has brought, which it does not have afterwards.
+    pub(super) async fn take(&mut self) -> Vec<Object<K>> {
+        match std::mem::replace(&mut self.staged, Staged::Listed(Vec::new())) {
+            Staged::Listed(objects) => objects,
+            Staged::Streamed(objects) => {
+                let is_long = objects.len() >= OFFLOADED_MIN;
+                let in_order = move || objects.into_values().collect();
+                if is_long {
+                    offload(in_order).await
+                } else {
+                    in_order()
+                }
+            }
+        }
+    }
+}
+
+/// What of a decoded piece has a place in the store; what was wrong with it goes to `skipped`.
+pub(super) fn usable<K>(
+    decoded: Decoded<K>,
+    report: &Reporter,
+    skipped: impl FnOnce(&Error),
+) -> Option<Object<K>> {
+    match decoded {
+        Decoded::Object(object) => {
+            if let Some(error) = object.broken() {
+                skipped(&Error::Decode(error.clone()));
+            }
+            Some(object)
+        }
+        Decoded::Known(object) => Some(object),
+        Decoded::Unreadable(error) => {
+            skipped(&Error::Decode(error));
+            None
+        }
+        Decoded::OtherKind(OtherKind { name, found }) => {
+            skipped(&Error::OtherKind {
+                expected: Arc::clone(&report.expects),
+                found,
+                object: name,
+            });
+            None
+        }
+    }
+}

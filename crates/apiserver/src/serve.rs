@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - every answer is a well-formed response, and a refusal has a `Status` in it unless a fault wants text; only a connection that a fault refuses or resets is an error;
-//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`intake`](crate::intake).
+//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`body_limit`](crate::body_limit).
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use http::{HeaderMap, Request, Response, StatusCode};
 
 use crate::access::User;
 use crate::body::{Body, BoxError};
+use crate::body_limit::Received;
 use crate::compress;
 use crate::fault::{self, Sentence};
 use crate::field_validation::Warnings;
-use crate::intake::Received;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
@@ -64,7 +64,7 @@ where
         if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
             return Ok(respond(Err(refusal)));
         }
-        let read = shared.intake.receive(body).await;
+        let read = shared.body_limit.receive(body).await;
         return Ok(respond(read.and_then(|body| {
             fault::serve_plan(&shared, &parts.method, &body)
         })));
@@ -153,7 +153,7 @@ impl Arrived {
             return Err(ApiError::new(414, "", "the request's URL is too long"));
         }
         let body = if self.request.verb.is_write() {
-            self.shared.intake.receive(body).await?
+            self.shared.body_limit.receive(body).await?
         } else {
             Received::default()
         };
@@ -212,7 +212,7 @@ fn user_agent(headers: &HeaderMap) -> String {
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();
-    match body.held(&shared.readers) {
+    match body.held(&shared.response_budget) {
         Ok(body) => Response::from_parts(parts, body),
         Err(refusal) if is_final => {
             let broken = stream::once(future::ready(Err(refusal.into())));

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use crate::access::User;
 use crate::access::review::review;
 use crate::body::Body;
+use crate::body_limit::Received;
 use crate::field_validation::Warnings;
-use crate::intake::Received;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::request_log::LoggedRequest;
@@ -479,8 +479,8 @@ impl Call {
     ) -> Result<Reply, ApiError> {
         let revision = page.revision;
         let clock = self.shared.settings.clock.clone();
-        let readers = &self.shared.readers;
-        let body = list::write(readers, &target.resource, page, representation, clock)?;
+        let budget = &self.shared.response_budget;
+        let body = list::write(budget, &target.resource, page, representation, clock)?;
         Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
 }

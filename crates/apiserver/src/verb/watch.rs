@@ -165,7 +165,7 @@ fn open(
     };
     let backlog = match backlog.len() {
         0 => None,
-        length => Some(shared.readers.hold(length, backlog)?),
+        length => Some(shared.response_budget.hold(length, backlog)?),
     };
     let framer = Framer::new(
         call.resource,

@@ -12,7 +12,9 @@ use http_body::{Frame, SizeHint};
 
 use crate::response_budget::{FREE_BYTES, Held, ResponseBudget};
 use crate::status::ApiError;
-use crate::verb::list::CHUNK_BYTES;
+
+/// Size at which a chunk is sent: some frames of HTTP/2, and few enough writes for 100,000 objects.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Any error, as tower and hyper pass them on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

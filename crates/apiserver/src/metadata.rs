@@ -4,24 +4,17 @@
 
 use serde_json::{Value, json};
 
+use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::status::FieldError;
 
-/// The longest name of an object (`DNS1123SubdomainMaxLength`).
-const NAME_MAX: usize = 253;
-/// The longest DNS label, and the longest name or value of a label (`DNS1123LabelMaxLength`, `LabelValueMaxLength`).
-const LABEL_MAX: usize = 63;
 /// Bytes that all annotations of an object may add up to (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
 /// What is wrong with a new object's metadata; a name that is still to be generated is judged by what it starts with.
@@ -41,7 +34,7 @@ pub(crate) fn check_new(resource: &Resource, object: &Object) -> Vec<FieldError>
             &mut errors,
             "metadata.generateName",
             base,
-            name_faults(resource, &judged),
+            name_rule(resource).faults(&judged),
         );
     }
     match object.text("name") {
@@ -54,7 +47,7 @@ pub(crate) fn check_new(resource: &Resource, object: &Object) -> Vec<FieldError>
             &mut errors,
             "metadata.name",
             name,
-            name_faults(resource, name),
+            name_rule(resource).faults(name),
         ),
     }
     errors.extend(check(resource, object));
@@ -206,109 +199,12 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// Names are DNS subdomains, those of namespaces and services DNS labels, RBAC's any path segment.
-pub(crate) fn name_faults(resource: &Resource, name: &str) -> Vec<String> {
+fn name_rule(resource: &Resource) -> NameRule {
     if resource.is_core("namespaces") || resource.is_core("services") {
-        return label_faults(name);
+        NameRule::Label
+    } else if resource.kind.group == "rbac.authorization.k8s.io" {
+        NameRule::PathSegment
+    } else {
+        NameRule::Subdomain
     }
-    if resource.kind.group == "rbac.authorization.k8s.io" {
-        if matches!(name, "." | "..") {
-            return vec![format!("may not be '{name}'")];
-        }
-        let bad = ['/', '%'].into_iter().filter(|bad| name.contains(*bad));
-        return bad.map(|bad| format!("may not contain '{bad}'")).collect();
-    }
-    let mut faults = Vec::new();
-    if name.len() > NAME_MAX {
-        faults.push(format!("must be no more than {NAME_MAX} characters"));
-    }
-    if !is_subdomain(name) {
-        faults.push(SUBDOMAIN.to_owned());
-    }
-    faults
-}
-
-fn label_faults(name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if name.len() > LABEL_MAX {
-        faults.push(format!("must be no more than {LABEL_MAX} characters"));
-    }
-    if !is_dns_label(name) {
-        let why = if is_subdomain(name) {
-            "must not contain dots"
-        } else {
-            LABEL
-        };
-        faults.push(why.to_owned());
-    }
-    faults
-}
-
-/// What is wrong with the key of a label, or with anything that looks like one (`IsQualifiedName`).
-pub(crate) fn key_faults(key: &str) -> Vec<String> {
-    let (prefix, name) = match key.split_once('/') {
-        None => (None, key),
-        Some((_, name)) if name.contains('/') => {
-            return vec![format!(
-                "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-        Some((prefix, name)) => (Some(prefix), name),
-    };
-    let mut faults = Vec::new();
-    if let Some(prefix) = prefix {
-        if prefix.is_empty() {
-            faults.push("prefix part must be non-empty".to_owned());
-        } else {
-            if prefix.len() > NAME_MAX {
-                faults.push(format!("prefix part must be no more than {NAME_MAX} bytes"));
-            }
-            if !is_subdomain(prefix) {
-                faults.push(format!("prefix part {SUBDOMAIN}"));
-            }
-        }
-    }
-    if name.is_empty() {
-        faults.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_MAX {
-        faults.push(format!("name part must be no more than {LABEL_MAX} bytes"));
-    }
-    if !is_name(name) {
-        faults.push(format!("name part {KEY}"));
-    }
-    faults
-}
-
-/// What is wrong with the value of a label.
-pub(crate) fn value_faults(value: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if value.len() > LABEL_MAX {
-        faults.push(format!("must be no more than {LABEL_MAX} bytes"));
-    }
-    if !value.is_empty() && !is_name(value) {
-        faults.push(LABEL_VALUE.to_owned());
-    }
-    faults
-}
-
-/// Letters, digits and `-_.`, the first and last being no punctuation.
-fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_dns_label)
-}
-
-/// Whatever its length.
-fn is_dns_label(text: &str) -> bool {
-    let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')
-}
-
-fn is_edged(text: &str, edge: impl Fn(u8) -> bool) -> bool {
-    let bytes = text.as_bytes();
-    let (first, last) = (bytes.first(), bytes.last());
-    first.is_some_and(|byte| edge(*byte)) && last.is_some_and(|byte| edge(*byte))
 }

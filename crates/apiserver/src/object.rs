@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::resource::Resource;
+use crate::kinds::Kind;
 use crate::status::ApiError;
 
 /// A JSON object with well-formed `metadata`.
@@ -36,15 +36,14 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Takes a value as an object of a resource, filling in `apiVersion` and `kind`.
-    pub(crate) fn of(resource: &Resource, value: Value) -> Result<Object, ApiError> {
+    /// Takes a value as an object of a kind; sets `apiVersion` and `kind` if they are absent.
+    pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
             return Err(ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {})",
-                resource.kind.kind
+                kind.kind
             )));
         };
-        let kind = &resource.kind;
         let api_version = kind.api_version();
         match members.get("kind").and_then(Value::as_str) {
             None | Some("") => {}

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::selector::FieldTable;
-use crate::selector::field::table_of;
+use crate::selector::field;
 
 /// The place of a (group, plural) in storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl Resource {
             kind: kind.clone(),
             ordinal,
             collection,
-            fields: table_of(kind),
+            fields: fields_of(kind),
             type_meta: format!(
                 "\"apiVersion\":{},\"kind\":{}",
                 json!(kind.api_version()),
@@ -168,4 +168,22 @@ impl Registry {
 
 fn path(group: &str, version: &str, plural: &str) -> String {
     format!("{group}/{version}/{plural}")
+}
+
+fn fields_of(kind: &Kind) -> FieldTable {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        _ if kind.custom => FieldTable::CUSTOM,
+        ("", "pods") => field::POD,
+        ("", "nodes") => field::NODE,
+        ("", "namespaces") => field::NAMESPACE,
+        ("", "secrets") => field::SECRET,
+        ("", "services") => field::SERVICE,
+        ("", "replicationcontrollers") => field::REPLICATION_CONTROLLER,
+        ("batch", "jobs") => field::JOB,
+        ("", "events") => field::CORE_EVENT,
+        ("events.k8s.io", "events") => field::EVENT,
+        ("certificates.k8s.io", "certificatesigningrequests") => field::SIGNING_REQUEST,
+        ("resource.k8s.io", "resourceslices") => field::RESOURCE_SLICE,
+        _ => FieldTable::NONE,
+    }
 }

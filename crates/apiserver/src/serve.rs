@@ -17,13 +17,15 @@ use crate::access::User;
 use crate::body::{Body, BoxError};
 use crate::body_limit::Received;
 use crate::compress;
-use crate::fault::{self, Sentence};
+use crate::fault::Verdict;
+use crate::fault_injection::serve_plan;
 use crate::field_validation::Warnings;
+use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
-use crate::verb::{Call, Reply};
+use crate::verb::Call;
 
 /// The longest URL: far above the longest continue token and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
@@ -65,9 +67,9 @@ where
             return Ok(respond(Err(refusal)));
         }
         let read = shared.body_limit.receive(body).await;
-        return Ok(respond(read.and_then(|body| {
-            fault::serve_plan(&shared, &parts.method, &body)
-        })));
+        return Ok(respond(
+            read.and_then(|body| serve_plan(&shared, &parts.method, &body)),
+        ));
     }
     if shared.faults.refuses() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
@@ -77,13 +79,13 @@ where
     let (shared, request) = (Arc::clone(&arrived.shared), Arc::clone(&arrived.request));
     let compresses = arrived.compresses();
     let warnings = Arc::clone(&arrived.warnings);
-    let (mut sentence, mut real) = (Sentence::default(), false);
+    let (mut verdict, mut real) = (Verdict::default(), false);
     let answer = if let Some(refusal) = &arrived.refusal {
         // Who is not let in uses no fault up.
         Err(refusal.clone())
     } else {
-        sentence = fault::judge(&shared, &request);
-        if let Some(planned) = sentence.answer(&shared, &request)? {
+        verdict = shared.faults.judge(&request);
+        if let Some(planned) = verdict.answer(&shared, &request)? {
             planned
         } else {
             let answer = arrived.answer(body).await;
@@ -99,11 +101,11 @@ where
     }
     if real {
         // As it goes over the wire, so that faults count its bytes.
-        response = response.map(|body| fault::disturb(&shared, &request, body));
+        response = response.map(|body| shared.faults.disturb(&request, body));
     }
-    sentence.mark(&mut response);
-    if !sentence.delay.is_zero() {
-        tokio::time::sleep(sentence.delay).await;
+    verdict.mark(&mut response);
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
     }
     shared
         .requests

@@ -15,8 +15,7 @@ use tower_service::Service;
 
 use crate::access::Access;
 use crate::body::{Body, BoxError};
-use crate::builder::Builder;
-use crate::fault::Faults;
+use crate::fault_injection::Faults;
 use crate::object::Object;
 use crate::request_log::{Recorder, RequestLog};
 use crate::resource::Resource;
@@ -43,11 +42,6 @@ pub struct Server {
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
-    /// Starts describing a server.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn new(shared: Arc<Shared>) -> Server {
         Server {
             shared,
@@ -91,7 +85,7 @@ impl Server {
             let mut created = 0;
             for object in objects {
                 let resource = self.resource_of(&object)?;
-                let object = Object::of(&resource, object)?;
+                let object = Object::of(&resource.kind, object)?;
                 create(shared, &resource, None, object, How::DIRECT)?;
                 created += 1;
             }
@@ -106,7 +100,7 @@ impl Server {
     /// What a client's PUT would be refused for: 404, or 409 if it carries a revision that is not the stored one; without one it is unconditional.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource, object)?;
+        let object = Object::of(&resource.kind, object)?;
         let namespace = match object.text("namespace") {
             "" => "default",
             namespace => namespace,
@@ -225,7 +219,7 @@ impl Server {
 
     /// Tokens and rules, to change while the server runs.
     pub fn access(&self) -> Access {
-        Access::new(Arc::clone(&self.shared))
+        Access::new(Arc::clone(&self.shared.gate))
     }
 
     /// The switchboard of faults.
@@ -241,7 +235,7 @@ impl Server {
     /// Makes a write and waits for the disk, if there is one.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource, object)?;
+        let object = Object::of(&resource.kind, object)?;
         let entry = self.write(|shared| create(shared, &resource, None, object, how))?;
         Ok(show(&resource, &entry))
     }

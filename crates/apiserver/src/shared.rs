@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
@@ -75,12 +75,13 @@ impl Shared {
         seed: u64,
     ) -> Shared {
         let storage = Storage::new(registry.collections());
+        let requests = Arc::new(Recorder::new());
         Shared {
             registry,
             settings,
-            gate: Gate::new(),
-            faults: Switchboard::new(seed),
-            requests: Arc::new(Recorder::new()),
+            gate: Arc::new(Gate::new()),
+            faults: Switchboard::new(seed, Arc::clone(&requests)),
+            requests,
             body_limit: Arc::default(),
             response_budget: Arc::default(),
             disk: OnceLock::new(),

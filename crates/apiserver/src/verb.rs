@@ -20,7 +20,6 @@ pub(crate) mod watch;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
@@ -31,6 +30,7 @@ use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
+use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
@@ -79,14 +79,6 @@ pub(crate) struct Call {
     pub(crate) body: Received,
 }
 
-/// The answer to a request that was not refused.
-pub(crate) struct Reply {
-    pub(crate) code: StatusCode,
-    pub(crate) body: Body,
-    pub(crate) revision: Option<u64>,
-    pub(crate) content_type: &'static str,
-}
-
 // === impl How ===
 
 impl How {
@@ -104,48 +96,6 @@ impl How {
         How {
             origin: Origin::Request,
             dry_run,
-        }
-    }
-}
-
-// === impl Reply ===
-
-impl Reply {
-    fn new(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
-        Reply {
-            code,
-            body,
-            revision,
-            content_type: "application/json",
-        }
-    }
-
-    fn json(code: StatusCode, value: &Value) -> Reply {
-        Reply::new(code, Body::full(format!("{value}\n")), None)
-    }
-
-    /// What Kubernetes answers where there is no object to show.
-    fn success(code: StatusCode, details: Option<&Value>) -> Reply {
-        let mut status = json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-        });
-        match details {
-            Some(details) => status["details"] = details.clone(),
-            None => status["code"] = json!(code.as_u16()),
-        }
-        Reply::json(code, &status)
-    }
-
-    /// Text for people.
-    pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
-        Reply {
-            code,
-            body: Body::full(text),
-            revision: None,
-            content_type: "text/plain; charset=utf-8",
         }
     }
 }
@@ -233,7 +183,7 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
+                let object = Object::of(&target.resource.kind, self.sent(&target.resource.kind)?)?;
                 let how = How::request(self.dry_run()?);
                 let subject = Self::subject(target, Part::Main)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
@@ -311,7 +261,7 @@ impl Call {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
         }
-        let object = Object::of(resource, value)?;
+        let object = Object::of(&resource.kind, value)?;
         let how = How::request(self.dry_run()?);
         let entry = create::create(
             &self.shared,
@@ -324,7 +274,7 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
+        let object = Object::of(&target.resource.kind, self.sent(&target.resource.kind)?)?;
         let how = How::request(self.dry_run()?);
         update::update(&self.shared, Self::subject(target, part)?, &object, how)
     }

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::resource::Resource;
-use crate::selector::Labels;
-use crate::selector::field::{Fields, values_of};
+use crate::selector::{Fields, Labels, Selectable};
 
 /// The largest object, in JSON: what a request can bring at once, which no patch may grow beyond.
 ///
@@ -76,7 +75,7 @@ impl Entry {
             key,
             revision,
             labels: Labels::of(&metadata),
-            fields: values_of(resource.fields, object),
+            fields: resource.fields.values_of(object),
             members: members.into(),
             metadata: at,
         }
@@ -106,7 +105,7 @@ impl Entry {
             key: key.into(),
             revision: revision.ok_or("it has no revision")?,
             labels: Labels::of(&meta),
-            fields: values_of(resource.fields, &object),
+            fields: resource.fields.values_of(&object),
             members: members.into(),
             metadata,
         })
@@ -142,15 +141,22 @@ impl Entry {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
+    /// What selectors compare.
+    pub(crate) fn selectable(&self) -> Selectable<'_> {
+        Selectable {
+            key: &self.key,
+            labels: &self.labels,
+            fields: &self.fields,
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
-        self.key
-            .split_once('/')
-            .map_or(&*self.key, |(_, name)| name)
+        self.selectable().name()
     }
 
     /// The namespace; `None` in cluster scope.
     pub(crate) fn namespace(&self) -> Option<&str> {
-        self.key.split_once('/').map(|(namespace, _)| namespace)
+        self.selectable().namespace()
     }
 
     /// The JSON of `metadata`.

@@ -23,7 +23,6 @@ use super::update::{Part, Step, Subject, replace};
 use crate::metadata;
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::selector::field::value_of;
 use crate::shared::{Shared, State};
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
@@ -98,7 +97,7 @@ pub(super) fn finalizers(namespace: &Object) -> Vec<String> {
 
 /// Whether nothing can be created in a namespace any more.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
-    value_of(namespaces.fields, &entry.fields, "status.phase") == Some("Terminating")
+    namespaces.fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
 /// Deletes a namespace: makes it Terminating, and empties it as far as that goes at once.

@@ -127,7 +127,7 @@ pub(crate) fn patch(
                 ApiError::no_such_object(&shown, &error)
             })?;
         }
-        Object::of(subject.resource, document).map_err(|error| match error.code() {
+        Object::of(&subject.resource.kind, document).map_err(|error| match error.code() {
             // What was patched is no object of the kind any more, which is the patch's fault.
             400 => ApiError::no_such_object(&text, &error),
             _ => error,

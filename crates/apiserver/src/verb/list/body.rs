@@ -9,7 +9,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::Page;
-use crate::body::{Body, BoxError, next_piece};
+use crate::body::{Body, BoxError, CHUNK_BYTES, next_piece};
 use crate::clock::Clock;
 use crate::negotiate::Representation;
 use crate::resource::Resource;
@@ -17,9 +17,6 @@ use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
-
-/// The size that a chunk is closed at: some frames of HTTP/2, and few enough writes for 100,000 objects.
-pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The chunks of one list.
 struct Chunks {

@@ -16,12 +16,11 @@ use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
-use crate::body::{BoxError, next_piece};
+use crate::body::{BoxError, CHUNK_BYTES, next_piece};
 use crate::resource::CollectionId;
 use crate::response_budget::{Held, ResponseBudget};
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
-use crate::verb::list::CHUNK_BYTES;
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
 /// Time between two bookmarks (`defaultBookmarkFrequency` in `cacher.go`).

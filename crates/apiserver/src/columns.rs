@@ -1,17 +1,22 @@
-//! Which columns a kind has, and those of everything that does not run pods.
+//! The printer columns of kinds: what `kubectl get` shows.
 //!
 //! Guarantees: names, types, order and priorities are those of Kubernetes' printers for the kinds listed here; priority 1 is shown by `-o wide` only. Any other kind has Name and Age.
+
+mod cell;
+mod workload;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cell::{
-    AGE, Column, NAME, NONE, at, count, joined, labels, list, none_if_empty, number, or, or_none,
-    selector, since, size, string, text, wide,
-};
-use super::workload;
+use crate::kinds::Kind;
 use crate::object::Object;
-use crate::resource::Resource;
+
+use cell::{
+    AGE, NAME, NONE, at, count, joined, labels, list, none_if_empty, number, or, or_none, selector,
+    since, size, string, text, wide,
+};
+
+pub(crate) use cell::Column;
 
 const CREATED_AT: Column = Column {
     cell_type: "date",
@@ -189,11 +194,11 @@ const BINDINGS: &[Column] = &[
 ];
 
 /// The columns of a kind.
-pub(super) fn columns_of(resource: &Resource) -> &'static [Column] {
-    if resource.kind.custom {
+pub(crate) fn columns_of(kind: &Kind) -> &'static [Column] {
+    if kind.custom {
         return ANY;
     }
-    match resource.kind.group_resource().as_str() {
+    match kind.group_resource().as_str() {
         "configmaps" => CONFIG_MAPS,
         "cronjobs.batch" => workload::CRON_JOBS,
         "daemonsets.apps" => workload::DAEMON_SETS,
@@ -461,3 +466,6 @@ fn subjects(binding: &Object, kind: &str) -> String {
     });
     names.collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -186,10 +186,8 @@ impl Gate {
         let user = match (&policy.tokens, peer) {
             (_, Some(Peer(user))) => Arc::clone(user),
             (None, None) => {
-                let refusal = match parts.extensions.get::<OwnMachine>() {
-                    Some(OwnMachine) => browser::refusal(parts),
-                    None => None,
-                };
+                let own_machine = parts.extensions.get::<OwnMachine>();
+                let refusal = own_machine.and_then(|_| browser::refusal(parts));
                 if refusal.is_some() {
                     return (Arc::clone(&self.anonymous), refusal);
                 }

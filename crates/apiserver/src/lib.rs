@@ -103,8 +103,9 @@ mod object;
 mod selector;
 mod columns;
 mod field_validation;
-mod resource;
 mod metadata;
+mod strategy;
+mod resource;
 
 // A request: its destination, its options, its body, its user.
 mod route;

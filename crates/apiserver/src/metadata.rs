@@ -1,103 +1,120 @@
-//! What Kubernetes demands of names, labels, annotations, finalizers and owner references.
+//! Validation of metadata: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: the same rules as `ValidateObjectMeta`, in the words of a 1.36 API server, each fault told once; of names those of namespaces, services, RBAC and all others.
+//! Guarantees: the rules of `ValidateObjectMeta`, with the messages of a 1.36 API server, each error once.
 
 use serde_json::{Value, json};
 
 use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
-use crate::resource::Resource;
 use crate::status::FieldError;
 
-/// Bytes that all annotations of an object may add up to (`TotalAnnotationSizeLimitB`).
+/// Maximum bytes of all annotations of an object (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Finalizers that need no domain before them.
+/// Finalizers that need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// What is wrong with a new object's metadata; a name that is still to be generated is judged by what it starts with.
-pub(crate) fn check_new(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let base = object.text("generateName");
-    if !base.is_empty() {
-        // A dash may stand at the end of what more is appended to.
-        let judged = match base.strip_suffix('-').and_then(|rest| {
-            let mut rest = rest.chars();
-            rest.next_back().map(|_| rest.as_str())
-        }) {
-            Some(rest) => format!("{rest}a"),
-            None => base.to_owned(),
-        };
-        refuse(
-            &mut errors,
-            "metadata.generateName",
-            base,
-            name_rule(resource).faults(&judged),
-        );
-    }
-    match object.text("name") {
-        "" if base.is_empty() => errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        )),
-        "" => {}
-        name => refuse(
-            &mut errors,
-            "metadata.name",
-            name,
-            name_rule(resource).faults(name),
-        ),
-    }
-    errors.extend(check(resource, object));
-    errors
+/// The rules for metadata that differ between kinds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MetadataRules {
+    pub(crate) names: NameRule,
+    /// Whether a finalizer that Kubernetes does not define must name a domain.
+    pub(crate) qualified_finalizers: bool,
 }
 
-/// What is wrong with metadata, but for the name.
-pub(crate) fn check(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (key, value) in texts(object, "labels") {
-        refuse(&mut errors, "metadata.labels", key, key_faults(key));
-        refuse(&mut errors, "metadata.labels", value, value_faults(value));
+impl MetadataRules {
+    pub(crate) const CUSTOM: MetadataRules = MetadataRules {
+        names: NameRule::Subdomain,
+        qualified_finalizers: false,
+    };
+
+    /// A built-in kind with these names.
+    pub(crate) const fn of(names: NameRule) -> MetadataRules {
+        MetadataRules {
+            names,
+            qualified_finalizers: true,
+        }
     }
-    let mut size = 0;
-    for (key, value) in texts(object, "annotations") {
-        size += key.len() + value.len();
-        let faults = key_faults(&key.to_lowercase());
-        refuse(&mut errors, "metadata.annotations", key, faults);
+
+    /// Rejects a new object's metadata; of a name that is yet to be generated the prefix is checked.
+    pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let base = object.text("generateName");
+        if !base.is_empty() {
+            // The suffix makes a dash at the end valid.
+            let judged = match base.strip_suffix('-').and_then(|rest| {
+                let mut rest = rest.chars();
+                rest.next_back().map(|_| rest.as_str())
+            }) {
+                Some(rest) => format!("{rest}a"),
+                None => base.to_owned(),
+            };
+            refuse(
+                &mut errors,
+                "metadata.generateName",
+                base,
+                self.names.faults(&judged),
+            );
+        }
+        match object.text("name") {
+            "" if base.is_empty() => errors.push(FieldError::required(
+                "metadata.name",
+                "name or generateName is required",
+            )),
+            "" => {}
+            name => refuse(&mut errors, "metadata.name", name, self.names.faults(name)),
+        }
+        errors.extend(self.check(object));
+        errors
     }
-    if size > ANNOTATIONS_MAX {
-        errors.push(FieldError::too_long(
-            "metadata.annotations",
-            ANNOTATIONS_MAX,
-        ));
+
+    /// Rejects metadata; does not check the name.
+    pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for (key, value) in texts(object, "labels") {
+            refuse(&mut errors, "metadata.labels", key, key_faults(key));
+            refuse(&mut errors, "metadata.labels", value, value_faults(value));
+        }
+        let mut size = 0;
+        for (key, value) in texts(object, "annotations") {
+            size += key.len() + value.len();
+            let faults = key_faults(&key.to_lowercase());
+            refuse(&mut errors, "metadata.annotations", key, faults);
+        }
+        if size > ANNOTATIONS_MAX {
+            errors.push(FieldError::too_long(
+                "metadata.annotations",
+                ANNOTATIONS_MAX,
+            ));
+        }
+        errors.extend(owner_errors(object));
+        for finalizer in object.finalizers() {
+            refuse(
+                &mut errors,
+                "metadata.finalizers",
+                finalizer,
+                key_faults(finalizer),
+            );
+        }
+        let finalizers = object.finalizers();
+        if ["orphan", "foregroundDeletion"]
+            .iter()
+            .all(|one| finalizers.contains(one))
+        {
+            let why = "finalizer orphan and foregroundDeletion cannot be both set";
+            let all = json!(finalizers);
+            errors.push(FieldError::invalid("metadata.finalizers", all, why));
+        }
+        if self.qualified_finalizers {
+            errors.extend(unqualified(&finalizers, "metadata.finalizers"));
+        }
+        errors
     }
-    errors.extend(owner_errors(object));
-    for finalizer in object.finalizers() {
-        refuse(
-            &mut errors,
-            "metadata.finalizers",
-            finalizer,
-            key_faults(finalizer),
-        );
-    }
-    let finalizers = object.finalizers();
-    if ["orphan", "foregroundDeletion"]
-        .iter()
-        .all(|one| finalizers.contains(one))
-    {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        let all = json!(finalizers);
-        errors.push(FieldError::invalid("metadata.finalizers", all, why));
-    }
-    if !resource.kind.custom {
-        errors.extend(unqualified(&finalizers, "metadata.finalizers"));
-    }
-    errors
 }
 
-/// The finalizers that Kubernetes knows nothing of and that name no domain.
+/// Rejects finalizers that Kubernetes does not define and that name no domain.
 pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
     let bad = all.filter(|(_, name)| is_unqualified(name));
@@ -107,7 +124,7 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// What is wrong with the finalizers in a new namespace's `spec`.
+/// Rejects the finalizers in a new namespace's `spec`.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();
@@ -197,14 +214,4 @@ fn owner_text(owner: &Value) -> String {
         Some(format!("{member:?}:{value}"))
     });
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-}
-
-fn name_rule(resource: &Resource) -> NameRule {
-    if resource.is_core("namespaces") || resource.is_core("services") {
-        NameRule::Label
-    } else if resource.kind.group == "rbac.authorization.k8s.io" {
-        NameRule::PathSegment
-    } else {
-        NameRule::Subdomain
-    }
 }

@@ -133,12 +133,10 @@ impl ResponseBudget {
             Vec::new()
         };
         let fits = open.slots + slots <= self.slots_max;
+        let number = open.last + 1;
         if fits {
-            open.last += 1;
+            open.last = number;
             open.slots += slots;
-        }
-        let number = open.last;
-        if fits {
             let erased: Arc<dyn Content> = content.clone();
             let response = Response {
                 started: Instant::now(),

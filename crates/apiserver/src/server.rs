@@ -27,7 +27,7 @@ use crate::verb::How;
 use crate::verb::create::create;
 use crate::verb::delete::{DeleteOptions, Deleted, delete};
 use crate::verb::patch::{PatchBody, patch};
-use crate::verb::update::{Part, Subject, update};
+use crate::verb::update::{Subject, update};
 
 /// An embedded Kubernetes API server.
 #[doc(alias = "FakeControllerSource")]
@@ -109,7 +109,6 @@ impl Server {
             resource: &resource,
             namespace: Some(namespace),
             name: object.text("name"),
-            part: Part::Whole,
         };
         let entry = self.write(|shared| update(shared, subject, &object, How::DIRECT))?;
         Ok(show(&resource, &entry))
@@ -279,7 +278,6 @@ fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
         resource,
         namespace,
         name,
-        part: Part::Whole,
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::columns::{Column, columns_of};
+use crate::columns::Column;
 use crate::negotiate::IncludeObject;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -23,7 +23,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(resource: &Resource, clock: Clock) -> Table {
         Table {
-            columns: columns_of(&resource.kind),
+            columns: resource.strategy.columns,
             type_meta: resource.type_meta.clone(),
             clock,
         }

@@ -28,6 +28,7 @@ use crate::access::review::review;
 use crate::body::Body;
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
+use crate::kinds::Subresource;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::reply::Reply;
@@ -36,11 +37,12 @@ use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::strategy::Part;
 
 use delete::Deleted;
 use list::{ListCall, Page};
 use patch::{PatchBody, Rigour};
-use update::{Part, Subject};
+use update::Subject;
 use watch::WatchCall;
 
 /// Who writes.
@@ -58,6 +60,8 @@ pub(crate) enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct How {
     pub(crate) origin: Origin,
+    /// What an update changes; creation and deletion concern the whole object.
+    pub(crate) part: Part,
     /// Everything but the store.
     pub(crate) dry_run: bool,
 }
@@ -84,17 +88,21 @@ pub(crate) struct Call {
 impl How {
     pub(crate) const DIRECT: How = How {
         origin: Origin::Direct,
+        part: Part::All,
         dry_run: false,
     };
 
     pub(crate) const SEED: How = How {
         origin: Origin::Seed,
+        part: Part::All,
         dry_run: false,
     };
 
-    fn request(dry_run: bool) -> How {
+    /// A client's write to a part of an object.
+    pub(crate) const fn request(part: Part, dry_run: bool) -> How {
         How {
             origin: Origin::Request,
+            part,
             dry_run,
         }
     }
@@ -160,12 +168,7 @@ impl Call {
         }
         match self.verb {
             Verb::Get => {
-                let entry = get::get(
-                    &self.shared,
-                    Self::subject(target, Part::Whole)?,
-                    &self.options,
-                )
-                .await?;
+                let entry = get::get(&self.shared, Self::subject(target)?, &self.options).await?;
                 self.show(target, StatusCode::OK, &entry)
             }
             Verb::List => self.list(target).await,
@@ -183,9 +186,9 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(&target.resource.kind, self.sent(&target.resource.kind)?)?;
-                let how = How::request(self.dry_run()?);
-                let subject = Self::subject(target, Part::Main)?;
+                let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+                let how = self.how(Part::Main)?;
+                let subject = Self::subject(target)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
                 let (entry, is_new) = update::put(&self.shared, subject, &object, how, may_create)?;
                 let code = if is_new {
@@ -214,25 +217,21 @@ impl Call {
             return Err(ApiError::method_not_allowed());
         }
         let entry = match (name, self.verb) {
-            ("status", Verb::Get) => Self::subject(target, Part::Status)?.read(&self.shared)?.0,
+            ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
             ("status", Verb::Patch) => self.patch(target, Part::Status)?,
             ("finalize", Verb::Update) => self.update(target, Part::Finalize)?,
             ("binding", Verb::Create) => {
-                let how = How::request(self.dry_run()?);
-                let entry = binding::bind(
-                    &self.shared,
-                    Self::subject(target, Part::Whole)?,
-                    &self.sent_to(kind, name)?,
-                    how,
-                )?;
+                let how = self.how(Part::Binding)?;
+                let sent = self.sent_to(served)?;
+                let entry = binding::bind(&self.shared, Self::subject(target)?, &sent, how)?;
                 let mut reply = Reply::success(StatusCode::CREATED, None);
                 reply.revision = Some(entry.revision);
                 return Ok(reply);
             }
-            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target),
+            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target, served),
             _ => {
-                Self::subject(target, Part::Whole)?.read(&self.shared)?;
+                Self::subject(target)?.read(&self.shared)?;
                 let message = format!(
                     "the subresource {name} of {} is not served by this server",
                     kind.group_resource()
@@ -243,26 +242,30 @@ impl Call {
         self.show(target, StatusCode::OK, &entry)
     }
 
-    async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = self.representation(target, Verb::List)?;
+    async fn page(&self, target: &Target) -> Result<Page, ApiError> {
         let call = ListCall {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
             options: &self.options,
         };
-        let page = list::list(&self.shared, call).await?;
+        list::list(&self.shared, call).await
+    }
+
+    async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
+        let representation = self.representation(target, Verb::List)?;
+        let page = self.page(target).await?;
         self.show_page(target, representation, page)
     }
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        let value = self.sent(&resource.kind)?;
+        let value = self.sent(resource)?;
         if !resource.serves("get") {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
         }
         let object = Object::of(&resource.kind, value)?;
-        let how = How::request(self.dry_run()?);
+        let how = self.how(Part::Main)?;
         let entry = create::create(
             &self.shared,
             resource,
@@ -274,35 +277,38 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let object = Object::of(&target.resource.kind, self.sent(&target.resource.kind)?)?;
-        let how = How::request(self.dry_run()?);
-        update::update(&self.shared, Self::subject(target, part)?, &object, how)
+        let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+        update::update(
+            &self.shared,
+            Self::subject(target)?,
+            &object,
+            self.how(part)?,
+        )
     }
 
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-        let how = How::request(self.dry_run()?);
+        let how = self.how(part)?;
         let rigour = Rigour {
             duplicates: body.duplicates(&self.body),
             directive: self.directive(),
             warnings: &self.warnings,
         };
-        let subject = Self::subject(target, part)?;
+        let subject = Self::subject(target)?;
         patch::patch(&self.shared, subject, &body, how, Some(&rigour))
     }
 
-    fn scale(&self, target: &Target) -> Result<Reply, ApiError> {
-        let subject = Self::subject(target, Part::Main)?;
+    fn scale(&self, target: &Target, served: &Subresource) -> Result<Reply, ApiError> {
+        let subject = Self::subject(target)?;
         let scale = match self.verb {
             Verb::Get => scale::read(&self.shared, subject)?,
             Verb::Patch => {
                 let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-                scale::patch(&self.shared, subject, &body, How::request(self.dry_run()?))?
+                scale::patch(&self.shared, subject, &body, self.how(Part::Main)?)?
             }
             _ => {
-                let how = How::request(self.dry_run()?);
-                let sent = self.sent_to(&target.resource.kind, "scale")?;
-                scale::update(&self.shared, subject, &sent, how)?
+                let how = self.how(Part::Main)?;
+                scale::update(&self.shared, subject, &self.sent_to(served)?, how)?
             }
         };
         let mut reply = Reply::json(StatusCode::OK, &scale);
@@ -313,19 +319,14 @@ impl Call {
 
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
-        let how = How::request(options.dry_run);
-        let deleted = delete::delete(
-            &self.shared,
-            Self::subject(target, Part::Whole)?,
-            &options,
-            how,
-        )?;
+        let how = How::request(Part::Main, options.dry_run);
+        let deleted = delete::delete(&self.shared, Self::subject(target)?, &options, how)?;
         match deleted {
             Deleted::Marked(entry) => {
                 let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
                 self.show(target, code, &entry)
             }
-            Deleted::Removed(entry) if delete::shows_what_is_gone(&target.resource) => {
+            Deleted::Removed(entry) if target.resource.strategy.returns_deleted => {
                 self.show(target, StatusCode::OK, &entry)
             }
             Deleted::Removed(entry) => {
@@ -346,13 +347,8 @@ impl Call {
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
         let representation = self.representation(target, Verb::List)?;
         let options = self.delete_options()?;
-        let how = How::request(options.dry_run);
-        let call = ListCall {
-            resource: &target.resource,
-            namespace: target.namespace.as_deref(),
-            options: &self.options,
-        };
-        let page = list::list(&self.shared, call).await?;
+        let how = How::request(Part::Main, options.dry_run);
+        let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
         // Before anything is deleted, for it may be refused.
         let reply = self.show_page(target, representation, page)?;
@@ -361,7 +357,6 @@ impl Call {
                 resource: &target.resource,
                 namespace: listed.namespace(),
                 name: listed.name(),
-                part: Part::Whole,
             };
             match delete::delete(&self.shared, subject, &options, how) {
                 // What is answered is what was found, not what became of it.
@@ -374,23 +369,23 @@ impl Call {
         Ok(reply)
     }
 
-    /// Whether nothing is to be stored.
-    fn dry_run(&self) -> Result<bool, ApiError> {
-        self.query.dry_run(match self.verb {
+    /// How this request writes to a part of an object.
+    fn how(&self, part: Part) -> Result<How, ApiError> {
+        let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
             Verb::Patch => "PatchOptions",
             _ => "CreateOptions",
-        })
+        })?;
+        Ok(How::request(part, dry_run))
     }
 
     /// The object that the path names.
-    fn subject(target: &Target, part: Part) -> Result<Subject<'_>, ApiError> {
+    fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
             name: name.ok_or_else(ApiError::method_not_allowed)?,
-            part,
         })
     }
 

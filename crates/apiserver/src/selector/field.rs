@@ -14,7 +14,8 @@ use crate::status::ApiError;
 #[derive(Debug)]
 pub(crate) struct Field {
     label: &'static str,
-    path: &'static [&'static str],
+    /// The members that lead to it, with dots between them.
+    path: &'static str,
     /// The value of an object that has none.
     default: &'static str,
 }
@@ -54,19 +55,12 @@ pub(crate) enum Source {
     Namespace,
 }
 
-const fn field(label: &'static str, path: &'static [&'static str]) -> Field {
-    Field {
-        label,
-        path,
-        default: "",
-    }
+/// A field whose label is its path.
+const fn field(label: &'static str) -> Field {
+    with_default(label, label, "")
 }
 
-const fn with_default(
-    label: &'static str,
-    path: &'static [&'static str],
-    default: &'static str,
-) -> Field {
+const fn with_default(label: &'static str, path: &'static str, default: &'static str) -> Field {
     Field {
         label,
         path,
@@ -77,78 +71,59 @@ const fn with_default(
 pub(crate) const POD: FieldTable = FieldTable {
     alias: Some(("spec.host", "spec.nodeName")),
     ..FieldTable::of(&[
-        field("spec.nodeName", &["spec", "nodeName"]),
-        field("spec.restartPolicy", &["spec", "restartPolicy"]),
-        field("spec.schedulerName", &["spec", "schedulerName"]),
-        field("spec.serviceAccountName", &["spec", "serviceAccountName"]),
-        with_default("spec.hostNetwork", &["spec", "hostNetwork"], "false"),
-        field("status.phase", &["status", "phase"]),
-        field("status.podIP", &["status", "podIP"]),
-        field("status.nominatedNodeName", &["status", "nominatedNodeName"]),
+        field("spec.nodeName"),
+        field("spec.restartPolicy"),
+        field("spec.schedulerName"),
+        field("spec.serviceAccountName"),
+        with_default("spec.hostNetwork", "spec.hostNetwork", "false"),
+        field("status.phase"),
+        field("status.podIP"),
+        field("status.nominatedNodeName"),
     ])
 };
 pub(crate) const NODE: FieldTable = FieldTable::of(&[with_default(
     "spec.unschedulable",
-    &["spec", "unschedulable"],
+    "spec.unschedulable",
     "false",
 )]);
-pub(crate) const NAMESPACE: FieldTable =
-    FieldTable::of(&[field("status.phase", &["status", "phase"])]);
-pub(crate) const SECRET: FieldTable = FieldTable::of(&[with_default("type", &["type"], "Opaque")]);
+pub(crate) const NAMESPACE: FieldTable = FieldTable::of(&[field("status.phase")]);
+pub(crate) const SECRET: FieldTable = FieldTable::of(&[with_default("type", "type", "Opaque")]);
 pub(crate) const SERVICE: FieldTable = FieldTable::of(&[
-    field("spec.clusterIP", &["spec", "clusterIP"]),
-    with_default("spec.type", &["spec", "type"], "ClusterIP"),
+    field("spec.clusterIP"),
+    with_default("spec.type", "spec.type", "ClusterIP"),
 ]);
-pub(crate) const REPLICATION_CONTROLLER: FieldTable = FieldTable::of(&[with_default(
-    "status.replicas",
-    &["status", "replicas"],
-    "0",
-)]);
-pub(crate) const JOB: FieldTable = FieldTable::of(&[with_default(
-    "status.successful",
-    &["status", "succeeded"],
-    "0",
-)]);
+pub(crate) const REPLICATION_CONTROLLER: FieldTable =
+    FieldTable::of(&[with_default("status.replicas", "status.replicas", "0")]);
+pub(crate) const JOB: FieldTable =
+    FieldTable::of(&[with_default("status.successful", "status.succeeded", "0")]);
 pub(crate) const CORE_EVENT: FieldTable = FieldTable::of(&[
-    field("involvedObject.kind", &["involvedObject", "kind"]),
-    field("involvedObject.namespace", &["involvedObject", "namespace"]),
-    field("involvedObject.name", &["involvedObject", "name"]),
-    field("involvedObject.uid", &["involvedObject", "uid"]),
-    field(
-        "involvedObject.apiVersion",
-        &["involvedObject", "apiVersion"],
-    ),
-    field(
-        "involvedObject.resourceVersion",
-        &["involvedObject", "resourceVersion"],
-    ),
-    field("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
-    field("reason", &["reason"]),
-    field("reportingComponent", &["reportingComponent"]),
-    field("source", &["source", "component"]),
-    field("type", &["type"]),
+    field("involvedObject.kind"),
+    field("involvedObject.namespace"),
+    field("involvedObject.name"),
+    field("involvedObject.uid"),
+    field("involvedObject.apiVersion"),
+    field("involvedObject.resourceVersion"),
+    field("involvedObject.fieldPath"),
+    field("reason"),
+    field("reportingComponent"),
+    with_default("source", "source.component", ""),
+    field("type"),
 ]);
 pub(crate) const EVENT: FieldTable = FieldTable::of(&[
-    field("regarding.kind", &["regarding", "kind"]),
-    field("regarding.namespace", &["regarding", "namespace"]),
-    field("regarding.name", &["regarding", "name"]),
-    field("regarding.uid", &["regarding", "uid"]),
-    field("regarding.apiVersion", &["regarding", "apiVersion"]),
-    field(
-        "regarding.resourceVersion",
-        &["regarding", "resourceVersion"],
-    ),
-    field("regarding.fieldPath", &["regarding", "fieldPath"]),
-    field("reason", &["reason"]),
-    field("reportingController", &["reportingController"]),
-    field("type", &["type"]),
+    field("regarding.kind"),
+    field("regarding.namespace"),
+    field("regarding.name"),
+    field("regarding.uid"),
+    field("regarding.apiVersion"),
+    field("regarding.resourceVersion"),
+    field("regarding.fieldPath"),
+    field("reason"),
+    field("reportingController"),
+    field("type"),
 ]);
-pub(crate) const SIGNING_REQUEST: FieldTable =
-    FieldTable::of(&[field("spec.signerName", &["spec", "signerName"])]);
-pub(crate) const RESOURCE_SLICE: FieldTable = FieldTable::of(&[
-    field("spec.nodeName", &["spec", "nodeName"]),
-    field("spec.driver", &["spec", "driver"]),
-]);
+pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of(&[field("spec.signerName")]);
+pub(crate) const RESOURCE_SLICE: FieldTable =
+    FieldTable::of(&[field("spec.nodeName"), field("spec.driver")]);
 
 // === impl FieldTable ===
 
@@ -214,9 +189,9 @@ impl FieldTable {
 
 impl Field {
     fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
-        let (first, rest) = self.path.split_first().expect("every field has a path");
-        let start = object.get(*first);
-        let found = rest.iter().fold(start, |value, step| value?.get(*step));
+        let mut steps = self.path.split('.');
+        let start = steps.next().and_then(|first| object.get(first));
+        let found = steps.fold(start, |value, step| value?.get(step));
         match found {
             Some(Value::String(text)) => text.clone(),
             Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::{Fields, Labels, Selectable};
 
@@ -75,10 +76,16 @@ impl Entry {
             key,
             revision,
             labels: Labels::of(&metadata),
-            fields: resource.fields.values_of(object),
+            fields: resource.strategy.fields.values_of(object),
             members: members.into(),
             metadata: at,
         }
+    }
+
+    /// The entry that replaces this one.
+    pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
+        let key = Arc::clone(&self.key);
+        Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
     /// Where the metadata is in the members, and the members: what [`Entry::restored`] takes back.
@@ -105,7 +112,7 @@ impl Entry {
             key: key.into(),
             revision: revision.ok_or("it has no revision")?,
             labels: Labels::of(&meta),
-            fields: resource.fields.values_of(&object),
+            fields: resource.strategy.fields.values_of(&object),
             members: members.into(),
             metadata,
         })

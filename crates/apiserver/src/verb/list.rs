@@ -67,7 +67,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     let options = call.options;
     options.check_list()?;
     let selection = Selection::parse(
-        call.resource.fields,
+        call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
     )?;

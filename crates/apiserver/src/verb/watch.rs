@@ -105,7 +105,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
 fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     let options = call.options;
     let mut selection = Selection::parse(
-        call.resource.fields,
+        call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
     )?;

@@ -19,7 +19,6 @@ use tokio::time::Sleep;
 use super::disturbance::{Disturbance, Laid, Step};
 use super::matching::Match;
 use super::rule::Ending;
-use super::switchboard::Switchboard;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
@@ -180,10 +179,8 @@ impl Inbox {
 // === impl Held ===
 
 impl Held {
-    /// The body of a watch, with the faults that are for it.
-    pub(crate) fn disturbed(self, faults: &Switchboard, body: Body) -> Body {
-        let laid = faults.lay(&self.request);
-        self.disturb(body, laid)
+    pub(super) fn request(&self) -> &LoggedRequest {
+        &self.request
     }
 
     /// The body as its reader gets it.

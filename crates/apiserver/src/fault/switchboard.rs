@@ -190,6 +190,12 @@ impl Switchboard {
         self.open.enter(&self.requests, request)
     }
 
+    /// Applies faults to the body of a watch.
+    pub(crate) fn disturb_watch(&self, held: Held, body: Body) -> Body {
+        let laid = self.lay(held.request());
+        held.disturb(body, laid)
+    }
+
     /// Applies faults to the body of a response other than a watch's.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {

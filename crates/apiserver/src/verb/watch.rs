@@ -174,7 +174,7 @@ fn open(
     let timers = Timers::new(opened.timeout, timed_bookmarks);
     let stream = WatchStream::new(opened.registration, opened.receiver);
     let body = Body::stream(stream.run(backlog, framer, timers));
-    Ok(opened.held.disturbed(&shared.faults, body))
+    Ok(shared.faults.disturb_watch(opened.held, body))
 }
 
 /// Takes the start and registers the watcher in one step; the inner error goes into the stream.

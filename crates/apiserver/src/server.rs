@@ -25,7 +25,7 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::verb::How;
 use crate::verb::create::create;
-use crate::verb::delete::{DeleteOptions, Deleted, delete};
+use crate::verb::delete_object::{DeleteOptions, Deleted, delete};
 use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::{Subject, update};
 

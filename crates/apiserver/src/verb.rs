@@ -6,7 +6,7 @@
 
 pub(crate) mod binding;
 pub(crate) mod create;
-pub(crate) mod delete;
+pub(crate) mod delete_object;
 pub(crate) mod discovery;
 pub(crate) mod get;
 pub(crate) mod list;
@@ -39,7 +39,7 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-use delete::Deleted;
+use delete_object::Deleted;
 use list::{ListCall, Page};
 use patch::{PatchBody, Rigour};
 use update::Subject;
@@ -320,7 +320,7 @@ impl Call {
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
         let how = How::request(Part::Main, options.dry_run);
-        let deleted = delete::delete(&self.shared, Self::subject(target)?, &options, how)?;
+        let deleted = delete_object::delete(&self.shared, Self::subject(target)?, &options, how)?;
         match deleted {
             Deleted::Marked(entry) => {
                 let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
@@ -358,7 +358,7 @@ impl Call {
                 namespace: listed.namespace(),
                 name: listed.name(),
             };
-            match delete::delete(&self.shared, subject, &options, how) {
+            match delete_object::delete(&self.shared, subject, &options, how) {
                 // What is answered is what was found, not what became of it.
                 Ok(_) => {}
                 // Gone meanwhile: somebody else did what was asked.

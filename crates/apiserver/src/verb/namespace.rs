@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::How;
-use super::delete::{DeleteOptions, Deleted, delete_object};
+use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::update::{Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;

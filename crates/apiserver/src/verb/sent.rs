@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::Call;
-use super::delete::DeleteOptions;
+use super::delete_object::DeleteOptions;
 use crate::field_validation::{Directive, Known};
 use crate::kinds::Subresource;
 use crate::protobuf::Expected;

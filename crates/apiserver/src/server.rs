@@ -23,11 +23,12 @@ use crate::serve::serve;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::verb::How;
 use crate::verb::create::create;
-use crate::verb::delete_object::{DeleteOptions, Deleted, delete};
+use crate::verb::delete::delete;
+use crate::verb::delete_object::{DeleteOptions, Deleted};
 use crate::verb::patch::{PatchBody, patch};
-use crate::verb::update::{Subject, update};
+use crate::verb::update::update;
+use crate::verb::write::{How, Subject};
 
 /// An embedded Kubernetes API server.
 #[doc(alias = "FakeControllerSource")]

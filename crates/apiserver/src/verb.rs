@@ -6,6 +6,7 @@
 
 pub(crate) mod binding;
 pub(crate) mod create;
+pub(crate) mod delete;
 pub(crate) mod delete_object;
 pub(crate) mod discovery;
 pub(crate) mod get;
@@ -13,10 +14,12 @@ pub(crate) mod list;
 pub(crate) mod namespace;
 pub(crate) mod openapi;
 pub(crate) mod patch;
+mod put;
 pub(crate) mod scale;
 mod sent;
 pub(crate) mod update;
 pub(crate) mod watch;
+pub(crate) mod write;
 
 use std::sync::Arc;
 
@@ -42,29 +45,8 @@ use crate::strategy::Part;
 use delete_object::Deleted;
 use list::{ListCall, Page};
 use patch::{PatchBody, Rigour};
-use update::Subject;
 use watch::WatchCall;
-
-/// Who writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// A client, which may write what Kubernetes lets clients write.
-    Request,
-    /// The owner of the server, who may also write status and metadata.
-    Direct,
-    /// The start of a server: as its owner, and into any namespace.
-    Seed,
-}
-
-/// How a write is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct How {
-    pub(crate) origin: Origin,
-    /// What an update changes; creation and deletion concern the whole object.
-    pub(crate) part: Part,
-    /// Everything but the store.
-    pub(crate) dry_run: bool,
-}
+use write::{How, Subject};
 
 /// One request.
 pub(crate) struct Call {
@@ -81,31 +63,6 @@ pub(crate) struct Call {
     pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Received,
-}
-
-// === impl How ===
-
-impl How {
-    pub(crate) const DIRECT: How = How {
-        origin: Origin::Direct,
-        part: Part::All,
-        dry_run: false,
-    };
-
-    pub(crate) const SEED: How = How {
-        origin: Origin::Seed,
-        part: Part::All,
-        dry_run: false,
-    };
-
-    /// A client's write to a part of an object.
-    pub(crate) const fn request(part: Part, dry_run: bool) -> How {
-        How {
-            origin: Origin::Request,
-            part,
-            dry_run,
-        }
-    }
 }
 
 // === impl Call ===
@@ -190,7 +147,7 @@ impl Call {
                 let how = self.how(Part::Main)?;
                 let subject = Self::subject(target)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
-                let (entry, is_new) = update::put(&self.shared, subject, &object, how, may_create)?;
+                let (entry, is_new) = put::put(&self.shared, subject, &object, how, may_create)?;
                 let code = if is_new {
                     StatusCode::CREATED
                 } else {
@@ -320,7 +277,7 @@ impl Call {
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
         let how = How::request(Part::Main, options.dry_run);
-        let deleted = delete_object::delete(&self.shared, Self::subject(target)?, &options, how)?;
+        let deleted = delete::delete(&self.shared, Self::subject(target)?, &options, how)?;
         match deleted {
             Deleted::Marked(entry) => {
                 let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
@@ -358,7 +315,7 @@ impl Call {
                 namespace: listed.namespace(),
                 name: listed.name(),
             };
-            match delete_object::delete(&self.shared, subject, &options, how) {
+            match delete::delete(&self.shared, subject, &options, how) {
                 // What is answered is what was found, not what became of it.
                 Ok(_) => {}
                 // Gone meanwhile: somebody else did what was asked.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::How;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};

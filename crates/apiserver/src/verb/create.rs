@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::update::Subject;
-use super::{How, Origin, namespace};
+use super::namespace;
+use super::write::{How, Origin, Subject};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};

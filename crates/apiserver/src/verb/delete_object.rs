@@ -1,11 +1,10 @@
-//! DELETE of one object or of a collection.
+//! Deletion of one object, apart from its namespace.
 //!
 //! Guarantees:
 //! - preconditions are compared with the state that is deleted;
 //! - an object with finalizers is first marked (MODIFIED) and removed later (DELETED); `Foreground` and `Orphan` add their finalizers, and removing dependents is a controller's work, not the store's;
 //! - a pod is deleted gracefully: it is always marked first, and stays as long as its grace period says if it runs on a node; nothing but a deletion with grace period 0, as a kubelet sends it, removes it then. One that runs nowhere, or has ended, is removed in the same step: two revisions, and nobody sees the store between them;
-//! - a second delete moves nothing but a shorter grace period;
-//! - what is removed last from a namespace that is being deleted takes the namespace with it.
+//! - a second deletion can only shorten the grace period.
 //!
 //! A direct call of the server's owner is not graceful: it removes a pod in one revision, unless finalizers hold it.
 
@@ -17,8 +16,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::update::Subject;
-use super::{How, Origin, namespace};
+use super::write::{How, Origin, Subject};
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::ApiError;
@@ -34,25 +32,7 @@ pub(crate) enum Deleted {
     Marked(Arc<Entry>),
 }
 
-/// Deletes one object.
-pub(crate) fn delete(
-    shared: &Shared,
-    subject: Subject<'_>,
-    options: &DeleteOptions,
-    how: How,
-) -> Result<Deleted, ApiError> {
-    let namespaces = shared.registry.namespaces.as_ref();
-    if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
-        return namespace::delete(shared, subject, options, how);
-    }
-    let deleted = delete_object(shared, subject, options, how)?;
-    if let (Deleted::Removed(entry), false) = (&deleted, how.dry_run) {
-        namespace::lost(shared, subject.resource, entry.namespace(), how);
-    }
-    Ok(deleted)
-}
-
-/// Deletes one object, whatever that means for its namespace.
+/// Deletes one object; does not continue the deletion of its namespace.
 pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,

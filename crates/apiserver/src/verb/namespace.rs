@@ -15,9 +15,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::How;
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
-use super::update::{Step, Subject, replace};
+use super::write::{How, Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};

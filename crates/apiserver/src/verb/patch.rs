@@ -14,8 +14,8 @@ use std::sync::Arc;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::How;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
 use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
 use crate::kinds::schema::Definition;
 use crate::object::Object;

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::How;
 use super::patch::PatchBody;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
 use crate::kinds::schema::Schema;
 use crate::object::Object;
 use crate::shared::Shared;

@@ -3,75 +3,21 @@
 //! Guarantees:
 //! - a change is computed from one stored state and stored only if that is still the state; otherwise it is computed anew (etcd's guaranteed update);
 //! - what nobody may change (uid, creation, deletion, generation) survives any change; `status` and the rest are written apart where the kind says so;
-//! - a PUT of what is not there creates it, for the kinds where Kubernetes allows that;
 //! - a change of nothing is no event and no revision;
 //! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
 
-use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::create;
-use super::{How, Origin, namespace};
+use super::namespace;
+use super::write::{How, Origin, Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
-
-/// One object to be changed.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) resource: &'a Resource,
-    pub(crate) namespace: Option<&'a str>,
-    pub(crate) name: &'a str,
-}
-
-/// What a write is in the life of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Change,
-    /// A step towards its removal, for which there is always room.
-    Mark,
-    Remove,
-}
-
-impl Subject<'_> {
-    pub(crate) fn key(&self) -> String {
-        self.resource.key(self.namespace, self.name)
-    }
-
-    pub(crate) fn not_found(&self) -> ApiError {
-        ApiError::not_found(&self.resource.kind, self.name)
-    }
-
-    /// The stored object and its entry, as readers see it.
-    pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
-        let state = shared.lock();
-        let entry = state
-            .storage
-            .get(self.resource.collection, &self.key())
-            .cloned();
-        drop(state);
-        self.parsed(entry)
-    }
-
-    /// The object to be changed and its entry, as the next write finds it.
-    pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
-        let state = shared.lock();
-        let entry = state.newest(self.resource.collection, &self.key()).cloned();
-        drop(state);
-        self.parsed(entry)
-    }
-
-    fn parsed(&self, entry: Option<Arc<Entry>>) -> Result<(Arc<Entry>, Object), ApiError> {
-        let entry = entry.ok_or_else(|| self.not_found())?;
-        let object = Object::stored(entry.object(self.resource));
-        Ok((entry, object))
-    }
-}
 
 /// PUT: the object as it is to be.
 pub(crate) fn update(
@@ -85,37 +31,6 @@ pub(crate) fn update(
         check_uid(subject, object.text("uid"), old.text("uid"))?;
         Ok(object.clone())
     })
-}
-
-/// PUT by a client: the object as it is to be, made if there is none and its kind allows that.
-///
-/// Returns whether it was made; `may_create` refuses whoever may only update.
-pub(crate) fn put(
-    shared: &Shared,
-    subject: Subject<'_>,
-    object: &Object,
-    how: How,
-    may_create: impl Fn() -> Result<(), ApiError>,
-) -> Result<(Arc<Entry>, bool), ApiError> {
-    let resource = subject.resource;
-    loop {
-        match update(shared, subject, object, how) {
-            Err(error) if error.code() == 404 && resource.strategy.creates_on_update => {}
-            updated => return updated.map(|entry| (entry, false)),
-        }
-        may_create()?;
-        check_uid(subject, object.text("uid"), "")?;
-        if !object.text("resourceVersion").is_empty() {
-            parsed_revision(object.text("resourceVersion"))?;
-        }
-        let mut new = object.clone();
-        new.set_meta("resourceVersion", None);
-        match create(shared, resource, subject.namespace, new, how) {
-            // Somebody else was faster: there is something to update now.
-            Err(error) if error.reason() == "AlreadyExists" => {}
-            made => return made.map(|entry| (entry, true)),
-        }
-    }
 }
 
 /// Stores what `compute` makes of the stored object.
@@ -151,29 +66,6 @@ pub(crate) fn change(
         }
         return Ok(stored);
     }
-}
-
-/// Stores an object, or removes it in that state, unless somebody else has written it meanwhile.
-pub(super) fn replace(
-    shared: &Shared,
-    resource: &Resource,
-    entry: &Entry,
-    new: &Object,
-    step: Step,
-) -> Result<Option<Arc<Entry>>, ApiError> {
-    let mut state = shared.lock();
-    // Not by its revision: one that was taken back is given again.
-    let still = state.newest(resource.collection, &entry.key);
-    if still.is_none_or(|current| !ptr::eq(Arc::as_ptr(current), entry)) {
-        return Ok(None);
-    }
-    let stored = entry.changed(resource, new, state.next_revision());
-    if step == Step::Change {
-        shared.check_room(&state, Some(entry), &stored)?;
-    }
-    let kept = (step != Step::Remove).then(|| Arc::clone(&stored));
-    shared.commit(&mut state, resource, &entry.key, kept);
-    Ok(Some(stored))
 }
 
 /// Whether no finalizer holds an object that is being deleted.
@@ -217,7 +109,7 @@ fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
 }
 
 /// A uid that is sent is a precondition.
-fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
+pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
     }
@@ -265,7 +157,7 @@ fn check_revision(
 }
 
 /// A revision that is sent has to be a number, whether it is compared or not.
-fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
+pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
         ApiError::unexplained(&cause)

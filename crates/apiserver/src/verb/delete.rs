@@ -1,0 +1,27 @@
+//! DELETE of one object, of a namespace with its contents.
+//!
+//! Guarantees: the deletion of the last object in a namespace that is being deleted also deletes the namespace.
+
+use super::delete_object::{DeleteOptions, Deleted, delete_object};
+use super::namespace;
+use super::write::{How, Subject};
+use crate::shared::Shared;
+use crate::status::ApiError;
+
+/// Deletes one object.
+pub(crate) fn delete(
+    shared: &Shared,
+    subject: Subject<'_>,
+    options: &DeleteOptions,
+    how: How,
+) -> Result<Deleted, ApiError> {
+    let namespaces = shared.registry.namespaces.as_ref();
+    if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
+        return namespace::delete(shared, subject, options, how);
+    }
+    let deleted = delete_object(shared, subject, options, how)?;
+    if let (Deleted::Removed(entry), false) = (&deleted, how.dry_run) {
+        namespace::lost(shared, subject.resource, entry.namespace(), how);
+    }
+    Ok(deleted)
+}

@@ -44,19 +44,13 @@ impl MetadataRules {
         let base = object.text("generateName");
         if !base.is_empty() {
             // The suffix makes a dash at the end valid.
-            let judged = match base.strip_suffix('-').and_then(|rest| {
-                let mut rest = rest.chars();
-                rest.next_back().map(|_| rest.as_str())
-            }) {
-                Some(rest) => format!("{rest}a"),
+            let prefix = base.strip_suffix('-');
+            let judged = match prefix.and_then(|prefix| prefix.char_indices().next_back()) {
+                Some((end, _)) => format!("{}a", &base[..end]),
                 None => base.to_owned(),
             };
-            refuse(
-                &mut errors,
-                "metadata.generateName",
-                base,
-                self.names.faults(&judged),
-            );
+            let faults = self.names.faults(&judged);
+            refuse(&mut errors, "metadata.generateName", base, faults);
         }
         match object.text("name") {
             "" if base.is_empty() => errors.push(FieldError::required(
@@ -91,12 +85,8 @@ impl MetadataRules {
         }
         errors.extend(owner_errors(object));
         for finalizer in object.finalizers() {
-            refuse(
-                &mut errors,
-                "metadata.finalizers",
-                finalizer,
-                key_faults(finalizer),
-            );
+            let faults = key_faults(finalizer);
+            refuse(&mut errors, "metadata.finalizers", finalizer, faults);
         }
         let finalizers = object.finalizers();
         if ["orphan", "foregroundDeletion"]

@@ -46,10 +46,8 @@ impl Reply {
     /// Text for people.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
-            code,
-            body: Body::full(text),
-            revision: None,
             content_type: "text/plain; charset=utf-8",
+            ..Reply::new(code, Body::full(text), None)
         }
     }
 }

@@ -82,10 +82,7 @@ impl Default for ResponseBudget {
 
 impl ResponseBudget {
     /// Holds a response that shares no memory with the store.
-    pub(crate) fn hold_bytes(
-        self: &Arc<ResponseBudget>,
-        bytes: Bytes,
-    ) -> Result<Held<Bytes>, ApiError> {
+    pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Held<Bytes>, ApiError> {
         let slots = bytes.len() / SLOT_BYTES;
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
@@ -102,14 +99,11 @@ impl ResponseBudget {
     /// # Errors
     ///
     /// 429 if too few slots are free.
-    pub(crate) fn hold<T>(
-        self: &Arc<ResponseBudget>,
+    pub(crate) fn hold<T: Send + 'static>(
+        self: &Arc<Self>,
         slots: usize,
         content: T,
-    ) -> Result<Held<T>, ApiError>
-    where
-        T: Send + 'static,
-    {
+    ) -> Result<Held<T>, ApiError> {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
@@ -121,10 +115,11 @@ impl ResponseBudget {
         }
     }
 
-    fn reserve<T>(self: &Arc<ResponseBudget>, slots: usize, content: T) -> Result<Held<T>, ApiError>
-    where
-        T: Send + 'static,
-    {
+    fn reserve<T: Send + 'static>(
+        self: &Arc<Self>,
+        slots: usize,
+        content: T,
+    ) -> Result<Held<T>, ApiError> {
         let content = Arc::new(Mutex::new(Some(content)));
         let mut open = self.open.lock();
         let evicted = if open.slots + slots > self.slots_max {

@@ -129,9 +129,7 @@ impl Server {
         name: &str,
         merge: Value,
     ) -> Result<Value, ApiError> {
-        let resource = self
-            .resource(api_version, plural)
-            .ok_or_else(ApiError::no_such_path)?;
+        let resource = self.resource(api_version, plural)?;
         let subject = subject(&resource, name);
         let merge = PatchBody::Merge(merge);
         let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT, None))?;
@@ -150,9 +148,7 @@ impl Server {
     ///
     /// What a client's DELETE would be refused for.
     pub fn delete(&self, api_version: &str, plural: &str, name: &str) -> Result<Value, ApiError> {
-        let resource = self
-            .resource(api_version, plural)
-            .ok_or_else(ApiError::no_such_path)?;
+        let resource = self.resource(api_version, plural)?;
         let options = DeleteOptions::default();
         let subject = subject(&resource, name);
         let deleted = self.write(|shared| delete(shared, subject, &options, How::DIRECT))?;
@@ -169,12 +165,9 @@ impl Server {
     /// If no such resource is served.
     pub fn get(&self, api_version: &str, plural: &str, name: &str) -> Option<Value> {
         let resource = self.expect_resource(api_version, plural);
-        let entry = self
-            .shared
-            .lock()
-            .storage
-            .get(resource.collection, name)
-            .cloned()?;
+        let state = self.shared.lock();
+        let entry = state.storage.get(resource.collection, name).cloned()?;
+        drop(state);
         Some(show(&resource, &entry))
     }
 
@@ -247,12 +240,13 @@ impl Server {
         answer
     }
 
-    fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.shared.registry.by_plural(api_version, plural).cloned()
+    fn resource(&self, api_version: &str, plural: &str) -> Result<Arc<Resource>, ApiError> {
+        let found = self.shared.registry.by_plural(api_version, plural);
+        found.cloned().ok_or_else(ApiError::no_such_path)
     }
 
     fn expect_resource(&self, api_version: &str, plural: &str) -> Arc<Resource> {
-        let Some(resource) = self.resource(api_version, plural) else {
+        let Ok(resource) = self.resource(api_version, plural) else {
             panic!("no resource {plural:?} of {api_version:?} is served");
         };
         resource

@@ -31,11 +31,8 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Whether nothing can be created in a namespace any more.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
-    namespaces
-        .strategy
-        .fields
-        .value_of(&entry.fields, "status.phase")
-        == Some("Terminating")
+    let fields = namespaces.strategy.fields;
+    fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
 /// Deletes a namespace: makes it Terminating, and empties it as far as that goes at once.
@@ -83,12 +80,8 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     if !ends(&shared.lock(), namespaces, namespace) {
         return;
     }
-    if shared
-        .registry
-        .pods
-        .as_ref()
-        .is_some_and(|pods| pods.collection == resource.collection)
-    {
+    let pods = shared.registry.pods.as_ref().map(|pods| pods.collection);
+    if pods == Some(resource.collection) {
         if has_objects(shared, resource, namespace) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Faults: their grammar, the rules in force, and what they do to the bodies of responses.
 //!
 //! Guarantees:
-//! - a rule takes effect at once and exactly as often as requested, in the order in which rules were added;
+//! - a rule takes effect at once and exactly as often as it states, in the order in which rules were added;
 //! - faults change requests and their responses, never the store.
 //!
 //! It does not answer requests and does not act on the server: [`fault_injection`](crate::fault_injection) does.

@@ -1,4 +1,4 @@
-//! DELETE of one object, of a namespace with its contents.
+//! DELETE of one object; that of a namespace deletes its contents too.
 //!
 //! Guarantees: the deletion of the last object in a namespace that is being deleted also deletes the namespace.
 

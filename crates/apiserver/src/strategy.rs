@@ -43,6 +43,7 @@ pub(crate) enum Part {
 
 /// The strategy of one resource.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
     /// Whether `status` is written through its own subresource only.

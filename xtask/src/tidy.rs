@@ -4,11 +4,13 @@
 //! The rules read text, not syntax trees: they may miss what is written in an unusual way, and they need no parser to keep up with the language.
 //! `cargo test --workspace` runs the whole check as a test.
 
+mod circles;
 mod finding;
 mod imports;
 mod listings;
 mod manifests;
 mod names;
+mod paths;
 mod prose;
 mod references;
 mod rust;
@@ -24,8 +26,11 @@ use finding::Finding;
 use rust::Source;
 use tree::Tree;
 
-/// The crate whose modules are the pipeline, and whose public signatures are watched.
+/// The crate whose public signatures are checked.
 const LIBRARY: &str = "crates/informer";
+
+/// Roots of the crates that declare their modules in the order of their imports.
+const PIPELINES: [&str; 2] = ["crates/apiserver/src/lib.rs", "crates/informer/src/lib.rs"];
 
 /// Every finding in the workspace at `root`, ordered by path and line.
 ///
@@ -52,6 +57,10 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.files("md") {
         findings.extend(prose::markdown(path, text));
     }
+    for root in PIPELINES {
+        findings.extend(pipeline(root, &sources));
+    }
+    findings.extend(circles::check(&sources));
     findings.extend(library(tree, &sources));
     findings.extend(listings::check(tree));
     findings.extend(references::paths(tree));
@@ -61,24 +70,31 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// The order of the imports in the crate with this root.
+fn pipeline(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
+    let Some(root) = sources.iter().find(|source| source.path == root) else {
+        return Vec::new();
+    };
+    let folder = root.path.trim_end_matches(|end| end != '/');
+    let order = imports::Order::of(root);
+    let files = sources.iter();
+    files
+        .flat_map(|source| imports::check(source, folder, &order))
+        .collect()
+}
+
 /// The rules that hold for the library alone.
 fn library(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
-    let folder = format!("{LIBRARY}/src/");
-    let of_library = || {
-        sources
-            .iter()
-            .filter(|source| source.path.starts_with(&folder))
+    let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) else {
+        return Vec::new();
     };
-    let mut findings = Vec::new();
-    if let Some(root) = of_library().find(|source| source.path == format!("{folder}lib.rs")) {
-        let order = imports::Order::of(root);
-        findings.extend(of_library().flat_map(|source| imports::check(source, &folder, &order)));
-    }
-    if let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) {
-        let foreign = signatures::foreign(manifest);
-        findings.extend(of_library().flat_map(|source| signatures::check(source, &foreign)));
-    }
-    findings
+    let foreign = signatures::foreign(manifest);
+    let folder = format!("{LIBRARY}/src/");
+    let files = sources.iter();
+    let files = files.filter(|source| source.path.starts_with(&folder));
+    files
+        .flat_map(|source| signatures::check(source, &foreign))
+        .collect()
 }
 
 #[cfg(test)]

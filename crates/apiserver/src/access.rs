@@ -21,7 +21,6 @@ use parking_lot::Mutex;
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::route::{Query, Target};
-use crate::shared::Shared;
 use crate::status::ApiError;
 
 use attributes::Attributes;
@@ -57,7 +56,7 @@ pub struct User {
 /// ```
 #[derive(Clone)]
 pub struct Access {
-    shared: Arc<Shared>,
+    gate: Arc<Gate>,
 }
 
 /// What decides on every request.
@@ -120,8 +119,8 @@ impl User {
 // === impl Access ===
 
 impl Access {
-    pub(crate) fn new(shared: Arc<Shared>) -> Access {
-        Access { shared }
+    pub(crate) fn new(gate: Arc<Gate>) -> Access {
+        Access { gate }
     }
 
     /// Makes a token known, or gives a known one to another user.
@@ -132,25 +131,25 @@ impl Access {
     ///
     /// If the token is empty, for no request can carry that.
     pub fn grant_token(&self, token: &str, user: User) {
-        self.shared.gate.policy.lock().grant(token, user);
+        self.gate.policy.lock().grant(token, user);
     }
 
     /// Forgets a token: requests that carry it are refused with 401 from now on.
     ///
     /// Returns whether it was known.
     pub fn revoke_token(&self, token: &str) -> bool {
-        self.shared.gate.policy.lock().revoke(token)
+        self.gate.policy.lock().revoke(token)
     }
 
     /// Replaces all rules: what none of these allows is refused with 403 from now on.
     pub fn replace_rules(&self, rules: impl IntoIterator<Item = Rule>) {
         let rules = rules.into_iter().collect();
-        self.shared.gate.policy.lock().rules = Some(rules);
+        self.gate.policy.lock().rules = Some(rules);
     }
 
     /// Forgets all rules: nothing is forbidden from now on.
     pub fn drop_rules(&self) {
-        self.shared.gate.policy.lock().rules = None;
+        self.gate.policy.lock().rules = None;
     }
 }
 
@@ -187,10 +186,8 @@ impl Gate {
         let user = match (&policy.tokens, peer) {
             (_, Some(Peer(user))) => Arc::clone(user),
             (None, None) => {
-                let refusal = match parts.extensions.get::<OwnMachine>() {
-                    Some(OwnMachine) => browser::refusal(parts),
-                    None => None,
-                };
+                let own_machine = parts.extensions.get::<OwnMachine>();
+                let refusal = own_machine.and_then(|_| browser::refusal(parts));
                 if refusal.is_some() {
                     return (Arc::clone(&self.anonymous), refusal);
                 }

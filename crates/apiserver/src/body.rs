@@ -10,9 +10,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
-use crate::readers::{FREE_BYTES, Held, Readers};
+use crate::response_budget::{FREE_BYTES, Held, ResponseBudget};
 use crate::status::ApiError;
-use crate::verb::list::CHUNK_BYTES;
+
+/// Size at which a chunk is sent: some frames of HTTP/2, and few enough writes for 100,000 objects.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Any error, as tower and hyper pass them on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -24,7 +26,7 @@ pub struct Body(Content);
 enum Content {
     /// What is left of a body of known length.
     Full(Bytes),
-    /// A long body of known length, which has its room as long as it is read.
+    /// A body of known length that counts towards the [`ResponseBudget`].
     Held {
         content: Held<Bytes>,
         /// The bytes that are left.
@@ -41,16 +43,16 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// The same body within the bound of all answers, if it is longer than one may be without.
+    /// Counts a body of more than [`FREE_BYTES`] towards the budget of all responses.
     ///
     /// # Errors
     ///
-    /// There is no room.
-    pub(crate) fn held(self, readers: &Arc<Readers>) -> Result<Body, ApiError> {
+    /// 429 if the budget is exhausted.
+    pub(crate) fn held(self, budget: &Arc<ResponseBudget>) -> Result<Body, ApiError> {
         match self.0 {
             Content::Full(bytes) if bytes.len() > FREE_BYTES => {
                 let left = bytes.len();
-                let content = readers.hold_bytes(bytes)?;
+                let content = budget.hold_bytes(bytes)?;
                 Ok(Body(Content::Held { content, left }))
             }
             content => Ok(Body(content)),
@@ -90,7 +92,7 @@ impl Body {
     }
 }
 
-/// Takes a chunk's worth off a text; a copy, for what is on its way must not keep the whole.
+/// Removes one chunk from a text; the chunk is a copy, because a slice would keep the whole text.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
     let piece = Bytes::copy_from_slice(&rest.split_to(length));
@@ -147,10 +149,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_answer_comes_in_pieces_has_its_room_and_can_lose_it() {
+    async fn a_long_body_is_sent_in_chunks_and_can_be_evicted() {
         let text = Bytes::from(vec![b'x'; 10 * CHUNK_BYTES + 1]);
-        let readers = Arc::new(Readers::of(2 * text.len() / 8));
-        let held = || Body::full(text.clone()).held(&readers);
+        let budget = Arc::new(ResponseBudget::of(2 * text.len() / 8));
+        let held = || Body::full(text.clone()).held(&budget);
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = held().unwrap();
         assert_eq!(first.size_hint().exact(), Some(text.len() as u64));
@@ -160,15 +162,15 @@ mod tests {
             assert_eq!(first.is_end_stream(), pieces.len() == 11);
         }
         assert_eq!(pieces, [vec![CHUNK_BYTES; 10], vec![1]].concat());
-        let refused = held().expect_err("the first has its room until it goes");
+        let refused = held().expect_err("the first holds the budget");
         assert_eq!(refused.code(), 429);
         let short = Body::full(vec![0; FREE_BYTES]);
-        assert!(short.held(&readers).is_ok(), "what is short needs none");
+        assert!(short.held(&budget).is_ok(), "a short body needs no slot");
         let longer = Body::full(vec![0; FREE_BYTES + 1]);
-        assert!(longer.held(&readers).is_ok(), "there is some left");
+        assert!(longer.held(&budget).is_ok(), "some slots are free");
         tokio::time::advance(Duration::from_secs(61)).await;
-        let _second = held().expect("the first makes room");
+        let _second = held().expect("the first is evicted");
         drop(first);
-        assert!(held().is_err(), "the second has it now");
+        assert!(held().is_err(), "the second holds the budget");
     }
 }

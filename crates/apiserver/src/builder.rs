@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::access::{Policy, Rule, User};
 use crate::bootstrap::Bootstrap;
 use crate::clock::Clock;
-use crate::fault::{self, Plan, PlanError};
+use crate::fault::{Plan, PlanError};
+use crate::fault_injection;
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
 #[cfg(feature = "persistence")]
@@ -42,8 +43,15 @@ pub struct Builder {
     settings: Settings,
 }
 
+impl Server {
+    /// Returns a builder with the defaults.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 impl Builder {
-    pub(crate) fn new() -> Builder {
+    fn new() -> Builder {
         Builder {
             kinds: Kinds::builtin(),
             bootstrap: Bootstrap::default(),
@@ -185,7 +193,7 @@ impl Builder {
 
     /// Whether the fault plan can be read and changed over HTTP, [at `/faults`](crate::Faults#over-http); false if never said, for whoever reaches the server may then break it.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
-        self.settings.fault_endpoint = serve.then_some(fault::PATH);
+        self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
     }
 

@@ -94,56 +94,68 @@
 //!
 #![doc = include_str!("../LOAD.md")]
 
-// What is served, what an object is, and the words of a refusal.
-mod kinds;
-mod metadata;
-mod object;
-mod resource;
-mod selector;
-mod status;
-
-// What is kept: objects and their history, the caches before it, and what all requests share.
+// Kinds and objects: what is served, and what holds for all requests.
 mod clock;
-mod group_commit;
-#[cfg(feature = "persistence")]
-mod restart;
-mod shared;
+mod kinds;
+mod status;
+mod name_syntax;
+mod object;
+mod selector;
+mod columns;
+mod field_validation;
+mod metadata;
+mod strategy;
+mod resource;
+
+// A request: its destination, its options, its body, its user.
+mod route;
+mod negotiate;
+mod protobuf;
+mod request_body;
+mod access;
+mod request_log;
+
+// What a server stores: objects and their history, and the caches of watches.
 mod storage;
 mod watch_cache;
 
-// From a request to its answer.
-mod access;
+// The memory of bodies, and what faults do to them.
+mod response_budget;
 mod body;
+mod body_limit;
 mod compress;
 mod fault;
-mod field_validation;
-mod intake;
-mod negotiate;
-mod protobuf;
-mod readers;
-mod request_body;
-mod request_log;
-mod route;
-mod serve;
-mod table;
-mod verb;
 
-// What the user holds.
+// The state that all requests share, and how writes become durable.
+mod shared;
+mod group_commit;
+
+// From a request to its response.
+mod table;
+mod reply;
+mod verb;
+mod fault_injection;
+mod serve;
+
+// The handle, and how a server starts and is reached.
+mod server;
 mod bootstrap;
+#[cfg(feature = "persistence")]
+mod restart;
 mod builder;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(doc)]
 pub mod guide;
-mod listen;
-mod server;
 #[cfg(feature = "tls")]
 mod tls;
+mod listen;
 
 pub use access::{Access, Rule, User};
 pub use body::{Body, BoxError};
 pub use builder::Builder;
-pub use fault::{Answer, Faults, Match, PlanError};
+pub use fault::{Match, PlanError};
+pub use fault_injection::{Answer, Faults};
 pub use kinds::{Kind, Kinds, Scope, Subresource};
 pub use listen::{Kubeconfig, Listening};
 pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};

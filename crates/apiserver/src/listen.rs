@@ -5,10 +5,10 @@
 //! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end by themselves;
 //! - the port can be listened on again at once, with this server or another.
 
-mod attention;
 mod connection;
+mod connection_stall;
 mod kubeconfig;
-mod patience;
+mod stream_stall;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,110 +1,110 @@
-//! What Kubernetes demands of names, labels, annotations, finalizers and owner references.
+//! Validation of metadata: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: the same rules as `ValidateObjectMeta`, in the words of a 1.36 API server, each fault told once; of names those of namespaces, services, RBAC and all others.
+//! Guarantees: the rules of `ValidateObjectMeta`, with the messages of a 1.36 API server, each error once.
 
 use serde_json::{Value, json};
 
+use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
-use crate::resource::Resource;
 use crate::status::FieldError;
 
-/// The longest name of an object (`DNS1123SubdomainMaxLength`).
-const NAME_MAX: usize = 253;
-/// The longest DNS label, and the longest name or value of a label (`DNS1123LabelMaxLength`, `LabelValueMaxLength`).
-const LABEL_MAX: usize = 63;
-/// Bytes that all annotations of an object may add up to (`TotalAnnotationSizeLimitB`).
+/// Maximum bytes of all annotations of an object (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Finalizers that need no domain before them.
+/// Finalizers that need no domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// What is wrong with a new object's metadata; a name that is still to be generated is judged by what it starts with.
-pub(crate) fn check_new(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let base = object.text("generateName");
-    if !base.is_empty() {
-        // A dash may stand at the end of what more is appended to.
-        let judged = match base.strip_suffix('-').and_then(|rest| {
-            let mut rest = rest.chars();
-            rest.next_back().map(|_| rest.as_str())
-        }) {
-            Some(rest) => format!("{rest}a"),
-            None => base.to_owned(),
-        };
-        refuse(
-            &mut errors,
-            "metadata.generateName",
-            base,
-            name_faults(resource, &judged),
-        );
-    }
-    match object.text("name") {
-        "" if base.is_empty() => errors.push(FieldError::required(
-            "metadata.name",
-            "name or generateName is required",
-        )),
-        "" => {}
-        name => refuse(
-            &mut errors,
-            "metadata.name",
-            name,
-            name_faults(resource, name),
-        ),
-    }
-    errors.extend(check(resource, object));
-    errors
+/// The rules for metadata that differ between kinds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MetadataRules {
+    pub(crate) names: NameRule,
+    /// Whether a finalizer that Kubernetes does not define must name a domain.
+    pub(crate) qualified_finalizers: bool,
 }
 
-/// What is wrong with metadata, but for the name.
-pub(crate) fn check(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (key, value) in texts(object, "labels") {
-        refuse(&mut errors, "metadata.labels", key, key_faults(key));
-        refuse(&mut errors, "metadata.labels", value, value_faults(value));
+impl MetadataRules {
+    pub(crate) const CUSTOM: MetadataRules = MetadataRules {
+        names: NameRule::Subdomain,
+        qualified_finalizers: false,
+    };
+
+    /// A built-in kind with these names.
+    pub(crate) const fn of(names: NameRule) -> MetadataRules {
+        MetadataRules {
+            names,
+            qualified_finalizers: true,
+        }
     }
-    let mut size = 0;
-    for (key, value) in texts(object, "annotations") {
-        size += key.len() + value.len();
-        let faults = key_faults(&key.to_lowercase());
-        refuse(&mut errors, "metadata.annotations", key, faults);
+
+    /// Rejects a new object's metadata; of a name that is yet to be generated the prefix is checked.
+    pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let base = object.text("generateName");
+        if !base.is_empty() {
+            // The suffix makes a dash at the end valid.
+            let prefix = base.strip_suffix('-');
+            let judged = match prefix.and_then(|prefix| prefix.char_indices().next_back()) {
+                Some((end, _)) => format!("{}a", &base[..end]),
+                None => base.to_owned(),
+            };
+            let faults = self.names.faults(&judged);
+            refuse(&mut errors, "metadata.generateName", base, faults);
+        }
+        match object.text("name") {
+            "" if base.is_empty() => errors.push(FieldError::required(
+                "metadata.name",
+                "name or generateName is required",
+            )),
+            "" => {}
+            name => refuse(&mut errors, "metadata.name", name, self.names.faults(name)),
+        }
+        errors.extend(self.check(object));
+        errors
     }
-    if size > ANNOTATIONS_MAX {
-        errors.push(FieldError::too_long(
-            "metadata.annotations",
-            ANNOTATIONS_MAX,
-        ));
+
+    /// Rejects metadata; does not check the name.
+    pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for (key, value) in texts(object, "labels") {
+            refuse(&mut errors, "metadata.labels", key, key_faults(key));
+            refuse(&mut errors, "metadata.labels", value, value_faults(value));
+        }
+        let mut size = 0;
+        for (key, value) in texts(object, "annotations") {
+            size += key.len() + value.len();
+            let faults = key_faults(&key.to_lowercase());
+            refuse(&mut errors, "metadata.annotations", key, faults);
+        }
+        if size > ANNOTATIONS_MAX {
+            errors.push(FieldError::too_long(
+                "metadata.annotations",
+                ANNOTATIONS_MAX,
+            ));
+        }
+        errors.extend(owner_errors(object));
+        for finalizer in object.finalizers() {
+            let faults = key_faults(finalizer);
+            refuse(&mut errors, "metadata.finalizers", finalizer, faults);
+        }
+        let finalizers = object.finalizers();
+        if ["orphan", "foregroundDeletion"]
+            .iter()
+            .all(|one| finalizers.contains(one))
+        {
+            let why = "finalizer orphan and foregroundDeletion cannot be both set";
+            let all = json!(finalizers);
+            errors.push(FieldError::invalid("metadata.finalizers", all, why));
+        }
+        if self.qualified_finalizers {
+            errors.extend(unqualified(&finalizers, "metadata.finalizers"));
+        }
+        errors
     }
-    errors.extend(owner_errors(object));
-    for finalizer in object.finalizers() {
-        refuse(
-            &mut errors,
-            "metadata.finalizers",
-            finalizer,
-            key_faults(finalizer),
-        );
-    }
-    let finalizers = object.finalizers();
-    if ["orphan", "foregroundDeletion"]
-        .iter()
-        .all(|one| finalizers.contains(one))
-    {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        let all = json!(finalizers);
-        errors.push(FieldError::invalid("metadata.finalizers", all, why));
-    }
-    if !resource.kind.custom {
-        errors.extend(unqualified(&finalizers, "metadata.finalizers"));
-    }
-    errors
 }
 
-/// The finalizers that Kubernetes knows nothing of and that name no domain.
+/// Rejects finalizers that Kubernetes does not define and that name no domain.
 pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
     let bad = all.filter(|(_, name)| is_unqualified(name));
@@ -114,7 +114,7 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// What is wrong with the finalizers in a new namespace's `spec`.
+/// Rejects the finalizers in a new namespace's `spec`.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();
@@ -204,111 +204,4 @@ fn owner_text(owner: &Value) -> String {
         Some(format!("{member:?}:{value}"))
     });
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-}
-
-/// Names are DNS subdomains, those of namespaces and services DNS labels, RBAC's any path segment.
-pub(crate) fn name_faults(resource: &Resource, name: &str) -> Vec<String> {
-    if resource.is_core("namespaces") || resource.is_core("services") {
-        return label_faults(name);
-    }
-    if resource.kind.group == "rbac.authorization.k8s.io" {
-        if matches!(name, "." | "..") {
-            return vec![format!("may not be '{name}'")];
-        }
-        let bad = ['/', '%'].into_iter().filter(|bad| name.contains(*bad));
-        return bad.map(|bad| format!("may not contain '{bad}'")).collect();
-    }
-    let mut faults = Vec::new();
-    if name.len() > NAME_MAX {
-        faults.push(format!("must be no more than {NAME_MAX} characters"));
-    }
-    if !is_subdomain(name) {
-        faults.push(SUBDOMAIN.to_owned());
-    }
-    faults
-}
-
-fn label_faults(name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if name.len() > LABEL_MAX {
-        faults.push(format!("must be no more than {LABEL_MAX} characters"));
-    }
-    if !is_dns_label(name) {
-        let why = if is_subdomain(name) {
-            "must not contain dots"
-        } else {
-            LABEL
-        };
-        faults.push(why.to_owned());
-    }
-    faults
-}
-
-/// What is wrong with the key of a label, or with anything that looks like one (`IsQualifiedName`).
-pub(crate) fn key_faults(key: &str) -> Vec<String> {
-    let (prefix, name) = match key.split_once('/') {
-        None => (None, key),
-        Some((_, name)) if name.contains('/') => {
-            return vec![format!(
-                "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-        Some((prefix, name)) => (Some(prefix), name),
-    };
-    let mut faults = Vec::new();
-    if let Some(prefix) = prefix {
-        if prefix.is_empty() {
-            faults.push("prefix part must be non-empty".to_owned());
-        } else {
-            if prefix.len() > NAME_MAX {
-                faults.push(format!("prefix part must be no more than {NAME_MAX} bytes"));
-            }
-            if !is_subdomain(prefix) {
-                faults.push(format!("prefix part {SUBDOMAIN}"));
-            }
-        }
-    }
-    if name.is_empty() {
-        faults.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_MAX {
-        faults.push(format!("name part must be no more than {LABEL_MAX} bytes"));
-    }
-    if !is_name(name) {
-        faults.push(format!("name part {KEY}"));
-    }
-    faults
-}
-
-/// What is wrong with the value of a label.
-pub(crate) fn value_faults(value: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if value.len() > LABEL_MAX {
-        faults.push(format!("must be no more than {LABEL_MAX} bytes"));
-    }
-    if !value.is_empty() && !is_name(value) {
-        faults.push(LABEL_VALUE.to_owned());
-    }
-    faults
-}
-
-/// Letters, digits and `-_.`, the first and last being no punctuation.
-fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(is_dns_label)
-}
-
-/// Whatever its length.
-fn is_dns_label(text: &str) -> bool {
-    let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')
-}
-
-fn is_edged(text: &str, edge: impl Fn(u8) -> bool) -> bool {
-    let bytes = text.as_bytes();
-    let (first, last) = (bytes.first(), bytes.last());
-    first.is_some_and(|byte| edge(*byte)) && last.is_some_and(|byte| edge(*byte))
 }

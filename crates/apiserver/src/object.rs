@@ -2,9 +2,10 @@
 //!
 //! Guarantees: an [`Object`]'s `metadata` is a JSON object whose maps and lists have the JSON types that Kubernetes demands; everything else is as the client sent it.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::resource::Resource;
+use crate::kinds::Kind;
 use crate::status::ApiError;
 
 /// A JSON object with well-formed `metadata`.
@@ -36,15 +37,14 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Takes a value as an object of a resource, filling in `apiVersion` and `kind`.
-    pub(crate) fn of(resource: &Resource, value: Value) -> Result<Object, ApiError> {
+    /// Takes a value as an object of a kind; sets `apiVersion` and `kind` if they are absent.
+    pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
             return Err(ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {})",
-                resource.kind.kind
+                kind.kind
             )));
         };
-        let kind = &resource.kind;
         let api_version = kind.api_version();
         match members.get("kind").and_then(Value::as_str) {
             None | Some("") => {}
@@ -107,6 +107,12 @@ impl Object {
         self.0.get(member)
     }
 
+    /// A member that is a JSON object; an empty one if it is anything else.
+    pub(crate) fn part(&self, member: &str) -> Value {
+        let part = self.get(member).filter(|part| part.is_object());
+        part.cloned().unwrap_or_else(|| json!({}))
+    }
+
     /// Sets a member, or removes it.
     pub(crate) fn set(&mut self, member: &str, value: Option<Value>) {
         match value {
@@ -158,6 +164,14 @@ impl Object {
 
     pub(crate) fn is_deleting(&self) -> bool {
         self.meta("deletionTimestamp").is_some()
+    }
+
+    /// When an object that is being deleted is due; `None` for any other.
+    pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
+        // A direct call can store a text that is no time.
+        let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();
+        let time = self.meta("deletionTimestamp").map(parsed);
+        time.map(|due| due.unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
     fn check(&self, kind: &str) -> Result<(), ApiError> {

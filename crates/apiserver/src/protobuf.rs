@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use crate::kinds::wire::{MessageId, Messages};
 use crate::status::ApiError;
-use message::{Decoder, Reason};
+use message::Decoder;
+use scalar::Reason;
 use wire::WireFields;
 
 /// What a body in protobuf starts with.

@@ -48,13 +48,11 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// What the body of a subresource is in protobuf, where it is a kind of its own, such as `Scale`.
-pub(crate) fn of_subresource<'a>(kind: &'a Kind, name: &str) -> Option<Expected<'a>> {
-    let mut subresources: std::slice::Iter<'a, Subresource> = kind.subresources.iter();
-    let subresource = subresources.find(|subresource| subresource.name == name)?;
-    Some(Expected {
+/// The kind of a subresource's body in protobuf, such as `Scale`.
+pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
+    Expected {
         group: &subresource.group,
         version: &subresource.version,
         kind: &subresource.kind,
-    })
+    }
 }

@@ -1,34 +1,35 @@
-//! The served kinds, prepared for requests: found by URL or by `apiVersion` and `kind`.
+//! The served kinds with their strategies, found by URL or by `apiVersion` and `kind`.
 //!
 //! Guarantees:
 //! - versions of one (group, plural) share one [`CollectionId`], so an object written in one version is read in all of them;
 //! - a [`Resource`] never changes after the server was built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 
+use crate::field_validation::Known;
+use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
-use crate::selector::FieldTable;
-use crate::selector::field::table_of;
+use crate::strategy::Strategy;
 
 /// The place of a (group, plural) in storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
-/// One kind in one version, with what requests need to know of it.
+/// One kind in one version.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
     /// Distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    pub(crate) fields: FieldTable,
-    /// `"apiVersion":"v1","kind":"Pod"`, as an object starts.
+    /// `"apiVersion":"v1","kind":"Pod"`, the start of an object.
     pub(crate) type_meta: String,
-    /// Whether `status` is written through its own subresource only.
-    pub(crate) has_status: bool,
+    pub(crate) strategy: Strategy,
+    known: OnceLock<Known>,
+    definition: OnceLock<Option<&'static Definition>>,
 }
 
 /// All resources of a server.
@@ -38,6 +39,8 @@ pub(crate) struct Registry {
     by_path: BTreeMap<String, usize>,
     collections: usize,
     kinds: Kinds,
+    pub(crate) namespaces: Option<Arc<Resource>>,
+    pub(crate) pods: Option<Arc<Resource>>,
 }
 
 // === impl Resource ===
@@ -51,11 +54,6 @@ impl Resource {
         self.kind.verbs.iter().any(|served| served == verb)
     }
 
-    /// Whether this is the core group's resource of that plural.
-    pub(crate) fn is_core(&self, plural: &str) -> bool {
-        self.kind.group.is_empty() && self.kind.plural == plural
-    }
-
     /// The storage key of one object.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
@@ -64,18 +62,34 @@ impl Resource {
         }
     }
 
+    /// The fields that a body may have, found when the first is read.
+    pub(crate) fn known(&self) -> Known {
+        *self.known.get_or_init(|| Known::of(&self.kind))
+    }
+
+    /// What a strategic merge patch merges by, found when the first is applied; `None` for a custom kind.
+    pub(crate) fn definition(&self) -> Option<&'static Definition> {
+        *self.definition.get_or_init(|| {
+            if self.kind.custom {
+                return None;
+            }
+            Schema::builtin().of_kind(&self.kind.api_version(), &self.kind.kind)
+        })
+    }
+
     fn new(kind: &Kind, ordinal: usize, collection: CollectionId) -> Resource {
         Resource {
             kind: kind.clone(),
             ordinal,
             collection,
-            fields: table_of(kind),
             type_meta: format!(
                 "\"apiVersion\":{},\"kind\":{}",
                 json!(kind.api_version()),
                 json!(kind.kind)
             ),
-            has_status: kind.has_subresource("status"),
+            strategy: Strategy::of(kind),
+            known: OnceLock::new(),
+            definition: OnceLock::new(),
         }
     }
 }
@@ -89,6 +103,8 @@ impl Registry {
             by_path: BTreeMap::new(),
             collections: 0,
             kinds: kinds.clone(),
+            namespaces: None,
+            pods: None,
         };
         let mut collections = BTreeMap::new();
         for (ordinal, kind) in kinds.iter().enumerate() {
@@ -100,6 +116,8 @@ impl Registry {
             registry.resources.push(resource);
         }
         registry.collections = collections.len();
+        registry.namespaces = registry.by_path("", "v1", "namespaces").cloned();
+        registry.pods = registry.by_path("", "v1", "pods").cloned();
         registry
     }
 

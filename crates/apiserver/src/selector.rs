@@ -9,12 +9,19 @@ pub(crate) mod field;
 pub(crate) mod label;
 mod texts;
 
-use crate::kinds::Kind;
 use crate::status::ApiError;
-use crate::storage::Entry;
 
-pub(crate) use field::{FieldSelector, FieldTable};
+pub(crate) use field::{FieldSelector, FieldTable, Fields};
 pub(crate) use label::{LabelSelector, Labels};
+
+/// What selectors compare of an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Selectable<'a> {
+    /// `namespace/name`, or `name` in cluster scope.
+    pub(crate) key: &'a str,
+    pub(crate) labels: &'a Labels,
+    pub(crate) fields: &'a Fields,
+}
 
 /// Which objects of a resource a request is about.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,16 +30,26 @@ pub(crate) struct Selection {
     pub(crate) fields: FieldSelector,
 }
 
+impl<'a> Selectable<'a> {
+    pub(crate) fn name(self) -> &'a str {
+        self.key.split_once('/').map_or(self.key, |(_, name)| name)
+    }
+
+    /// The namespace; `None` in cluster scope.
+    pub(crate) fn namespace(self) -> Option<&'a str> {
+        self.key.split_once('/').map(|(namespace, _)| namespace)
+    }
+}
+
 impl Selection {
-    /// Reads both selectors for one kind.
+    /// Parses both selectors for one kind.
     pub(crate) fn parse(
-        kind: &Kind,
         table: FieldTable,
         labels: &str,
         fields: &str,
     ) -> Result<Selection, ApiError> {
         let labels = LabelSelector::parse(labels).map_err(ApiError::bad_request)?;
-        let fields = FieldSelector::parse(kind, table, fields)?;
+        let fields = FieldSelector::parse(table, fields)?;
         Ok(Selection { labels, fields })
     }
 
@@ -40,8 +57,8 @@ impl Selection {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
-    pub(crate) fn matches(&self, entry: &Entry) -> bool {
-        self.labels.matches(&entry.labels) && self.fields.matches(entry)
+    pub(crate) fn matches(&self, object: Selectable<'_>) -> bool {
+        self.labels.matches(object.labels) && self.fields.matches(object)
     }
 }
 

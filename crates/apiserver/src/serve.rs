@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - every answer is a well-formed response, and a refusal has a `Status` in it unless a fault wants text; only a connection that a fault refuses or resets is an error;
-//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`intake`](crate::intake).
+//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`body_limit`](crate::body_limit).
 
 use std::io;
 use std::sync::Arc;
@@ -15,15 +15,17 @@ use http::{HeaderMap, Request, Response, StatusCode};
 
 use crate::access::User;
 use crate::body::{Body, BoxError};
+use crate::body_limit::Received;
 use crate::compress;
-use crate::fault::{self, Sentence};
+use crate::fault::Verdict;
+use crate::fault_injection::serve_plan;
 use crate::field_validation::Warnings;
-use crate::intake::Received;
+use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
-use crate::verb::{Call, Reply};
+use crate::verb::Call;
 
 /// The longest URL: far above the longest continue token and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
@@ -64,10 +66,10 @@ where
         if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
             return Ok(respond(Err(refusal)));
         }
-        let read = shared.intake.receive(body).await;
-        return Ok(respond(read.and_then(|body| {
-            fault::serve_plan(&shared, &parts.method, &body)
-        })));
+        let read = shared.body_limit.receive(body).await;
+        return Ok(respond(
+            read.and_then(|body| serve_plan(&shared, &parts.method, &body)),
+        ));
     }
     if shared.faults.refuses() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
@@ -77,13 +79,13 @@ where
     let (shared, request) = (Arc::clone(&arrived.shared), Arc::clone(&arrived.request));
     let compresses = arrived.compresses();
     let warnings = Arc::clone(&arrived.warnings);
-    let (mut sentence, mut real) = (Sentence::default(), false);
+    let (mut verdict, mut real) = (Verdict::default(), false);
     let answer = if let Some(refusal) = &arrived.refusal {
         // Who is not let in uses no fault up.
         Err(refusal.clone())
     } else {
-        sentence = fault::judge(&shared, &request);
-        if let Some(planned) = sentence.answer(&shared, &request)? {
+        verdict = shared.faults.judge(&request);
+        if let Some(planned) = verdict.answer(&shared, &request)? {
             planned
         } else {
             let answer = arrived.answer(body).await;
@@ -99,11 +101,11 @@ where
     }
     if real {
         // As it goes over the wire, so that faults count its bytes.
-        response = response.map(|body| fault::disturb(&shared, &request, body));
+        response = response.map(|body| shared.faults.disturb(&request, body));
     }
-    sentence.mark(&mut response);
-    if !sentence.delay.is_zero() {
-        tokio::time::sleep(sentence.delay).await;
+    verdict.mark(&mut response);
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
     }
     shared
         .requests
@@ -153,7 +155,7 @@ impl Arrived {
             return Err(ApiError::new(414, "", "the request's URL is too long"));
         }
         let body = if self.request.verb.is_write() {
-            self.shared.intake.receive(body).await?
+            self.shared.body_limit.receive(body).await?
         } else {
             Received::default()
         };
@@ -212,7 +214,7 @@ fn user_agent(headers: &HeaderMap) -> String {
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();
-    match body.held(&shared.readers) {
+    match body.held(&shared.response_budget) {
         Ok(body) => Response::from_parts(parts, body),
         Err(refusal) if is_final => {
             let broken = stream::once(future::ready(Err(refusal.into())));

@@ -15,8 +15,7 @@ use tower_service::Service;
 
 use crate::access::Access;
 use crate::body::{Body, BoxError};
-use crate::builder::Builder;
-use crate::fault::Faults;
+use crate::fault_injection::Faults;
 use crate::object::Object;
 use crate::request_log::{Recorder, RequestLog};
 use crate::resource::Resource;
@@ -24,11 +23,12 @@ use crate::serve::serve;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::verb::How;
 use crate::verb::create::create;
-use crate::verb::delete::{DeleteOptions, Deleted, delete};
+use crate::verb::delete::delete;
+use crate::verb::delete_object::{DeleteOptions, Deleted};
 use crate::verb::patch::{PatchBody, patch};
-use crate::verb::update::{Part, Subject, update};
+use crate::verb::update::update;
+use crate::verb::write::{How, Subject};
 
 /// An embedded Kubernetes API server.
 #[doc(alias = "FakeControllerSource")]
@@ -43,11 +43,6 @@ pub struct Server {
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
-    /// Starts describing a server.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn new(shared: Arc<Shared>) -> Server {
         Server {
             shared,
@@ -91,7 +86,7 @@ impl Server {
             let mut created = 0;
             for object in objects {
                 let resource = self.resource_of(&object)?;
-                let object = Object::of(&resource, object)?;
+                let object = Object::of(&resource.kind, object)?;
                 create(shared, &resource, None, object, How::DIRECT)?;
                 created += 1;
             }
@@ -106,7 +101,7 @@ impl Server {
     /// What a client's PUT would be refused for: 404, or 409 if it carries a revision that is not the stored one; without one it is unconditional.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource, object)?;
+        let object = Object::of(&resource.kind, object)?;
         let namespace = match object.text("namespace") {
             "" => "default",
             namespace => namespace,
@@ -115,7 +110,6 @@ impl Server {
             resource: &resource,
             namespace: Some(namespace),
             name: object.text("name"),
-            part: Part::Whole,
         };
         let entry = self.write(|shared| update(shared, subject, &object, How::DIRECT))?;
         Ok(show(&resource, &entry))
@@ -135,9 +129,7 @@ impl Server {
         name: &str,
         merge: Value,
     ) -> Result<Value, ApiError> {
-        let resource = self
-            .resource(api_version, plural)
-            .ok_or_else(ApiError::no_such_path)?;
+        let resource = self.resource(api_version, plural)?;
         let subject = subject(&resource, name);
         let merge = PatchBody::Merge(merge);
         let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT, None))?;
@@ -156,9 +148,7 @@ impl Server {
     ///
     /// What a client's DELETE would be refused for.
     pub fn delete(&self, api_version: &str, plural: &str, name: &str) -> Result<Value, ApiError> {
-        let resource = self
-            .resource(api_version, plural)
-            .ok_or_else(ApiError::no_such_path)?;
+        let resource = self.resource(api_version, plural)?;
         let options = DeleteOptions::default();
         let subject = subject(&resource, name);
         let deleted = self.write(|shared| delete(shared, subject, &options, How::DIRECT))?;
@@ -175,12 +165,9 @@ impl Server {
     /// If no such resource is served.
     pub fn get(&self, api_version: &str, plural: &str, name: &str) -> Option<Value> {
         let resource = self.expect_resource(api_version, plural);
-        let entry = self
-            .shared
-            .lock()
-            .storage
-            .get(resource.collection, name)
-            .cloned()?;
+        let state = self.shared.lock();
+        let entry = state.storage.get(resource.collection, name).cloned()?;
+        drop(state);
         Some(show(&resource, &entry))
     }
 
@@ -225,7 +212,7 @@ impl Server {
 
     /// Tokens and rules, to change while the server runs.
     pub fn access(&self) -> Access {
-        Access::new(Arc::clone(&self.shared))
+        Access::new(Arc::clone(&self.shared.gate))
     }
 
     /// The switchboard of faults.
@@ -241,7 +228,7 @@ impl Server {
     /// Makes a write and waits for the disk, if there is one.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource, object)?;
+        let object = Object::of(&resource.kind, object)?;
         let entry = self.write(|shared| create(shared, &resource, None, object, how))?;
         Ok(show(&resource, &entry))
     }
@@ -253,12 +240,13 @@ impl Server {
         answer
     }
 
-    fn resource(&self, api_version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.shared.registry.by_plural(api_version, plural).cloned()
+    fn resource(&self, api_version: &str, plural: &str) -> Result<Arc<Resource>, ApiError> {
+        let found = self.shared.registry.by_plural(api_version, plural);
+        found.cloned().ok_or_else(ApiError::no_such_path)
     }
 
     fn expect_resource(&self, api_version: &str, plural: &str) -> Arc<Resource> {
-        let Some(resource) = self.resource(api_version, plural) else {
+        let Ok(resource) = self.resource(api_version, plural) else {
             panic!("no resource {plural:?} of {api_version:?} is served");
         };
         resource
@@ -285,7 +273,6 @@ fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
         resource,
         namespace,
         name,
-        part: Part::Whole,
     }
 }
 

@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::access::Gate;
+use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
 use crate::fault::Switchboard;
-use crate::intake::Intake;
-use crate::readers::Readers;
 use crate::request_log::Recorder;
 use crate::resource::{CollectionId, Registry, Resource};
+use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
@@ -42,11 +42,11 @@ pub(crate) struct Settings {
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
-    pub(crate) intake: Arc<Intake>,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) body_limit: Arc<BodyLimit>,
+    pub(crate) response_budget: Arc<ResponseBudget>,
     /// Where writes are kept, if they are; locked before the state, by whoever writes to it.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
@@ -75,14 +75,15 @@ impl Shared {
         seed: u64,
     ) -> Shared {
         let storage = Storage::new(registry.collections());
+        let requests = Arc::new(Recorder::new());
         Shared {
             registry,
             settings,
-            gate: Gate::new(),
-            faults: Switchboard::new(seed),
-            requests: Arc::new(Recorder::new()),
-            intake: Arc::default(),
-            readers: Arc::default(),
+            gate: Arc::new(Gate::new()),
+            faults: Switchboard::new(seed, Arc::clone(&requests)),
+            requests,
+            body_limit: Arc::default(),
+            response_budget: Arc::default(),
             disk: OnceLock::new(),
             state: Mutex::new(State {
                 storage,
@@ -164,7 +165,7 @@ impl Shared {
 
     /// Ends the lists and watches that may hold what the history has forgotten; those that were begun after it, and watches that keep up, hold none of it.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
-        self.readers.give_up_until(forgotten_at);
+        self.response_budget.evict_until(forgotten_at);
         let State {
             storage, caches, ..
         } = state;

@@ -2,21 +2,15 @@
 //!
 //! Guarantees: every kind has at least Name and Age; the kinds that people look at most have the columns that Kubernetes prints; a cell that can't be computed is empty, never an error.
 
-mod cell;
-mod columns;
-mod workload;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::columns::Column;
 use crate::negotiate::IncludeObject;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::storage::Entry;
-
-use cell::Column;
-use columns::columns_of;
 
 /// How the objects of one kind are shown.
 pub(crate) struct Table {
@@ -29,7 +23,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(resource: &Resource, clock: Clock) -> Table {
         Table {
-            columns: columns_of(resource),
+            columns: resource.strategy.columns,
             type_meta: resource.type_meta.clone(),
             clock,
         }
@@ -100,6 +94,3 @@ impl Table {
         out.push(b'}');
     }
 }
-
-#[cfg(test)]
-mod tests;

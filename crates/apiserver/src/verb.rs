@@ -7,60 +7,46 @@
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod delete_object;
 pub(crate) mod discovery;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespace;
 pub(crate) mod openapi;
 pub(crate) mod patch;
+mod put;
 pub(crate) mod scale;
 mod sent;
 pub(crate) mod update;
 pub(crate) mod watch;
+pub(crate) mod write;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use crate::access::User;
 use crate::access::review::review;
 use crate::body::Body;
+use crate::body_limit::Received;
 use crate::field_validation::Warnings;
-use crate::intake::Received;
+use crate::kinds::Subresource;
 use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
+use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::strategy::Part;
 
-use delete::Deleted;
+use delete_object::Deleted;
 use list::{ListCall, Page};
 use patch::{PatchBody, Rigour};
-use update::{Part, Subject};
 use watch::WatchCall;
-
-/// Who writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// A client, which may write what Kubernetes lets clients write.
-    Request,
-    /// The owner of the server, who may also write status and metadata.
-    Direct,
-    /// The start of a server: as its owner, and into any namespace.
-    Seed,
-}
-
-/// How a write is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct How {
-    pub(crate) origin: Origin,
-    /// Everything but the store.
-    pub(crate) dry_run: bool,
-}
+use write::{How, Subject};
 
 /// One request.
 pub(crate) struct Call {
@@ -77,77 +63,6 @@ pub(crate) struct Call {
     pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Received,
-}
-
-/// The answer to a request that was not refused.
-pub(crate) struct Reply {
-    pub(crate) code: StatusCode,
-    pub(crate) body: Body,
-    pub(crate) revision: Option<u64>,
-    pub(crate) content_type: &'static str,
-}
-
-// === impl How ===
-
-impl How {
-    pub(crate) const DIRECT: How = How {
-        origin: Origin::Direct,
-        dry_run: false,
-    };
-
-    pub(crate) const SEED: How = How {
-        origin: Origin::Seed,
-        dry_run: false,
-    };
-
-    fn request(dry_run: bool) -> How {
-        How {
-            origin: Origin::Request,
-            dry_run,
-        }
-    }
-}
-
-// === impl Reply ===
-
-impl Reply {
-    fn new(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
-        Reply {
-            code,
-            body,
-            revision,
-            content_type: "application/json",
-        }
-    }
-
-    fn json(code: StatusCode, value: &Value) -> Reply {
-        Reply::new(code, Body::full(format!("{value}\n")), None)
-    }
-
-    /// What Kubernetes answers where there is no object to show.
-    fn success(code: StatusCode, details: Option<&Value>) -> Reply {
-        let mut status = json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-        });
-        match details {
-            Some(details) => status["details"] = details.clone(),
-            None => status["code"] = json!(code.as_u16()),
-        }
-        Reply::json(code, &status)
-    }
-
-    /// Text for people.
-    pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
-        Reply {
-            code,
-            body: Body::full(text),
-            revision: None,
-            content_type: "text/plain; charset=utf-8",
-        }
-    }
 }
 
 // === impl Call ===
@@ -210,12 +125,7 @@ impl Call {
         }
         match self.verb {
             Verb::Get => {
-                let entry = get::get(
-                    &self.shared,
-                    Self::subject(target, Part::Whole)?,
-                    &self.options,
-                )
-                .await?;
+                let entry = get::get(&self.shared, Self::subject(target)?, &self.options).await?;
                 self.show(target, StatusCode::OK, &entry)
             }
             Verb::List => self.list(target).await,
@@ -233,11 +143,11 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
-                let how = How::request(self.dry_run()?);
-                let subject = Self::subject(target, Part::Main)?;
+                let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+                let how = self.how(Part::Main)?;
+                let subject = Self::subject(target)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
-                let (entry, is_new) = update::put(&self.shared, subject, &object, how, may_create)?;
+                let (entry, is_new) = put::put(&self.shared, subject, &object, how, may_create)?;
                 let code = if is_new {
                     StatusCode::CREATED
                 } else {
@@ -264,25 +174,21 @@ impl Call {
             return Err(ApiError::method_not_allowed());
         }
         let entry = match (name, self.verb) {
-            ("status", Verb::Get) => Self::subject(target, Part::Status)?.read(&self.shared)?.0,
+            ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
             ("status", Verb::Patch) => self.patch(target, Part::Status)?,
             ("finalize", Verb::Update) => self.update(target, Part::Finalize)?,
             ("binding", Verb::Create) => {
-                let how = How::request(self.dry_run()?);
-                let entry = binding::bind(
-                    &self.shared,
-                    Self::subject(target, Part::Whole)?,
-                    &self.sent_to(kind, name)?,
-                    how,
-                )?;
+                let how = self.how(Part::Binding)?;
+                let sent = self.sent_to(served)?;
+                let entry = binding::bind(&self.shared, Self::subject(target)?, &sent, how)?;
                 let mut reply = Reply::success(StatusCode::CREATED, None);
                 reply.revision = Some(entry.revision);
                 return Ok(reply);
             }
-            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target),
+            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target, served),
             _ => {
-                Self::subject(target, Part::Whole)?.read(&self.shared)?;
+                Self::subject(target)?.read(&self.shared)?;
                 let message = format!(
                     "the subresource {name} of {} is not served by this server",
                     kind.group_resource()
@@ -293,26 +199,30 @@ impl Call {
         self.show(target, StatusCode::OK, &entry)
     }
 
-    async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = self.representation(target, Verb::List)?;
+    async fn page(&self, target: &Target) -> Result<Page, ApiError> {
         let call = ListCall {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
             options: &self.options,
         };
-        let page = list::list(&self.shared, call).await?;
+        list::list(&self.shared, call).await
+    }
+
+    async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
+        let representation = self.representation(target, Verb::List)?;
+        let page = self.page(target).await?;
         self.show_page(target, representation, page)
     }
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        let value = self.sent(&resource.kind)?;
+        let value = self.sent(resource)?;
         if !resource.serves("get") {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
         }
-        let object = Object::of(resource, value)?;
-        let how = How::request(self.dry_run()?);
+        let object = Object::of(&resource.kind, value)?;
+        let how = self.how(Part::Main)?;
         let entry = create::create(
             &self.shared,
             resource,
@@ -324,35 +234,38 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let object = Object::of(&target.resource, self.sent(&target.resource.kind)?)?;
-        let how = How::request(self.dry_run()?);
-        update::update(&self.shared, Self::subject(target, part)?, &object, how)
+        let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+        update::update(
+            &self.shared,
+            Self::subject(target)?,
+            &object,
+            self.how(part)?,
+        )
     }
 
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-        let how = How::request(self.dry_run()?);
+        let how = self.how(part)?;
         let rigour = Rigour {
             duplicates: body.duplicates(&self.body),
             directive: self.directive(),
             warnings: &self.warnings,
         };
-        let subject = Self::subject(target, part)?;
+        let subject = Self::subject(target)?;
         patch::patch(&self.shared, subject, &body, how, Some(&rigour))
     }
 
-    fn scale(&self, target: &Target) -> Result<Reply, ApiError> {
-        let subject = Self::subject(target, Part::Main)?;
+    fn scale(&self, target: &Target, served: &Subresource) -> Result<Reply, ApiError> {
+        let subject = Self::subject(target)?;
         let scale = match self.verb {
             Verb::Get => scale::read(&self.shared, subject)?,
             Verb::Patch => {
                 let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
-                scale::patch(&self.shared, subject, &body, How::request(self.dry_run()?))?
+                scale::patch(&self.shared, subject, &body, self.how(Part::Main)?)?
             }
             _ => {
-                let how = How::request(self.dry_run()?);
-                let sent = self.sent_to(&target.resource.kind, "scale")?;
-                scale::update(&self.shared, subject, &sent, how)?
+                let how = self.how(Part::Main)?;
+                scale::update(&self.shared, subject, &self.sent_to(served)?, how)?
             }
         };
         let mut reply = Reply::json(StatusCode::OK, &scale);
@@ -363,19 +276,14 @@ impl Call {
 
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
-        let how = How::request(options.dry_run);
-        let deleted = delete::delete(
-            &self.shared,
-            Self::subject(target, Part::Whole)?,
-            &options,
-            how,
-        )?;
+        let how = How::request(Part::Main, options.dry_run);
+        let deleted = delete::delete(&self.shared, Self::subject(target)?, &options, how)?;
         match deleted {
             Deleted::Marked(entry) => {
                 let code = StatusCode::from_u16(options.marked_code()).unwrap_or(StatusCode::OK);
                 self.show(target, code, &entry)
             }
-            Deleted::Removed(entry) if delete::shows_what_is_gone(&target.resource) => {
+            Deleted::Removed(entry) if target.resource.strategy.returns_deleted => {
                 self.show(target, StatusCode::OK, &entry)
             }
             Deleted::Removed(entry) => {
@@ -396,13 +304,8 @@ impl Call {
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
         let representation = self.representation(target, Verb::List)?;
         let options = self.delete_options()?;
-        let how = How::request(options.dry_run);
-        let call = ListCall {
-            resource: &target.resource,
-            namespace: target.namespace.as_deref(),
-            options: &self.options,
-        };
-        let page = list::list(&self.shared, call).await?;
+        let how = How::request(Part::Main, options.dry_run);
+        let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
         // Before anything is deleted, for it may be refused.
         let reply = self.show_page(target, representation, page)?;
@@ -411,7 +314,6 @@ impl Call {
                 resource: &target.resource,
                 namespace: listed.namespace(),
                 name: listed.name(),
-                part: Part::Whole,
             };
             match delete::delete(&self.shared, subject, &options, how) {
                 // What is answered is what was found, not what became of it.
@@ -424,23 +326,23 @@ impl Call {
         Ok(reply)
     }
 
-    /// Whether nothing is to be stored.
-    fn dry_run(&self) -> Result<bool, ApiError> {
-        self.query.dry_run(match self.verb {
+    /// How this request writes to a part of an object.
+    fn how(&self, part: Part) -> Result<How, ApiError> {
+        let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
             Verb::Patch => "PatchOptions",
             _ => "CreateOptions",
-        })
+        })?;
+        Ok(How::request(part, dry_run))
     }
 
     /// The object that the path names.
-    fn subject(target: &Target, part: Part) -> Result<Subject<'_>, ApiError> {
+    fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
             resource: &target.resource,
             namespace: target.namespace.as_deref(),
             name: name.ok_or_else(ApiError::method_not_allowed)?,
-            part,
         })
     }
 
@@ -479,8 +381,8 @@ impl Call {
     ) -> Result<Reply, ApiError> {
         let revision = page.revision;
         let clock = self.shared.settings.clock.clone();
-        let readers = &self.shared.readers;
-        let body = list::write(readers, &target.resource, page, representation, clock)?;
+        let budget = &self.shared.response_budget;
+        let body = list::write(budget, &target.resource, page, representation, clock)?;
         Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
 }

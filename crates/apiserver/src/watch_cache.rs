@@ -126,11 +126,11 @@ impl Filter {
         let before = event
             .old
             .as_ref()
-            .is_some_and(|old| self.selection.matches(old));
+            .is_some_and(|old| self.selection.matches(old.selectable()));
         let after = event
             .new
             .as_ref()
-            .is_some_and(|new| self.selection.matches(new));
+            .is_some_and(|new| self.selection.matches(new.selectable()));
         match (before, after) {
             (false, true) => Some(EventType::Added),
             (true, true) => Some(EventType::Modified),

@@ -1,15 +1,18 @@
-//! Rule `import-order`: the module list of the library is its pipeline.
+//! Rule `import-order`: the module list of a crate is its pipeline.
 //!
 //! A module may name (`crate::x`, or `super::` up to the root) only modules declared above its own in `lib.rs`, so data flows one way and a reader learns the machine from the list.
-//! `lib.rs` itself, with its re-exports, and tests are exempt.
+//! `lib.rs` itself (`main.rs` of a program), with its re-exports, and tests are exempt.
 
 use super::finding::Finding;
-use super::rust::{Source, Token, tokens};
+use super::paths::paths;
+use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// The modules of a crate, in the order of its `lib.rs`.
+/// The modules of a crate, in the order of its root.
 pub(super) struct Order {
+    /// `lib.rs` or `main.rs`.
+    root: String,
     modules: Vec<String>,
 }
 
@@ -25,6 +28,7 @@ impl Order {
             _ => None,
         });
         Order {
+            root: root.path.rsplit('/').next().unwrap_or_default().to_owned(),
             modules: modules.collect(),
         }
     }
@@ -36,95 +40,36 @@ impl Order {
 
 /// Reports what a file of the crate below `folder` imports against the order.
 pub(super) fn check(source: &Source<'_>, folder: &str, order: &Order) -> Vec<Finding> {
-    let Some(inside) = source
-        .path
-        .strip_prefix(folder)
-        .and_then(|path| path.strip_suffix(".rs"))
-    else {
+    let Some(inside) = source.path.strip_prefix(folder) else {
         return Vec::new();
     };
-    if inside == "lib" || source.is_test_file() {
+    let root = &order.root;
+    if inside == root || source.is_test_file() {
         return Vec::new();
     }
-    let own = inside.split('/').next().unwrap_or(inside);
+    let module: Vec<&str> = inside.trim_end_matches(".rs").split('/').collect();
+    let own = module[0];
     let Some(position) = order.position(own) else {
-        let advice = format!("declare `mod {own};` in lib.rs, at its place in the pipeline");
+        let advice = format!("declare `mod {own};` in {root}, at its place in the pipeline");
         return vec![Finding::new(source.path, 1, RULE, advice)];
     };
     let code = source.production();
-    let tokens = tokens(&code);
-    let depth = 1 + inside.matches('/').count();
     let mut findings = Vec::new();
-    for start in 0..tokens.len() {
-        for named in from_root(&tokens, start, depth) {
-            let advice = match order.position(named.text) {
-                Some(other) if other > position => format!(
-                    "`{}` stands below `{own}` in lib.rs; let `{own}` own the type, or pass the value in",
-                    named.text
-                ),
-                Some(_) => continue,
-                None => format!(
-                    "name `{}` by its module, not by lib.rs's re-export",
-                    named.text
-                ),
-            };
-            findings.push(Finding::new(source.path, named.line, RULE, advice));
-        }
+    for path in paths(&tokens(&code)) {
+        let Some(&named) = path.resolve(&module).as_deref().and_then(<[_]>::first) else {
+            continue;
+        };
+        let advice = match order.position(named) {
+            Some(other) if other > position => format!(
+                "`{named}` stands below `{own}` in {root}; let `{own}` own the type, or pass the value in"
+            ),
+            Some(_) => continue,
+            None => format!("name `{named}` by its module, not by {root}'s re-export"),
+        };
+        findings.push(Finding::new(source.path, path.line, RULE, advice));
     }
+    findings.dedup();
     findings
-}
-
-/// The names right below the crate's root in the path that starts at a token; none if no such path does.
-fn from_root<'a>(tokens: &[Token<'a>], start: usize, depth: usize) -> Vec<Token<'a>> {
-    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
-    let after_path = start > 0 && matches!(text(start - 1), "::" | "$");
-    let mut at = start;
-    match text(start) {
-        _ if after_path => return Vec::new(),
-        "crate" if text(start + 1) == "::" => at += 2,
-        "super" => {
-            let mut ups = 0;
-            while text(at) == "super" && text(at + 1) == "::" {
-                ups += 1;
-                at += 2;
-            }
-            if ups < depth {
-                return Vec::new();
-            }
-        }
-        _ => return Vec::new(),
-    }
-    if text(at) == "{" {
-        group(tokens, at)
-    } else {
-        tokens.get(at).copied().into_iter().collect()
-    }
-}
-
-/// The first name of each member of a `{…}` group.
-fn group<'a>(tokens: &[Token<'a>], open: usize) -> Vec<Token<'a>> {
-    let (mut depth, mut names, mut expecting) = (0_usize, Vec::new(), false);
-    for token in &tokens[open..] {
-        match token.text {
-            "{" => {
-                depth += 1;
-                expecting = depth == 1;
-            }
-            "}" => {
-                depth -= 1;
-                if depth == 0 {
-                    break;
-                }
-            }
-            "," => expecting = depth == 1,
-            _ if expecting => {
-                names.push(*token);
-                expecting = false;
-            }
-            _ => {}
-        }
-    }
-    names
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) enum Step {
 }
 
 /// One fault on one body.
-pub(super) struct Laid {
+pub(crate) struct Laid {
     pub(super) fault: Fault,
     /// As the request log has it.
     name: Arc<str>,

@@ -69,7 +69,7 @@ impl Match {
     }
 
     /// Every watch.
-    pub(super) fn watches() -> Match {
+    pub(crate) fn watches() -> Match {
         Match {
             verb: Some(Verb::Watch),
             ..Match::default()
@@ -77,7 +77,7 @@ impl Match {
     }
 
     /// Whether it asks for nothing that `narrower` does not ask for too.
-    pub(super) fn covers(&self, narrower: &Match) -> bool {
+    pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         (self.verb.is_none() || self.verb == narrower.verb)
@@ -87,7 +87,7 @@ impl Match {
             && is(&self.user_agent, &narrower.user_agent)
     }
 
-    pub(super) fn matches(&self, request: &LoggedRequest) -> bool {
+    pub(crate) fn matches(&self, request: &LoggedRequest) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == found)
         };

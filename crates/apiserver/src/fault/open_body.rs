@@ -20,12 +20,11 @@ use super::disturbance::{Disturbance, Laid, Step};
 use super::matching::Match;
 use super::rule::Ending;
 use crate::body::{Body, BoxError};
-use crate::request_log::LoggedRequest;
-use crate::shared::Shared;
+use crate::request_log::{LoggedRequest, Recorder};
 
 /// The bodies that can be given orders.
 #[derive(Default)]
-pub(super) struct OpenBodies(Mutex<Open>);
+pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
@@ -61,7 +60,8 @@ struct Orders {
 
 /// A body's place among the open ones, given up on drop.
 pub(crate) struct Held {
-    shared: Arc<Shared>,
+    open: Arc<Mutex<Open>>,
+    requests: Arc<Recorder>,
     request: Arc<LoggedRequest>,
     inbox: Arc<Mutex<Inbox>>,
 }
@@ -86,11 +86,11 @@ struct Disturbed {
 
 impl OpenBodies {
     /// Enters a body that is about to be read; for a watch, in the step that registers it.
-    pub(super) fn enter(&self, shared: &Arc<Shared>, request: &Arc<LoggedRequest>) -> Held {
+    pub(crate) fn enter(&self, requests: &Arc<Recorder>, request: &Arc<LoggedRequest>) -> Held {
         let mut open = self.0.lock();
         let frozen = open.frozen.iter().any(|matches| matches.matches(request));
         if frozen {
-            shared.requests.hit(request.sequence, "freeze");
+            requests.hit(request.sequence, "freeze");
         }
         let inbox = Arc::new(Mutex::new(Inbox::default()));
         inbox.lock().orders.frozen = frozen;
@@ -100,14 +100,15 @@ impl OpenBodies {
         };
         open.bodies.insert(request.sequence, body);
         Held {
-            shared: Arc::clone(shared),
+            open: Arc::clone(&self.0),
+            requests: Arc::clone(requests),
             request: Arc::clone(request),
             inbox,
         }
     }
 
     /// Ends or freezes the matching bodies; returns the numbers of their requests.
-    pub(super) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
+    pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
             open.frozen.push(matches.clone());
@@ -119,7 +120,7 @@ impl OpenBodies {
     }
 
     /// Lets the matching bodies go on, and takes back what froze them.
-    pub(super) fn thaw(&self, matches: &Match) {
+    pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
         open.tell(matches, |orders| {
@@ -129,7 +130,7 @@ impl OpenBodies {
     }
 
     /// Lets every body go on, without its faults.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
         open.tell(&Match::any(), |orders| {
@@ -138,7 +139,7 @@ impl OpenBodies {
         });
     }
 
-    pub(super) fn frozen(&self) -> Vec<Match> {
+    pub(crate) fn frozen(&self) -> Vec<Match> {
         self.0.lock().frozen.clone()
     }
 }
@@ -178,14 +179,12 @@ impl Inbox {
 // === impl Held ===
 
 impl Held {
-    /// The body of a watch, with the faults that are for it.
-    pub(crate) fn disturbed(self, body: Body) -> Body {
-        let laid = self.shared.faults.lay(&self.request);
-        self.disturb(body, laid)
+    pub(super) fn request(&self) -> &LoggedRequest {
+        &self.request
     }
 
     /// The body as its reader gets it.
-    pub(super) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
+    pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
         Body::stream(Disturbed {
@@ -204,8 +203,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut open = self.shared.faults.open().0.lock();
-        open.bodies.remove(&self.request.sequence);
+        self.open.lock().bodies.remove(&self.request.sequence);
     }
 }
 
@@ -313,9 +311,6 @@ impl Disturbed {
     }
 
     fn hit(&self, name: &str) {
-        let Held {
-            shared, request, ..
-        } = &self.held;
-        shared.requests.hit(request.sequence, name);
+        self.held.requests.hit(self.held.request.sequence, name);
     }
 }

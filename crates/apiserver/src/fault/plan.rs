@@ -44,11 +44,17 @@ pub struct PlanError {
     message: String,
 }
 
+/// A parsed plan.
+pub(crate) struct Plan {
+    pub(crate) text: String,
+    pub(crate) statements: Vec<Placed>,
+}
+
 /// A statement and the byte it starts at.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Placed {
-    pub(super) statement: Statement,
-    pub(super) at: usize,
+pub(crate) struct Placed {
+    pub(crate) statement: Statement,
+    pub(crate) at: usize,
 }
 
 /// What is wrong, and the byte where it starts.
@@ -59,8 +65,17 @@ struct Mistake {
 
 type Parsed<T> = Result<T, Mistake>;
 
+impl Plan {
+    pub(crate) fn parse(text: &str) -> Result<Plan, PlanError> {
+        Ok(Plan {
+            statements: parse(text)?,
+            text: text.to_owned(),
+        })
+    }
+}
+
 /// Reads a plan.
-pub(super) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
     let read = || Parser::new(tokens(text)?).plan();
     read().map_err(|mistake| PlanError::new(text, mistake.at, mistake.message))
 }
@@ -69,7 +84,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
 
 impl PlanError {
     /// A mistake that starts at a byte of the plan.
-    pub(super) fn new(text: &str, at: usize, message: String) -> PlanError {
+    pub(crate) fn new(text: &str, at: usize, message: String) -> PlanError {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
         PlanError {

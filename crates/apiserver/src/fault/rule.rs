@@ -13,7 +13,7 @@ use crate::route::Verb;
 
 /// One sentence of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Statement {
+pub(crate) enum Statement {
     /// Seeds the chances of the rules that follow.
     Seed(u64),
     Rule(Rule),
@@ -22,20 +22,20 @@ pub(super) enum Statement {
 
 /// A fault that waits for requests.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rule {
-    pub(super) matches: Match,
-    pub(super) fault: Fault,
+pub(crate) struct Rule {
+    pub(crate) matches: Match,
+    pub(crate) fault: Fault,
     /// How many matching requests are let by first.
-    pub(super) skip: u64,
+    pub(crate) skip: u64,
     /// How likely it is for each of the others.
-    pub(super) chance: Share,
+    pub(crate) chance: Share,
     /// How many requests it hits at most.
-    pub(super) times: Option<u64>,
+    pub(crate) times: Option<u64>,
 }
 
 /// What happens to a request or to the body of its answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Answer(Refusal),
     /// The connection breaks before the answer.
     Reset,
@@ -51,15 +51,15 @@ pub(super) enum Fault {
 
 /// A refusal in the stead of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: u16,
-    pub(super) form: Form,
-    pub(super) retry_after: Option<u32>,
+pub(crate) struct Refusal {
+    pub(crate) code: u16,
+    pub(crate) form: Form,
+    pub(crate) retry_after: Option<u32>,
 }
 
 /// How a refusal is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Status,
     /// Text, as flow control answers before anything knows of `Status`.
     Plain,
@@ -69,7 +69,7 @@ pub(super) enum Form {
 
 /// What is delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     Answer,
     FirstByte,
     EachEvent,
@@ -77,7 +77,7 @@ pub(super) enum Moment {
 
 /// How a body ends before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// Cleanly.
     Cut,
     /// With an error, as a connection that is reset.
@@ -88,14 +88,14 @@ pub(super) enum Ending {
 
 /// How much of a body goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(crate) enum After {
     Events(u64),
     Bytes(u64),
 }
 
 /// Where the borders between the chunks of a body are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Split {
+pub(crate) enum Split {
     Every(NonZeroU64),
     /// Behind so many bytes each, in growing order.
     At(Vec<u64>),
@@ -104,7 +104,7 @@ pub(super) enum Split {
 
 /// What happens to one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit {
+pub(crate) enum Edit {
     Drop,
     Duplicate,
     /// It changes places with the next one.
@@ -119,7 +119,7 @@ pub(super) enum Edit {
 
 /// Which events of a watch, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     All,
     Nth(NonZeroU64),
     Every(NonZeroU64),
@@ -131,11 +131,11 @@ pub(super) enum Which {
 
 /// A probability in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share(pub(super) u32);
+pub(crate) struct Share(pub(crate) u32);
 
 /// What happens at once; matches are about open watches.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Action {
+pub(crate) enum Action {
     End(Ending, Match),
     Thaw(Match),
     CloseSlow(Match),
@@ -149,7 +149,7 @@ pub(super) enum Action {
 
 /// Which revision a restarted server is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Restart {
+pub(crate) enum Restart {
     Here,
     At(u64),
     /// So many revisions before the present one.
@@ -157,7 +157,7 @@ pub(super) enum Restart {
 }
 
 /// The words of the edits, as a plan has them.
-pub(super) const EDITS: [(&str, Edit); 6] = [
+pub(crate) const EDITS: [(&str, Edit); 6] = [
     ("drop", Edit::Drop),
     ("duplicate", Edit::Duplicate),
     ("swap", Edit::Swap),
@@ -167,7 +167,7 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 /// The words of the endings, as a plan has them.
-pub(super) const ENDINGS: [(&str, Ending); 3] = [
+pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
     ("freeze", Ending::Freeze),
@@ -176,7 +176,7 @@ pub(super) const ENDINGS: [(&str, Ending); 3] = [
 // === impl Rule ===
 
 impl Rule {
-    pub(super) fn new(matches: Match, fault: Fault) -> Rule {
+    pub(crate) fn new(matches: Match, fault: Fault) -> Rule {
         Rule {
             matches,
             fault,
@@ -207,7 +207,7 @@ impl fmt::Display for Rule {
 
 impl Fault {
     /// Whether it is about the lines of a watch.
-    pub(super) fn needs_events(&self) -> bool {
+    pub(crate) fn needs_events(&self) -> bool {
         matches!(
             self,
             Fault::Delay(Moment::EachEvent, _)
@@ -218,12 +218,12 @@ impl Fault {
     }
 
     /// Whether it is for watches only.
-    pub(super) fn needs_watch(&self) -> bool {
+    pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
     /// Whether it stands in the stead of the answer.
-    pub(super) fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
             Fault::Answer(_) | Fault::Reset | Fault::RefuseStreaming
@@ -231,7 +231,7 @@ impl Fault {
     }
 
     /// Whether it can do anything to this request.
-    pub(super) fn fits(&self, request: &LoggedRequest) -> bool {
+    pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
                 request.verb == Verb::Watch && request.options.send_initial_events.is_some()
@@ -306,9 +306,9 @@ impl fmt::Display for Which {
 // === impl Share ===
 
 impl Share {
-    pub(super) const ALWAYS: Share = Share(1_000_000);
+    pub(crate) const ALWAYS: Share = Share(1_000_000);
 
-    pub(super) fn draw(self, rng: &mut fastrand::Rng) -> bool {
+    pub(crate) fn draw(self, rng: &mut fastrand::Rng) -> bool {
         self == Share::ALWAYS || rng.u32(0..1_000_000) < self.0
     }
 }

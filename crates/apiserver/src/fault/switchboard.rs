@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,9 +15,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::disturbance::Laid;
-use super::open_body::OpenBodies;
+use super::open_body::{Held, OpenBodies};
 use super::rule::{Action, Ending, Fault, Moment, Refusal, Rule};
-use crate::request_log::LoggedRequest;
+use crate::body::Body;
+use crate::request_log::{LoggedRequest, Recorder};
+use crate::route::Verb;
 
 /// Rules among which those that are used up are kept, so that the printed plan has them.
 const USED_UP_MAX: usize = 1_000;
@@ -29,6 +32,8 @@ pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
     open: OpenBodies,
+    /// Where the hits of faults are recorded.
+    requests: Arc<Recorder>,
 }
 
 /// Whether connections are refused; listeners follow it.
@@ -55,18 +60,16 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// What is to be done with a request as a whole.
+/// What the faults in force do with a request as a whole.
 #[derive(Default)]
-pub(super) struct Verdict {
-    pub(super) answer: Option<Planned>,
-    pub(super) delay: Duration,
-    /// The faults that it comes from.
-    pub(super) hits: Vec<String>,
+pub(crate) struct Verdict {
+    pub(crate) answer: Option<Planned>,
+    pub(crate) delay: Duration,
 }
 
 /// What stands in the stead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Planned {
+pub(crate) enum Planned {
     Refusal(Refusal),
     Reset,
     NoStreaming,
@@ -75,7 +78,7 @@ pub(super) enum Planned {
 // === impl Switchboard ===
 
 impl Switchboard {
-    pub(crate) fn new(seed: u64) -> Switchboard {
+    pub(crate) fn new(seed: u64, requests: Arc<Recorder>) -> Switchboard {
         Switchboard {
             connections: watch::Sender::new(Connections::default()),
             rules: Mutex::new(Rules {
@@ -85,6 +88,7 @@ impl Switchboard {
                 by_id: BTreeMap::new(),
             }),
             open: OpenBodies::default(),
+            requests,
         }
     }
 
@@ -96,33 +100,33 @@ impl Switchboard {
         self.connections.borrow().refused_until().is_some()
     }
 
-    pub(super) fn refuse(&self, period: Option<Duration>) {
+    pub(crate) fn refuse(&self, period: Option<Duration>) {
         self.connections.send_replace(Connections {
             refused_until: Some(Instant::now() + period.unwrap_or(FOREVER)),
             period,
         });
     }
 
-    pub(super) fn accept(&self) {
+    pub(crate) fn accept(&self) {
         self.connections.send_replace(Connections::default());
     }
 
-    pub(super) fn open(&self) -> &OpenBodies {
+    pub(crate) fn open(&self) -> &OpenBodies {
         &self.open
     }
 
-    pub(super) fn seed(&self, seed: u64) {
+    pub(crate) fn seed(&self, seed: u64) {
         let mut rules = self.rules.lock();
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
     /// Adds a rule; the number refers to it.
-    pub(super) fn add(&self, rule: Rule) -> u64 {
+    pub(crate) fn add(&self, rule: Rule) -> u64 {
         self.rules.lock().add(rule)
     }
 
     /// Lets a rule hit so many requests from now on.
-    pub(super) fn set_times(&self, id: u64, times: u64) {
+    pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
             in_force.left = Some(times);
@@ -130,14 +134,14 @@ impl Switchboard {
     }
 
     /// Changes what a rule does.
-    pub(super) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
+    pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
         }
     }
 
     /// Takes rules back.
-    pub(super) fn remove(&self, which: impl Fn(&Fault) -> bool) {
+    pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
             .by_id
@@ -145,7 +149,7 @@ impl Switchboard {
     }
 
     /// Takes everything back.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
         rules.since_seed = 0;
@@ -154,8 +158,8 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Decides about a request at its arrival.
-    pub(super) fn judge(&self, request: &LoggedRequest) -> Verdict {
+    /// Decides about a request when it arrives, and records the faults that hit it.
+    pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
         for in_force in rules.by_id.values_mut() {
@@ -168,7 +172,8 @@ impl Switchboard {
                 continue;
             }
             verdict.delay = verdict.delay.saturating_add(delay);
-            verdict.hits.push(in_force.rule.fault.to_string());
+            let hit = in_force.rule.fault.to_string();
+            self.requests.hit(request.sequence, &hit);
             if answers {
                 verdict.answer = match in_force.rule.fault {
                     Fault::Answer(refusal) => Some(Planned::Refusal(refusal)),
@@ -180,8 +185,31 @@ impl Switchboard {
         verdict
     }
 
+    /// Adds a watch to the open bodies; to be called in the step that registers the watch.
+    pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> Held {
+        self.open.enter(&self.requests, request)
+    }
+
+    /// Applies faults to the body of a watch.
+    pub(crate) fn disturb_watch(&self, held: Held, body: Body) -> Body {
+        let laid = self.lay(held.request());
+        held.disturb(body, laid)
+    }
+
+    /// Applies faults to the body of a response other than a watch's.
+    pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
+        if request.verb == Verb::Watch {
+            return body;
+        }
+        let laid = self.lay(request);
+        if laid.is_empty() {
+            return body;
+        }
+        self.hold(request).disturb(body, laid)
+    }
+
     /// Takes the faults for the body of an answer.
-    pub(super) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
+    pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {
             let fault = &in_force.rule.fault;
@@ -197,7 +225,7 @@ impl Switchboard {
     }
 
     /// Everything in force, as a plan.
-    pub(super) fn plan(&self) -> String {
+    pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
         for in_force in rules.by_id.values() {

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - a peer that does not send its first request, or on HTTP/1.1 the head of any, within [`HEADER_TIMEOUT`] is disconnected, and so is an HTTP/1.1 connection idle for as long; the TLS handshake has as long;
 //! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or what hyper buffers of HTTP/1.1 (about 400 KiB), is answered with 431; one far over it ends the connection;
-//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; any connection ends when its peer reads nothing for [`STALLED_MAX`](super::patience::STALLED_MAX), and so does a single stream on HTTP/2 ([`attention`](super::attention));
+//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; a connection whose peer stops reading is closed after [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT), and an HTTP/2 stream is reset ([`stream_stall`](super::stream_stall));
 //! - the streams of an HTTP/2 connection are tasks that end with it.
 //!
 //! What floods there are besides is held by h2 itself: streams that are reset again and again (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the bound of heads), and answers to pings and settings, of which one is queued at a time.
@@ -32,8 +32,8 @@ use crate::server::Server;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-use super::attention::{Attended, Attentive};
-use super::patience::Patience;
+use super::connection_stall::StallTimeout;
+use super::stream_stall::{ResetOnStall, TrackedBody};
 
 /// HTTP/2 streams per connection: a process with an informer per kind and some to spare, each holding one.
 const STREAMS_MAX: u32 = 1_000;
@@ -150,7 +150,7 @@ where
         own_machine: door.own_machine,
         asked: Arc::clone(&asked),
     };
-    let io = TokioIo::new(Patience::new(io));
+    let io = TokioIo::new(StallTimeout::new(io));
     let mut connection = pin!(builder.serve_connection(io, requests));
     // Until a peer's first bytes have told the protocol, no time-out of hyper runs.
     let mut wait = HEADER_TIMEOUT;
@@ -198,9 +198,9 @@ impl Streams {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<Attended>;
+    type Response = Response<TrackedBody>;
     type Error = BoxError;
-    type Future = MapOk<Answering, fn(Response<Body>) -> Response<Attended>>;
+    type Future = MapOk<Answering, fn(Response<Body>) -> Response<TrackedBody>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.asked.notify_one();
@@ -210,8 +210,8 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         if let Some(own_machine) = self.own_machine {
             request.extensions_mut().insert(own_machine);
         }
-        let attended = |response: Response<Body>| response.map(Attended::new);
-        self.server.clone().call(request).map_ok(attended)
+        let tracked = |response: Response<Body>| response.map(TrackedBody::new);
+        self.server.clone().call(request).map_ok(tracked)
     }
 }
 
@@ -225,7 +225,7 @@ where
         while tasks.try_join_next().is_some() {}
         let alive = self.alive.clone();
         tasks.spawn(async move {
-            Attentive::new(stream).await;
+            ResetOnStall::new(stream).await;
             drop(alive);
         });
     }

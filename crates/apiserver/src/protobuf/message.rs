@@ -6,12 +6,11 @@
 //! - what a sender can make of a few bytes is bounded: [`VALUES_MAX`] and [`DEPTH_MAX`];
 //! - a refusal names the place as JSON has it.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::scalar;
+use super::scalar::{self, Reason};
 use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
 use crate::object::{DEPTH_MAX, height};
@@ -19,10 +18,6 @@ use crate::object::{DEPTH_MAX, height};
 /// The most JSON values one body may become.
 /// An empty message has two bytes and may stand for a dozen members; measured, the worst that fits takes two thirds of the memory that the worst 3 MB of JSON take.
 const VALUES_MAX: usize = 500_000;
-
-/// What is wrong with one value.
-#[derive(Debug)]
-pub(super) struct Reason(Cow<'static, str>);
 
 /// What is wrong, and where.
 #[derive(Debug)]
@@ -53,26 +48,6 @@ enum Slot<'a> {
     /// One message, in the parts in which it was sent.
     /// They stay where they are: copied, a message in a message in a message would be there once for each.
     Message(Vec<&'a [u8]>),
-}
-
-// === impl Reason ===
-
-impl Reason {
-    pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Reason {
-        Reason(text.into())
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<WireError> for Reason {
-    fn from(error: WireError) -> Reason {
-        Reason::new(error.to_string())
-    }
 }
 
 // === impl Refusal ===

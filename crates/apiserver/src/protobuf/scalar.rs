@@ -2,13 +2,15 @@
 //!
 //! Guarantees: the JSON is what Go's types write once they have read the same bytes; what they can't write is an error.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Number, Value, json};
 
-use super::message::Reason;
-use super::wire::{WireFields, WireValue};
+use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Form, Type};
 
 /// The first second of the year 1, which is Go's zero time and the first that RFC 3339 can say; the last is that of [`Timestamp`].
@@ -16,6 +18,30 @@ const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Up to here every integer is a double.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The error of one value, without its field.
+#[derive(Debug)]
+pub(super) struct Reason(Cow<'static, str>);
+
+// === impl Reason ===
+
+impl Reason {
+    pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Reason {
+        Reason(text.into())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<WireError> for Reason {
+    fn from(error: WireError) -> Reason {
+        Reason::new(error.to_string())
+    }
+}
 
 /// A scalar as JSON.
 pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Reason> {

@@ -1,27 +1,34 @@
 //! Field selectors, and the table of the field labels that kinds know.
 //!
 //! Guarantees:
-//! - every kind knows `metadata.name` and `metadata.namespace`; the built-in ones also what [`FieldTable::of`] lists, as in the conversion functions of Kubernetes 1.36;
+//! - every kind knows `metadata.name` and `metadata.namespace`; the built-in ones also what [`FieldTable`] lists, as in the conversion functions of Kubernetes 1.36;
 //! - a field's value is read once, when the object is stored; an absent one has the default that Kubernetes would have filled in.
 
 use serde_json::Value;
 
+use super::Selectable;
 use super::texts::Texts;
-use crate::kinds::Kind;
 use crate::status::ApiError;
-use crate::storage::Entry;
 
 /// One selectable field.
 #[derive(Debug)]
 pub(crate) struct Field {
     label: &'static str,
-    path: &'static [&'static str],
+    /// The members that lead to it, with dots between them.
+    path: &'static str,
     /// The value of an object that has none.
     default: &'static str,
 }
 
 /// The selectable fields of a kind besides name and namespace.
-pub(crate) type FieldTable = &'static [Field];
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldTable {
+    own: &'static [Field],
+    /// A second label of one of them.
+    alias: Option<(&'static str, &'static str)>,
+    /// Whether the kind is custom; this changes the message for an unknown label.
+    custom: bool,
+}
 
 /// The values of a kind's [`FieldTable`] in one object, in the table's order.
 pub(crate) type Fields = Texts;
@@ -48,19 +55,12 @@ pub(crate) enum Source {
     Namespace,
 }
 
-const fn field(label: &'static str, path: &'static [&'static str]) -> Field {
-    Field {
-        label,
-        path,
-        default: "",
-    }
+/// A field whose label is its path.
+const fn field(label: &'static str) -> Field {
+    with_default(label, label, "")
 }
 
-const fn with_default(
-    label: &'static str,
-    path: &'static [&'static str],
-    default: &'static str,
-) -> Field {
+const fn with_default(label: &'static str, path: &'static str, default: &'static str) -> Field {
     Field {
         label,
         path,
@@ -68,116 +68,130 @@ const fn with_default(
     }
 }
 
-const POD: FieldTable = &[
-    field("spec.nodeName", &["spec", "nodeName"]),
-    field("spec.restartPolicy", &["spec", "restartPolicy"]),
-    field("spec.schedulerName", &["spec", "schedulerName"]),
-    field("spec.serviceAccountName", &["spec", "serviceAccountName"]),
-    with_default("spec.hostNetwork", &["spec", "hostNetwork"], "false"),
-    field("status.phase", &["status", "phase"]),
-    field("status.podIP", &["status", "podIP"]),
-    field("status.nominatedNodeName", &["status", "nominatedNodeName"]),
-];
-const NODE: FieldTable = &[with_default(
+pub(crate) const POD: FieldTable = FieldTable {
+    alias: Some(("spec.host", "spec.nodeName")),
+    ..FieldTable::of(&[
+        field("spec.nodeName"),
+        field("spec.restartPolicy"),
+        field("spec.schedulerName"),
+        field("spec.serviceAccountName"),
+        with_default("spec.hostNetwork", "spec.hostNetwork", "false"),
+        field("status.phase"),
+        field("status.podIP"),
+        field("status.nominatedNodeName"),
+    ])
+};
+pub(crate) const NODE: FieldTable = FieldTable::of(&[with_default(
     "spec.unschedulable",
-    &["spec", "unschedulable"],
+    "spec.unschedulable",
     "false",
-)];
-const NAMESPACE: FieldTable = &[field("status.phase", &["status", "phase"])];
-const SECRET: FieldTable = &[with_default("type", &["type"], "Opaque")];
-const SERVICE: FieldTable = &[
-    field("spec.clusterIP", &["spec", "clusterIP"]),
-    with_default("spec.type", &["spec", "type"], "ClusterIP"),
-];
-const REPLICATION_CONTROLLER: FieldTable = &[with_default(
-    "status.replicas",
-    &["status", "replicas"],
-    "0",
-)];
-const JOB: FieldTable = &[with_default(
-    "status.successful",
-    &["status", "succeeded"],
-    "0",
-)];
-const CORE_EVENT: FieldTable = &[
-    field("involvedObject.kind", &["involvedObject", "kind"]),
-    field("involvedObject.namespace", &["involvedObject", "namespace"]),
-    field("involvedObject.name", &["involvedObject", "name"]),
-    field("involvedObject.uid", &["involvedObject", "uid"]),
-    field(
-        "involvedObject.apiVersion",
-        &["involvedObject", "apiVersion"],
-    ),
-    field(
-        "involvedObject.resourceVersion",
-        &["involvedObject", "resourceVersion"],
-    ),
-    field("involvedObject.fieldPath", &["involvedObject", "fieldPath"]),
-    field("reason", &["reason"]),
-    field("reportingComponent", &["reportingComponent"]),
-    field("source", &["source", "component"]),
-    field("type", &["type"]),
-];
-const EVENT: FieldTable = &[
-    field("regarding.kind", &["regarding", "kind"]),
-    field("regarding.namespace", &["regarding", "namespace"]),
-    field("regarding.name", &["regarding", "name"]),
-    field("regarding.uid", &["regarding", "uid"]),
-    field("regarding.apiVersion", &["regarding", "apiVersion"]),
-    field(
-        "regarding.resourceVersion",
-        &["regarding", "resourceVersion"],
-    ),
-    field("regarding.fieldPath", &["regarding", "fieldPath"]),
-    field("reason", &["reason"]),
-    field("reportingController", &["reportingController"]),
-    field("type", &["type"]),
-];
-const SIGNING_REQUEST: FieldTable = &[field("spec.signerName", &["spec", "signerName"])];
-const RESOURCE_SLICE: FieldTable = &[
-    field("spec.nodeName", &["spec", "nodeName"]),
-    field("spec.driver", &["spec", "driver"]),
-];
+)]);
+pub(crate) const NAMESPACE: FieldTable = FieldTable::of(&[field("status.phase")]);
+pub(crate) const SECRET: FieldTable = FieldTable::of(&[with_default("type", "type", "Opaque")]);
+pub(crate) const SERVICE: FieldTable = FieldTable::of(&[
+    field("spec.clusterIP"),
+    with_default("spec.type", "spec.type", "ClusterIP"),
+]);
+pub(crate) const REPLICATION_CONTROLLER: FieldTable =
+    FieldTable::of(&[with_default("status.replicas", "status.replicas", "0")]);
+pub(crate) const JOB: FieldTable =
+    FieldTable::of(&[with_default("status.successful", "status.succeeded", "0")]);
+pub(crate) const CORE_EVENT: FieldTable = FieldTable::of(&[
+    field("involvedObject.kind"),
+    field("involvedObject.namespace"),
+    field("involvedObject.name"),
+    field("involvedObject.uid"),
+    field("involvedObject.apiVersion"),
+    field("involvedObject.resourceVersion"),
+    field("involvedObject.fieldPath"),
+    field("reason"),
+    field("reportingComponent"),
+    with_default("source", "source.component", ""),
+    field("type"),
+]);
+pub(crate) const EVENT: FieldTable = FieldTable::of(&[
+    field("regarding.kind"),
+    field("regarding.namespace"),
+    field("regarding.name"),
+    field("regarding.uid"),
+    field("regarding.apiVersion"),
+    field("regarding.resourceVersion"),
+    field("regarding.fieldPath"),
+    field("reason"),
+    field("reportingController"),
+    field("type"),
+]);
+pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of(&[field("spec.signerName")]);
+pub(crate) const RESOURCE_SLICE: FieldTable =
+    FieldTable::of(&[field("spec.nodeName"), field("spec.driver")]);
 
 // === impl FieldTable ===
 
-/// The table of a kind; empty for those that know name and namespace only.
-pub(crate) fn table_of(kind: &Kind) -> FieldTable {
-    if kind.custom {
-        return &[];
-    }
-    match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "pods") => POD,
-        ("", "nodes") => NODE,
-        ("", "namespaces") => NAMESPACE,
-        ("", "secrets") => SECRET,
-        ("", "services") => SERVICE,
-        ("", "replicationcontrollers") => REPLICATION_CONTROLLER,
-        ("batch", "jobs") => JOB,
-        ("", "events") => CORE_EVENT,
-        ("events.k8s.io", "events") => EVENT,
-        ("certificates.k8s.io", "certificatesigningrequests") => SIGNING_REQUEST,
-        ("resource.k8s.io", "resourceslices") => RESOURCE_SLICE,
-        _ => &[],
-    }
-}
+impl FieldTable {
+    /// A built-in kind without fields of its own.
+    pub(crate) const NONE: FieldTable = FieldTable::of(&[]);
 
-/// The values of a table's fields in an object.
-pub(crate) fn values_of(table: FieldTable, object: &serde_json::Map<String, Value>) -> Fields {
-    table.iter().map(|field| field.value_in(object)).collect()
-}
+    /// A custom kind.
+    pub(crate) const CUSTOM: FieldTable = FieldTable {
+        custom: true,
+        ..FieldTable::NONE
+    };
 
-/// The value of one field in an object, of which these are the table's values.
-pub(crate) fn value_of<'a>(table: FieldTable, values: &'a Fields, label: &str) -> Option<&'a str> {
-    let at = table.iter().position(|field| field.label == label)?;
-    values.get(at)
+    const fn of(own: &'static [Field]) -> FieldTable {
+        FieldTable {
+            own,
+            alias: None,
+            custom: false,
+        }
+    }
+
+    /// The values of the fields in an object.
+    pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
+        self.own
+            .iter()
+            .map(|field| field.value_in(object))
+            .collect()
+    }
+
+    /// The value of one field among an object's values.
+    pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
+        values.get(self.position(label)?)
+    }
+
+    fn position(self, label: &str) -> Option<usize> {
+        self.own.iter().position(|field| field.label == label)
+    }
+
+    fn source(self, label: &str) -> Result<Source, ApiError> {
+        let label = match self.alias {
+            Some((alias, label_of_field)) if alias == label => label_of_field,
+            _ => label,
+        };
+        match label {
+            "metadata.name" => return Ok(Source::Name),
+            "metadata.namespace" => return Ok(Source::Namespace),
+            _ => {}
+        }
+        if let Some(at) = self.position(label) {
+            return Ok(Source::Own(at));
+        }
+        Err(ApiError::bad_request(
+            if self.own.is_empty() && !self.custom {
+                format!(
+                    "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                )
+            } else {
+                format!("field label not supported: {label}")
+            },
+        ))
+    }
 }
 
 impl Field {
     fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
-        let (first, rest) = self.path.split_first().expect("every field has a path");
-        let start = object.get(*first);
-        let found = rest.iter().fold(start, |value, step| value?.get(*step));
+        let mut steps = self.path.split('.');
+        let start = steps.next().and_then(|first| object.get(first));
+        let found = steps.fold(start, |value, step| value?.get(step));
         match found {
             Some(Value::String(text)) => text.clone(),
             Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string(),
@@ -189,11 +203,11 @@ impl Field {
 // === impl Source ===
 
 impl Source {
-    pub(crate) fn value_in(self, entry: &Entry) -> &str {
+    pub(crate) fn value_in(self, object: Selectable<'_>) -> &str {
         match self {
-            Source::Name => entry.name(),
-            Source::Own(at) => entry.fields.get(at).unwrap_or_default(),
-            Source::Namespace => entry.namespace().unwrap_or_default(),
+            Source::Name => object.name(),
+            Source::Own(at) => object.fields.get(at).unwrap_or_default(),
+            Source::Namespace => object.namespace().unwrap_or_default(),
         }
     }
 }
@@ -205,10 +219,10 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    pub(crate) fn matches(&self, entry: &Entry) -> bool {
+    pub(crate) fn matches(&self, object: Selectable<'_>) -> bool {
         self.terms
             .iter()
-            .all(|term| (term.source.value_in(entry) == term.value) == term.equal)
+            .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
     /// The values that every selected object has.
@@ -234,11 +248,7 @@ impl FieldSelector {
     }
 
     /// Reads a selector for one kind.
-    pub(crate) fn parse(
-        kind: &Kind,
-        table: FieldTable,
-        text: &str,
-    ) -> Result<FieldSelector, ApiError> {
+    pub(crate) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
             if part.is_empty() {
@@ -253,7 +263,7 @@ impl FieldSelector {
                     "invalid field selector: invalid escape sequence in {value:?}"
                 ))
             })?;
-            let source = source_of(kind, table, label)?;
+            let source = table.source(label)?;
             terms.push(Term {
                 source,
                 equal,
@@ -262,26 +272,6 @@ impl FieldSelector {
         }
         Ok(FieldSelector { terms })
     }
-}
-
-fn source_of(kind: &Kind, table: FieldTable, label: &str) -> Result<Source, ApiError> {
-    match label {
-        "metadata.name" => return Ok(Source::Name),
-        "metadata.namespace" => return Ok(Source::Namespace),
-        _ => {}
-    }
-    let pod_alias = kind.group.is_empty() && kind.plural == "pods" && label == "spec.host";
-    let label = if pod_alias { "spec.nodeName" } else { label };
-    if let Some(at) = table.iter().position(|field| field.label == label) {
-        return Ok(Source::Own(at));
-    }
-    Err(ApiError::bad_request(if table.is_empty() && !kind.custom {
-        format!(
-            "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        )
-    } else {
-        format!("field label not supported: {label}")
-    }))
 }
 
 /// Splits at commas that no backslash escapes.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::texts::Texts;
-use crate::metadata;
+use crate::name_syntax;
 
 /// An object's labels: key, value, key, value, …, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -314,14 +314,14 @@ impl Token<'_> {
 
 /// An optional DNS prefix and a name of at most 63 characters.
 fn checked_key(key: &str) -> Result<String, String> {
-    match metadata::key_faults(key).first() {
+    match name_syntax::key_faults(key).first() {
         None => Ok(key.to_owned()),
         Some(why) => Err(format!("<nil>: Invalid value: {key:?}: {why}")),
     }
 }
 
 fn checked_value(value: &str, key: &str, at: usize) -> Result<String, String> {
-    match metadata::value_faults(value).first() {
+    match name_syntax::value_faults(value).first() {
         None => Ok(value.to_owned()),
         Some(why) => Err(format!(
             "values[{at}][{key}]: Invalid value: {value:?}: {why}"

@@ -104,9 +104,9 @@ mod fields {
             "status": {"phase": "Running"},
         });
         let entry = Entry::new(&pods, "ns/a".into(), object.as_object().unwrap(), 1);
-        FieldSelector::parse(&pods.kind, pods.fields, selector)
+        FieldSelector::parse(pods.strategy.fields, selector)
             .unwrap()
-            .matches(&entry)
+            .matches(entry.selectable())
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod fields {
             "spec.unknown=1",
             "!a",
         ] {
-            let error = FieldSelector::parse(&pods.kind, pods.fields, selector).unwrap_err();
+            let error = FieldSelector::parse(pods.strategy.fields, selector).unwrap_err();
             assert_eq!(error.code(), 400, "{selector}");
         }
     }
@@ -144,7 +144,7 @@ mod fields {
     #[test]
     fn the_name_that_a_selector_demands_is_known() {
         let pods = pods();
-        let parse = |text: &str| FieldSelector::parse(&pods.kind, pods.fields, text).unwrap();
+        let parse = |text: &str| FieldSelector::parse(pods.strategy.fields, text).unwrap();
         assert_eq!(parse("metadata.name=a").required_name(), Some("a"));
         assert_eq!(parse("metadata.name!=a").required_name(), None);
     }

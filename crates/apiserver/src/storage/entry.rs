@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::object::Object;
 use crate::resource::Resource;
-use crate::selector::Labels;
-use crate::selector::field::{Fields, values_of};
+use crate::selector::{Fields, Labels, Selectable};
 
 /// The largest object, in JSON: what a request can bring at once, which no patch may grow beyond.
 ///
@@ -76,10 +76,16 @@ impl Entry {
             key,
             revision,
             labels: Labels::of(&metadata),
-            fields: values_of(resource.fields, object),
+            fields: resource.strategy.fields.values_of(object),
             members: members.into(),
             metadata: at,
         }
+    }
+
+    /// The entry that replaces this one.
+    pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
+        let key = Arc::clone(&self.key);
+        Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
     /// Where the metadata is in the members, and the members: what [`Entry::restored`] takes back.
@@ -106,7 +112,7 @@ impl Entry {
             key: key.into(),
             revision: revision.ok_or("it has no revision")?,
             labels: Labels::of(&meta),
-            fields: values_of(resource.fields, &object),
+            fields: resource.strategy.fields.values_of(&object),
             members: members.into(),
             metadata,
         })
@@ -142,15 +148,22 @@ impl Entry {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
+    /// What selectors compare.
+    pub(crate) fn selectable(&self) -> Selectable<'_> {
+        Selectable {
+            key: &self.key,
+            labels: &self.labels,
+            fields: &self.fields,
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
-        self.key
-            .split_once('/')
-            .map_or(&*self.key, |(_, name)| name)
+        self.selectable().name()
     }
 
     /// The namespace; `None` in cluster scope.
     pub(crate) fn namespace(&self) -> Option<&str> {
-        self.key.split_once('/').map(|(namespace, _)| namespace)
+        self.selectable().namespace()
     }
 
     /// The JSON of `metadata`.

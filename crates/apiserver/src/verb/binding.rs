@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::How;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
@@ -61,21 +61,14 @@ pub(crate) fn bind(
 
 fn bound_to(pod: &Object, node: &str, now: &str) -> Object {
     let mut bound = pod.clone();
-    let mut spec = object_or_empty(pod.get("spec"));
+    let mut spec = pod.part("spec");
     spec["nodeName"] = json!(node);
     bound.set("spec", Some(spec));
-    let mut status = object_or_empty(pod.get("status"));
+    let mut status = pod.part("status");
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|condition| condition["type"] != "PodScheduled");
     conditions.push(json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now}));
     status["conditions"] = json!(conditions);
     bound.set("status", Some(status));
     bound
-}
-
-fn object_or_empty(value: Option<&Value>) -> Value {
-    value
-        .filter(|value| value.is_object())
-        .cloned()
-        .unwrap_or_else(|| json!({}))
 }

@@ -4,24 +4,17 @@
 //! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls give the same;
 //! - the check for an existing object and the store are one step.
 
-mod strategy;
-
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{How, Origin, namespace};
-use crate::metadata;
+use super::namespace;
+use super::write::{How, Origin, Subject};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
-
-use strategy::{first_status, keeps_status};
-
-pub(crate) use strategy::counts_generations;
-pub(super) use strategy::fold_secret;
 
 /// What is left of `generateName` before the suffix (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
@@ -30,6 +23,7 @@ const SUFFIX_LENGTH: usize = 5;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Names tried before giving up (`maxNameGenerationCreateAttempts` in `store.go`).
 const GENERATE_ATTEMPTS: usize = 8;
+
 /// Creates an object; `namespace` is the URL's.
 pub(crate) fn create(
     shared: &Shared,
@@ -45,21 +39,18 @@ pub(crate) fn create(
         check_metadata(resource, &object)?;
     }
     let mut state = shared.lock();
-    if let Some(namespace) = &namespace {
-        let name = match object.text("name") {
+    let subject = Subject {
+        resource,
+        namespace: namespace.as_deref(),
+        name: match object.text("name") {
             "" => object.text("generateName"),
             name => name,
-        };
-        if shared.settings.enforce_namespaces && how.origin != Origin::Seed {
-            check_namespace_exists(shared, &state, namespace)?;
-        }
-        check_namespace_accepts(shared, &state, resource, namespace, name)?;
-    }
+        },
+    };
+    check_namespace(shared, &state, subject, how)?;
     let key: Arc<str> =
         settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
-    if resource.is_core("namespaces") {
-        namespace::complete(&mut object);
-    }
+    (resource.strategy.hooks.prepare_create)(&mut object);
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
         object.set_meta("uid", Some(json!(uid)));
@@ -131,14 +122,14 @@ fn prepare(
         for member in wiped {
             object.set_meta(member, None);
         }
-        if !keeps_status(resource) {
+        if !resource.strategy.keeps_client_status {
             object.set("status", None);
         }
     }
-    fold_secret(resource, object);
+    (resource.strategy.hooks.prepare)(object);
     let now = shared.settings.clock.now().to_string();
     if object.get("status").is_none() {
-        let status = first_status(resource, object, &now);
+        let status = resource.strategy.initial_status(object, &now);
         object.set("status", status);
     }
     object.set_meta("resourceVersion", None);
@@ -148,53 +139,47 @@ fn prepare(
     let given = object
         .number("generation")
         .filter(|_| how.origin != Origin::Request);
-    let generation = counts_generations(resource).then(|| json!(given.unwrap_or(1)));
+    let generation = resource
+        .strategy
+        .counts_generations
+        .then(|| json!(given.unwrap_or(1)));
     object.set_meta("generation", generation);
     Ok(())
 }
 
-fn check_namespace_exists(shared: &Shared, state: &State, namespace: &str) -> Result<(), ApiError> {
-    match shared.registry.by_path("", "v1", "namespaces") {
-        Some(namespaces) if state.newest(namespaces.collection, namespace).is_none() => {
+/// Rejects a new object in a namespace that is being deleted, or does not exist where it has to.
+fn check_namespace(
+    shared: &Shared,
+    state: &State,
+    subject: Subject<'_>,
+    how: How,
+) -> Result<(), ApiError> {
+    let (Some(namespaces), Some(namespace)) = (&shared.registry.namespaces, subject.namespace)
+    else {
+        return Ok(());
+    };
+    match state.newest(namespaces.collection, namespace) {
+        None if shared.settings.enforce_namespaces && how.origin != Origin::Seed => {
             Err(ApiError::not_found(&namespaces.kind, namespace))
+        }
+        Some(entry) if namespace::is_terminating(namespaces, entry) => {
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            let error = ApiError::forbidden(&subject.resource.kind, subject.name, &why);
+            Err(error.caused_by(
+                "NamespaceTerminating",
+                &format!("namespace {namespace} is being terminated"),
+                "metadata.namespace",
+            ))
         }
         _ => Ok(()),
     }
 }
 
-/// Rejects new objects in a namespace that is being deleted.
-fn check_namespace_accepts(
-    shared: &Shared,
-    state: &State,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-) -> Result<(), ApiError> {
-    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
-        return Ok(());
-    };
-    let Some(entry) = state.newest(namespaces.collection, namespace) else {
-        return Ok(());
-    };
-    if namespace::is_terminating(namespaces, entry) {
-        let why = format!(
-            "unable to create new content in namespace {namespace} because it is being terminated"
-        );
-        return Err(ApiError::forbidden(&resource.kind, name, &why).caused_by(
-            "NamespaceTerminating",
-            &format!("namespace {namespace} is being terminated"),
-            "metadata.namespace",
-        ));
-    }
-    Ok(())
-}
-
 fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> {
-    let mut errors = metadata::check_new(resource, object);
-    if resource.is_core("namespaces") {
-        let finalizers = namespace::finalizers(object);
-        errors.extend(metadata::check_namespace_finalizers(&finalizers));
-    }
+    let mut errors = resource.strategy.metadata.check_new(object);
+    errors.extend((resource.strategy.hooks.validate)(object));
     if errors.is_empty() {
         return Ok(());
     }

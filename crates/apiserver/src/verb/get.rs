@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-use super::update::Subject;
+use super::write::Subject;
 
 /// Reads one object.
 ///

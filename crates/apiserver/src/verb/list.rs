@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::{Compacted, Entry, Snapshot};
 
-pub(crate) use body::{CHUNK_BYTES, write};
+pub(crate) use body::write;
 use token::Token;
 
 /// One page of a collection.
@@ -67,8 +67,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     let options = call.options;
     options.check_list()?;
     let selection = Selection::parse(
-        &call.resource.kind,
-        call.resource.fields,
+        call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
     )?;
@@ -166,7 +165,7 @@ fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
     while entries.len() < limit
         && let Some(entry) = range.next()
     {
-        if selection.matches(entry) {
+        if selection.matches(entry.selectable()) {
             entries.push(Arc::clone(entry));
         }
     }

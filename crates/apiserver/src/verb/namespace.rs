@@ -13,92 +13,26 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::How;
-#[cfg(feature = "persistence")]
-use super::Origin;
-use super::delete::{DeleteOptions, Deleted, delete_object};
-use super::update::{Part, Step, Subject, replace};
-use crate::metadata;
+use super::delete_object::{DeleteOptions, Deleted, delete_object};
+use super::write::{How, Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::selector::field::value_of;
 use crate::shared::{Shared, State};
-use crate::status::{ApiError, FieldError};
+use crate::status::ApiError;
 use crate::storage::Entry;
+#[cfg(feature = "persistence")]
+use crate::strategy::Part;
+use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 
 /// Namespaces that can't be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Holds a namespace until it is empty.
-const FINALIZER: &str = "kubernetes";
-
-/// The label that tells a namespace's name to selectors.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-
-/// Completes a new namespace, whose name is known.
-pub(super) fn complete(namespace: &mut Object) {
-    let mut held_by = finalizers(namespace);
-    if !held_by.iter().any(|finalizer| finalizer == FINALIZER) {
-        held_by.push(FINALIZER.to_owned());
-    }
-    set_finalizers(namespace, &held_by);
-    label(namespace);
-}
-
-/// Keeps what a write to this part of a namespace does not change.
-pub(super) fn keep(new: &mut Object, old: &Object, part: Part) {
-    if part == Part::Main {
-        new.set("spec", old.get("spec").cloned());
-    }
-    if finalizers(new).is_empty() {
-        set_finalizers(new, &[]);
-    }
-    label(new);
-}
-
-/// What is wrong with what a write to this part makes of a namespace.
-pub(super) fn check_change(namespace: &Object, part: Part) -> Vec<FieldError> {
-    match part {
-        Part::Finalize => {
-            let names = finalizers(namespace);
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            metadata::unqualified(&names, "spec.finalizers")
-        }
-        Part::Status => {
-            let phase = namespace.get("status").map(|status| &status["phase"]);
-            let phase = phase.and_then(Value::as_str).unwrap_or_default();
-            let (expected, why) = if namespace.is_deleting() {
-                (
-                    "Terminating",
-                    "may only be 'Terminating' if `deletionTimestamp` is not empty",
-                )
-            } else {
-                (
-                    "Active",
-                    "may only be 'Active' if `deletionTimestamp` is empty",
-                )
-            };
-            let wrong = (phase != expected)
-                .then(|| FieldError::invalid("status.Phase", format!("{phase:?}"), why));
-            wrong.into_iter().collect()
-        }
-        Part::Main | Part::Whole => Vec::new(),
-    }
-}
-
-/// The finalizers in a namespace's `spec`.
-pub(super) fn finalizers(namespace: &Object) -> Vec<String> {
-    let spec = namespace.get("spec");
-    let list = spec.and_then(|spec| spec["finalizers"].as_array());
-    let names = list.into_iter().flatten().filter_map(Value::as_str);
-    names.map(str::to_owned).collect()
-}
-
 /// Whether nothing can be created in a namespace any more.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
-    value_of(namespaces.fields, &entry.fields, "status.phase") == Some("Terminating")
+    let fields = namespaces.strategy.fields;
+    fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
 /// Deletes a namespace: makes it Terminating, and empties it as far as that goes at once.
@@ -124,9 +58,8 @@ pub(super) fn delete(
         }
         let marked = terminating(shared, &namespace, &options.finalizers(&namespace));
         if how.dry_run {
-            let key = Arc::clone(&entry.key);
-            let shown = Entry::new(subject.resource, key, marked.members(), entry.revision);
-            return Ok(Deleted::Marked(Arc::new(shown)));
+            let shown = entry.changed(subject.resource, &marked, entry.revision);
+            return Ok(Deleted::Marked(shown));
         }
         if let Some(stored) = replace(shared, subject.resource, &entry, &marked, Step::Mark)? {
             break stored;
@@ -141,13 +74,14 @@ pub(super) fn delete(
 /// Goes on with the deletion of a namespace that may have been waiting for an object that is gone now.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
     let Some(namespace) = namespace else { return };
-    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+    let Some(namespaces) = &shared.registry.namespaces else {
         return;
     };
     if !ends(&shared.lock(), namespaces, namespace) {
         return;
     }
-    if resource.is_core("pods") {
+    let pods = shared.registry.pods.as_ref().map(|pods| pods.collection);
+    if pods == Some(resource.collection) {
         if has_objects(shared, resource, namespace) {
             return;
         }
@@ -159,7 +93,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
 /// Goes on with the deletion of all namespaces that are Terminating, as after a restart in the middle of it.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
-    let Some(namespaces) = shared.registry.by_path("", "v1", "namespaces") else {
+    let Some(namespaces) = &shared.registry.namespaces else {
         return;
     };
     let state = shared.lock();
@@ -168,11 +102,7 @@ pub(crate) fn resume(shared: &Shared) {
     let names: Vec<String> = entries.map(|entry| entry.name().to_owned()).collect();
     drop(state);
     for name in names {
-        let how = How {
-            origin: Origin::Request,
-            dry_run: false,
-        };
-        empty(shared, namespaces, &name, how);
+        empty(shared, namespaces, &name, How::request(Part::All, false));
     }
 }
 
@@ -207,10 +137,8 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked.set_meta("finalizers", finalizers);
     let now = shared.settings.clock.now().to_string();
     marked.set_meta("deletionTimestamp", Some(json!(now)));
-    let mut status = namespace.get("status").cloned().unwrap_or(json!({}));
-    if let Some(status) = status.as_object_mut() {
-        status.insert("phase".to_owned(), json!("Terminating"));
-    }
+    let mut status = namespace.part("status");
+    status["phase"] = json!("Terminating");
     marked.set("status", Some(status));
     marked
 }
@@ -228,7 +156,7 @@ fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
 
 /// Deletes what is in a Terminating namespace, and then the namespace, as far as nothing has to be waited for.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
-    if let Some(pods) = shared.registry.by_path("", "v1", "pods") {
+    if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
         if has_objects(shared, pods, name) {
             return;
@@ -239,8 +167,9 @@ fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
 }
 
 fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
+    let pods = shared.registry.pods.as_ref().map(|pods| pods.collection);
     for resource in shared.registry.namespaced() {
-        if !resource.is_core("pods") {
+        if pods != Some(resource.collection) {
             delete_all(shared, namespaces, name, resource, how);
         }
     }
@@ -263,7 +192,6 @@ fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Res
             resource,
             namespace: Some(name),
             name: entry.name(),
-            part: Part::Whole,
         };
         let object = Object::stored(entry.object(resource));
         let options = DeleteOptions::in_background(object.text("uid"));
@@ -285,7 +213,6 @@ fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
         resource: namespaces,
         namespace: None,
         name,
-        part: Part::Finalize,
     };
     // Somebody else may have finished it, or may change it meanwhile.
     while let Ok((entry, namespace)) = subject.newest(shared) {
@@ -316,24 +243,6 @@ fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     }
 }
 
-fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
-    let mut spec = namespace.get("spec").cloned().unwrap_or(json!({}));
-    if let Some(spec) = spec.as_object_mut() {
-        if finalizers.is_empty() {
-            spec.remove("finalizers");
-        } else {
-            spec.insert("finalizers".to_owned(), json!(finalizers));
-        }
-        namespace.set("spec", Some(Value::Object(std::mem::take(spec))));
-    }
-}
-
-fn label(namespace: &mut Object) {
-    let mut labels = namespace.meta("labels").cloned().unwrap_or(json!({}));
-    labels[NAME_LABEL] = json!(namespace.text("name"));
-    namespace.set_meta("labels", Some(labels));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,7 +262,7 @@ mod tests {
     fn a_step_that_comes_late_spares_the_next_namespace_of_the_name() {
         let server = server();
         let shared = server.shared();
-        let namespaces = shared.registry.by_path("", "v1", "namespaces").unwrap();
+        let namespaces = shared.registry.namespaces.as_ref().unwrap();
         let before = server.revision();
         empty(shared, namespaces, "n", How::DIRECT);
         assert_eq!(server.revision(), before, "what is in it stays");
@@ -366,12 +275,11 @@ mod tests {
     fn a_namespace_is_not_finished_before_it_is_empty() {
         let server = server();
         let shared = server.shared();
-        let namespaces = shared.registry.by_path("", "v1", "namespaces").unwrap();
+        let namespaces = shared.registry.namespaces.as_ref().unwrap();
         let subject = Subject {
             resource: namespaces,
             namespace: None,
             name: "n",
-            part: Part::Whole,
         };
         let (entry, namespace) = subject.newest(shared).unwrap();
         let marked = terminating(shared, &namespace, &[]);

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
-use super::How;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
 use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
-use crate::kinds::schema::Schema;
+use crate::kinds::schema::Definition;
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::ApiError;
@@ -88,14 +88,18 @@ impl PatchBody {
         }
     }
 
-    /// Changes a document; what the patch can't be applied to is refused, and half applied then.
-    pub(crate) fn apply(&self, subject: Subject<'_>, document: &mut Value) -> Result<(), ApiError> {
+    /// Changes a document, whose lists are merged as the definition says; on an error it is changed in part.
+    pub(crate) fn apply(
+        &self,
+        definition: impl FnOnce() -> Option<&'static Definition>,
+        document: &mut Value,
+    ) -> Result<(), ApiError> {
         match self {
             PatchBody::Merge(patch) => {
                 json_patch::merge(document, patch);
                 Ok(())
             }
-            PatchBody::Strategic(patch) => apply_strategic(subject, document, patch),
+            PatchBody::Strategic(patch) => apply_strategic(definition(), document, patch),
             PatchBody::Json(operations) => json::apply(operations, document),
         }
     }
@@ -117,9 +121,10 @@ pub(crate) fn patch(
     how: How,
     rigour: Option<&Rigour<'_>>,
 ) -> Result<Arc<Entry>, ApiError> {
+    let resource = subject.resource;
     change(shared, subject, how, |stored| {
         let mut document = stored.clone().into_value();
-        patch.apply(subject, &mut document)?;
+        patch.apply(|| resource.definition(), &mut document)?;
         let text = document.to_string();
         if let Some(rigour) = rigour {
             document = rigour.judge(subject, stored, document).map_err(|error| {
@@ -127,7 +132,7 @@ pub(crate) fn patch(
                 ApiError::no_such_object(&shown, &error)
             })?;
         }
-        Object::of(subject.resource, document).map_err(|error| match error.code() {
+        Object::of(&resource.kind, document).map_err(|error| match error.code() {
             // What was patched is no object of the kind any more, which is the patch's fault.
             400 => ApiError::no_such_object(&text, &error),
             _ => error,
@@ -145,7 +150,7 @@ impl Rigour<'_> {
         stored: &Object,
         patched: Value,
     ) -> Result<Value, ApiError> {
-        let known = Known::of(&subject.resource.kind);
+        let known = subject.resource.known();
         let (pruned, found) = field_validation::prune(patched, known);
         let old = if found.is_empty() {
             Complaints::default()
@@ -158,16 +163,12 @@ impl Rigour<'_> {
     }
 }
 
-/// Applies a strategic merge patch; a document's own kind, a `Scale` perhaps, says which lists are merged.
+/// Applies a strategic merge patch.
 fn apply_strategic(
-    subject: Subject<'_>,
+    definition: Option<&'static Definition>,
     document: &mut Value,
     patch: &Map<String, Value>,
 ) -> Result<(), ApiError> {
-    let text = |member: &str| document[member].as_str().unwrap_or_default();
-    let definition = Schema::builtin()
-        .of_kind(text("apiVersion"), text("kind"))
-        .filter(|_| !subject.resource.kind.custom);
     let (Some(definition), Some(members)) = (definition, document.as_object_mut()) else {
         return Err(ApiError::unsupported_body(ACCEPTED_CUSTOM));
     };

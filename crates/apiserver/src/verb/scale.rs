@@ -4,9 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::How;
 use super::patch::PatchBody;
-use super::update::{Subject, change};
+use super::update::change;
+use super::write::{How, Subject};
+use crate::kinds::schema::Schema;
 use crate::object::Object;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
@@ -34,9 +35,14 @@ pub(crate) fn patch(
     patch: &PatchBody,
     how: How,
 ) -> Result<Value, ApiError> {
+    let is_custom = subject.resource.kind.custom;
+    let definition = || {
+        let found = Schema::builtin().of_kind("autoscaling/v1", "Scale");
+        found.filter(|_| !is_custom)
+    };
     write(shared, subject, how, |object| {
         let mut scale = scale_of(object);
-        patch.apply(subject, &mut scale)?;
+        patch.apply(definition, &mut scale)?;
         Ok(scale)
     })
 }
@@ -65,11 +71,7 @@ fn write(
                 })?,
         };
         let mut scaled = object.clone();
-        let mut spec = object
-            .get("spec")
-            .filter(|spec| spec.is_object())
-            .cloned()
-            .unwrap_or(json!({}));
+        let mut spec = object.part("spec");
         spec["replicas"] = json!(replicas);
         scaled.set("spec", Some(spec));
         let revision = scale["metadata"]["resourceVersion"]

@@ -5,11 +5,12 @@
 use serde_json::Value;
 
 use super::Call;
-use super::delete::DeleteOptions;
+use super::delete_object::DeleteOptions;
 use crate::field_validation::{Directive, Known};
-use crate::kinds::Kind;
+use crate::kinds::Subresource;
 use crate::protobuf::Expected;
 use crate::request_body;
+use crate::resource::Resource;
 use crate::status::ApiError;
 
 impl Call {
@@ -18,17 +19,16 @@ impl Call {
         Directive::of(self.query.text("fieldValidation"))
     }
 
-    /// The body as an object of a kind.
-    pub(super) fn sent(&self, kind: &Kind) -> Result<Value, ApiError> {
-        let (known, protobuf) = (Known::of(kind), request_body::of_kind(kind));
+    /// The body as an object of a resource.
+    pub(super) fn sent(&self, resource: &Resource) -> Result<Value, ApiError> {
+        let kind = &resource.kind;
+        let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
         self.read(known, protobuf, (&kind.api_version(), &kind.kind))
     }
 
-    /// The body as what a subresource takes.
-    pub(super) fn sent_to(&self, kind: &Kind, subresource: &str) -> Result<Value, ApiError> {
-        let Some(expected) = request_body::of_subresource(kind, subresource) else {
-            return self.sent(kind);
-        };
+    /// The body of a subresource that has its own kind.
+    pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
+        let expected = request_body::of_subresource(subresource);
         let api_version = expected.api_version();
         let known = Known::named(&api_version, expected.kind);
         self.read(known, Some(expected), (&api_version, expected.kind))

@@ -3,125 +3,21 @@
 //! Guarantees:
 //! - a change is computed from one stored state and stored only if that is still the state; otherwise it is computed anew (etcd's guaranteed update);
 //! - what nobody may change (uid, creation, deletion, generation) survives any change; `status` and the rest are written apart where the kind says so;
-//! - a PUT of what is not there creates it, for the kinds where Kubernetes allows that;
 //! - a change of nothing is no event and no revision;
 //! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
 
-use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::{counts_generations, create, fold_secret};
-use super::{How, Origin, namespace};
-use crate::kinds::Kind;
-use crate::metadata;
+use super::namespace;
+use super::write::{How, Origin, Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
-
-/// One object to be changed.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) resource: &'a Resource,
-    pub(crate) namespace: Option<&'a str>,
-    pub(crate) name: &'a str,
-    pub(crate) part: Part,
-}
-
-/// Which part of an object a write may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Everything but `status`, if that is a subresource.
-    Main,
-    Status,
-    /// Everything but `status`, and of a namespace also the finalizers in its `spec`.
-    Finalize,
-    /// Everything: a call on the server itself, or a subresource that writes into the main part.
-    Whole,
-}
-
-/// What a write is in the life of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Change,
-    /// A step towards its removal, for which there is always room.
-    Mark,
-    Remove,
-}
-
-/// Kinds whose strategies refuse an update without a revision (`AllowUnconditionalUpdate`).
-const CONDITIONAL_ONLY: [&str; 16] = [
-    "apiservices.apiregistration.k8s.io",
-    "csidrivers.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "csistoragecapacities.storage.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "leasecandidates.coordination.k8s.io",
-    "leases.coordination.k8s.io",
-    "mutatingadmissionpolicies.admissionregistration.k8s.io",
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "poddisruptionbudgets.policy",
-    "runtimeclasses.node.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "volumeattachments.storage.k8s.io",
-];
-
-/// Kinds that a PUT creates (`AllowCreateOnUpdate`).
-const CREATED_BY_UPDATE: [&str; 12] = [
-    "clusterrolebindings.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "endpoints",
-    "events",
-    "events.events.k8s.io",
-    "leasecandidates.coordination.k8s.io",
-    "leases.coordination.k8s.io",
-    "limitranges",
-    "rolebindings.rbac.authorization.k8s.io",
-    "roles.rbac.authorization.k8s.io",
-    "runtimeclasses.node.k8s.io",
-    "services",
-];
-
-impl Subject<'_> {
-    pub(crate) fn key(&self) -> String {
-        self.resource.key(self.namespace, self.name)
-    }
-
-    pub(crate) fn not_found(&self) -> ApiError {
-        ApiError::not_found(&self.resource.kind, self.name)
-    }
-
-    /// The stored object and its entry, as readers see it.
-    pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
-        let state = shared.lock();
-        let entry = state
-            .storage
-            .get(self.resource.collection, &self.key())
-            .cloned();
-        drop(state);
-        self.parsed(entry)
-    }
-
-    /// The object to be changed and its entry, as the next write finds it.
-    pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
-        let state = shared.lock();
-        let entry = state.newest(self.resource.collection, &self.key()).cloned();
-        drop(state);
-        self.parsed(entry)
-    }
-
-    fn parsed(&self, entry: Option<Arc<Entry>>) -> Result<(Arc<Entry>, Object), ApiError> {
-        let entry = entry.ok_or_else(|| self.not_found())?;
-        let object = Object::stored(entry.object(self.resource));
-        Ok((entry, object))
-    }
-}
+use crate::strategy::Part;
 
 /// PUT: the object as it is to be.
 pub(crate) fn update(
@@ -137,39 +33,6 @@ pub(crate) fn update(
     })
 }
 
-/// PUT by a client: the object as it is to be, made if there is none and its kind allows that.
-///
-/// Returns whether it was made; `may_create` refuses whoever may only update.
-pub(crate) fn put(
-    shared: &Shared,
-    subject: Subject<'_>,
-    object: &Object,
-    how: How,
-    may_create: impl Fn() -> Result<(), ApiError>,
-) -> Result<(Arc<Entry>, bool), ApiError> {
-    let resource = subject.resource;
-    let creates = subject.part == Part::Main
-        && CREATED_BY_UPDATE.contains(&resource.kind.group_resource().as_str());
-    loop {
-        match update(shared, subject, object, how) {
-            Err(error) if error.code() == 404 && creates => {}
-            updated => return updated.map(|entry| (entry, false)),
-        }
-        may_create()?;
-        check_uid(subject, object.text("uid"), "")?;
-        if !object.text("resourceVersion").is_empty() {
-            parsed_revision(object.text("resourceVersion"))?;
-        }
-        let mut new = object.clone();
-        new.set_meta("resourceVersion", None);
-        match create(shared, resource, subject.namespace, new, how) {
-            // Somebody else was faster: there is something to update now.
-            Err(error) if error.reason() == "AlreadyExists" => {}
-            made => return made.map(|entry| (entry, true)),
-        }
-    }
-}
-
 /// Stores what `compute` makes of the stored object.
 ///
 /// `compute` is called again when another write came between.
@@ -183,19 +46,16 @@ pub(crate) fn change(
     loop {
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
-        fold_secret(resource, &mut sent);
+        (resource.strategy.hooks.prepare)(&mut sent);
         check_place(subject, &sent)?;
-        check_revision(subject, &entry, &sent)?;
+        check_revision(subject, &entry, &sent, how.part)?;
         let new = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
         if how.dry_run || (new == old && !removes) {
-            let shown = Entry::new(
-                resource,
-                Arc::clone(&entry.key),
-                new.members(),
-                entry.revision,
-            );
-            return Ok(if how.dry_run { Arc::new(shown) } else { entry });
+            let shown = how
+                .dry_run
+                .then(|| entry.changed(resource, &new, entry.revision));
+            return Ok(shown.unwrap_or(entry));
         }
         let step = if removes { Step::Remove } else { Step::Change };
         let Some(stored) = replace(shared, resource, &entry, &new, step)? else {
@@ -208,35 +68,9 @@ pub(crate) fn change(
     }
 }
 
-/// Stores an object, or removes it in that state, unless somebody else has written it meanwhile.
-pub(super) fn replace(
-    shared: &Shared,
-    resource: &Resource,
-    entry: &Entry,
-    new: &Object,
-    step: Step,
-) -> Result<Option<Arc<Entry>>, ApiError> {
-    let mut state = shared.lock();
-    // Not by its revision: one that was taken back is given again.
-    let still = state.newest(resource.collection, &entry.key);
-    if still.is_none_or(|current| !ptr::eq(Arc::as_ptr(current), entry)) {
-        return Ok(None);
-    }
-    let revision = state.next_revision();
-    let key = Arc::clone(&entry.key);
-    let stored = Arc::new(Entry::new(resource, key, new.members(), revision));
-    if step == Step::Change {
-        shared.check_room(&state, Some(entry), &stored)?;
-    }
-    let kept = (step != Step::Remove).then(|| Arc::clone(&stored));
-    shared.commit(&mut state, resource, &entry.key, kept);
-    Ok(Some(stored))
-}
-
 /// Whether no finalizer holds an object that is being deleted.
 fn is_released(resource: &Resource, object: &Object) -> bool {
-    let is_held = resource.is_core("namespaces") && !namespace::finalizers(object).is_empty();
-    object.finalizers().is_empty() && !is_held
+    object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
 
 /// A grace period of 0, or none, lets the last finalizer's removal remove the object.
@@ -275,39 +109,39 @@ fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
 }
 
 /// A uid that is sent is a precondition.
-fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
+pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
     }
     let kind = &subject.resource.kind;
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}",
-        place_in_etcd(kind),
+        place_in_etcd(subject.resource),
         subject.key()
     );
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Where Kubernetes keeps a kind's objects, which some of its messages tell.
-fn place_in_etcd(kind: &Kind) -> String {
-    match kind.group_resource().as_str() {
-        "endpoints" => "services/endpoints".to_owned(),
-        "ingresses.networking.k8s.io" => "ingress".to_owned(),
-        "nodes" => "minions".to_owned(),
-        "replicationcontrollers" => "controllers".to_owned(),
-        "services" => "services/specs".to_owned(),
-        _ if kind.custom => format!("{}/{}", kind.group, kind.plural),
-        _ => kind.plural.clone(),
+/// Where etcd has the objects of a resource, which some messages contain.
+fn place_in_etcd(resource: &Resource) -> String {
+    let kind = &resource.kind;
+    match resource.strategy.stored_at {
+        None if kind.custom => format!("{}/{}", kind.group, kind.plural),
+        path => path.unwrap_or(&kind.plural).to_owned(),
     }
 }
 
-fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<(), ApiError> {
+fn check_revision(
+    subject: Subject<'_>,
+    entry: &Entry,
+    sent: &Object,
+    part: Part,
+) -> Result<(), ApiError> {
     let kind = &subject.resource.kind;
     match sent.text("resourceVersion") {
         "" | "0" => {
-            let conditional =
-                kind.custom || CONDITIONAL_ONLY.contains(&kind.group_resource().as_str());
-            if conditional && subject.part != Part::Whole {
+            let by_server = matches!(part, Part::Binding | Part::All);
+            if subject.resource.strategy.requires_revision && !by_server {
                 let error = FieldError::invalid(
                     "metadata.resourceVersion",
                     0,
@@ -323,7 +157,7 @@ fn check_revision(subject: Subject<'_>, entry: &Entry, sent: &Object) -> Result<
 }
 
 /// A revision that is sent has to be a number, whether it is compared or not.
-fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
+pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
         ApiError::unexplained(&cause)
@@ -333,25 +167,23 @@ fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
 /// The object to store: what was sent, where the client may write, and the old one elsewhere.
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
-    let mut new = match subject.part {
+    let mut new = match how.part {
         Part::Status => {
             let mut new = old.clone();
             new.set("status", sent.get("status").cloned());
             if how.origin == Origin::Request {
-                check_protected(subject, old, &new, Vec::new())?;
+                check_update(subject, (old, &new), how.part, Vec::new())?;
             }
             return Ok(new);
         }
-        Part::Main | Part::Finalize if resource.has_status => {
+        Part::Main | Part::Finalize if resource.strategy.has_status => {
             let mut new = sent;
             new.set("status", old.get("status").cloned());
             new
         }
-        Part::Main | Part::Finalize | Part::Whole => sent,
+        Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
     };
-    if resource.is_core("namespaces") {
-        namespace::keep(&mut new, old, subject.part);
-    }
+    (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
     let mut errors = if how.origin == Origin::Request {
         immutable(old, &new)
     } else {
@@ -370,11 +202,11 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     }
     if how.origin == Origin::Request {
         if new.get("metadata") != old.get("metadata") {
-            errors.extend(metadata::check(resource, &new));
+            errors.extend(resource.strategy.metadata.check(&new));
         }
-        check_protected(subject, old, &new, errors)?;
+        check_update(subject, (old, &new), how.part, errors)?;
     }
-    if counts_generations(resource) && changes_desire(resource, old, &new) {
+    if resource.strategy.counts_generations && changes_desire(resource, old, &new) {
         let next = old.number("generation").unwrap_or(0) + 1;
         new.set_meta("generation", Some(json!(next)));
     }
@@ -397,53 +229,46 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-fn check_protected(
+/// Rejects what a client's write to this part makes of an object; `errors` come first.
+fn check_update(
     subject: Subject<'_>,
-    old: &Object,
-    new: &Object,
+    (old, new): (&Object, &Object),
+    part: Part,
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
     let resource = subject.resource;
-    if resource.is_core("namespaces") {
-        errors.extend(namespace::check_change(new, subject.part));
-    }
-    if old.is_deleting() {
-        let known = old.finalizers();
-        let added: Vec<String> = new
-            .finalizers()
-            .into_iter()
-            .filter(|finalizer| !known.contains(finalizer))
-            .map(|finalizer| format!("{finalizer:?}"))
-            .collect();
-        if !added.is_empty() {
-            let body = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.join(", ")
-            );
-            errors.push(FieldError::forbidden("metadata.finalizers", &body));
-        }
-    }
-    let node = |object: &Object| {
-        object
-            .get("spec")
-            .and_then(|spec| spec.get("nodeName"))
-            .cloned()
-    };
-    if resource.is_core("pods") && subject.part == Part::Main && node(old) != node(new) {
-        let body = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-        errors.push(FieldError::forbidden("spec", body));
-    }
+    errors.extend(new_finalizers(old, new));
+    errors.extend((resource.strategy.hooks.validate_update)(old, new, part));
     if errors.is_empty() {
         return Ok(());
     }
     Err(ApiError::invalid(&resource.kind, subject.name, &errors))
 }
 
+/// Rejects new finalizers of an object that is being deleted.
+fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
+    let known = old.finalizers();
+    let added: Vec<String> = new
+        .finalizers()
+        .into_iter()
+        .filter(|finalizer| !known.contains(finalizer))
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
+    (old.is_deleting() && !added.is_empty()).then(|| {
+        let body = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        FieldError::forbidden("metadata.finalizers", &body)
+    })
+}
+
 /// Whether what is desired differs: anything outside `metadata` and `status`, and a Deployment's annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
-        let observed =
-            |member: &str| member == "metadata" || (member == "status" && resource.has_status);
+        let observed = |member: &str| {
+            member == "metadata" || (member == "status" && resource.strategy.has_status)
+        };
         object
             .members()
             .iter()
@@ -451,8 +276,8 @@ fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
             .map(|(member, value)| (member.clone(), value.clone()))
             .collect()
     };
-    let annotated = resource.kind.group_resource() == "deployments.apps"
-        && old.meta("annotations") != new.meta("annotations");
+    let annotated =
+        resource.strategy.counts_annotations && old.meta("annotations") != new.meta("annotations");
     annotated || desired(old) != desired(new)
 }
 
@@ -476,7 +301,6 @@ mod tests {
             resource,
             namespace: Some("default"),
             name: "a",
-            part: Part::Whole,
         };
         let calls = Cell::new(0);
         let changed = change(shared, subject, How::DIRECT, |old| {

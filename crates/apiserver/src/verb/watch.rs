@@ -105,8 +105,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
 fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     let options = call.options;
     let mut selection = Selection::parse(
-        &call.resource.kind,
-        call.resource.fields,
+        call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
     )?;
@@ -152,7 +151,7 @@ fn open(
     let timed_bookmarks = bookmarks && opened.cached;
     let backlog = match opened.snapshot {
         Some(snapshot) => {
-            let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry);
+            let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry.selectable());
             let entries: Vec<Arc<Entry>> = snapshot
                 .range(&filter.prefix, "")
                 .filter(selected)
@@ -165,7 +164,7 @@ fn open(
     };
     let backlog = match backlog.len() {
         0 => None,
-        length => Some(shared.readers.hold(length, backlog)?),
+        length => Some(shared.response_budget.hold(length, backlog)?),
     };
     let framer = Framer::new(
         call.resource,
@@ -175,7 +174,7 @@ fn open(
     let timers = Timers::new(opened.timeout, timed_bookmarks);
     let stream = WatchStream::new(opened.registration, opened.receiver);
     let body = Body::stream(stream.run(backlog, framer, timers));
-    Ok(opened.held.disturbed(body))
+    Ok(shared.faults.disturb_watch(opened.held, body))
 }
 
 /// Takes the start and registers the watcher in one step; the inner error goes into the stream.
@@ -212,7 +211,7 @@ fn register(
     Ok(Ok(Opened {
         registration: Registration::new(shared, collection, id),
         receiver,
-        held: shared.faults.hold(shared, call.request),
+        held: shared.faults.hold(call.request),
         snapshot: matches!(start, Start::Objects).then(|| state.storage.snapshot(collection)),
         events,
         revision: state.storage.revision(),

@@ -98,9 +98,14 @@ impl Watchers {
         };
         ask(&self.everything);
         for (source, by_value) in &self.by_value {
-            let value = |entry| source.value_in(entry);
-            let old = event.old.as_deref().map(value);
-            let new = event.new.as_deref().map(value);
+            let old = event
+                .old
+                .as_deref()
+                .map(|old| source.value_in(old.selectable()));
+            let new = event
+                .new
+                .as_deref()
+                .map(|new| source.value_in(new.selectable()));
             let other = old.filter(|old| new != Some(*old));
             for value in [new, other].into_iter().flatten() {
                 by_value.get(value).into_iter().for_each(&mut ask);

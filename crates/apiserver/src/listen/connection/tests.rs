@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
 
 use super::*;
-use crate::listen::patience::STALLED_MAX;
+use crate::listen::connection_stall::STALL_TIMEOUT;
 
 /// A connection to a server, and the task that serves it.
 fn connected() -> (DuplexStream, JoinSet<()>) {
@@ -191,11 +191,11 @@ async fn a_peer_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
         (bytes, begun.elapsed())
     };
     let (whole, _) = ask(Duration::ZERO).await;
-    let (slow, _) = ask(STALLED_MAX * 9 / 10).await;
+    let (slow, _) = ask(STALL_TIMEOUT * 9 / 10).await;
     assert_eq!(slow, whole);
-    let (stopped, took) = ask(STALLED_MAX * 11 / 10).await;
+    let (stopped, took) = ask(STALL_TIMEOUT * 11 / 10).await;
     assert!(stopped < whole, "{stopped} of {whole} bytes");
-    assert!(took < 5 * STALLED_MAX, "{took:?}");
+    assert!(took < 5 * STALL_TIMEOUT, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +217,7 @@ async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_i
     let mut slow = ask("/api/v1/pods").await;
     let whole = ask("/api/v1/pods").await.collect().await.unwrap();
     // Each piece of the list in 9 tenths of the time that it may take.
-    let pause_for_byte = STALLED_MAX * 9 / 10 / (65 * 1024);
+    let pause_for_byte = STALL_TIMEOUT * 9 / 10 / (65 * 1024);
     let mut bytes = 0;
     while let Some(frame) = slow.frame().await {
         let read = frame.unwrap().into_data().unwrap().len();
@@ -272,7 +272,7 @@ async fn a_stream_whose_last_piece_is_not_read_is_reset_though_all_of_it_was_sen
     }
     // What keeps the connection from being idle.
     for _ in 0..10 {
-        tokio::time::sleep(STALLED_MAX / 9).await;
+        tokio::time::sleep(STALL_TIMEOUT / 9).await;
         drop(ask("/version").await.collect().await.unwrap());
     }
     for body in stopped {

@@ -1,6 +1,6 @@
 //! The body of a list, written in chunks while it is read.
 //!
-//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared; the places of all lists that are being read have a bound ([`readers`](crate::readers)).
+//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared; all lists that are being read share the [`ResponseBudget`].
 
 use std::sync::Arc;
 
@@ -9,17 +9,14 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::Page;
-use crate::body::{Body, BoxError, next_piece};
+use crate::body::{Body, BoxError, CHUNK_BYTES, next_piece};
 use crate::clock::Clock;
 use crate::negotiate::Representation;
-use crate::readers::Readers;
 use crate::resource::Resource;
+use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
-
-/// The size that a chunk is closed at: some frames of HTTP/2, and few enough writes for 100,000 objects.
-pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The chunks of one list.
 struct Chunks {
@@ -47,7 +44,7 @@ impl Chunks {
 
 /// The body of a page.
 pub(crate) fn write(
-    readers: &Arc<Readers>,
+    budget: &Arc<ResponseBudget>,
     resource: &Arc<Resource>,
     page: Page,
     representation: Representation,
@@ -55,7 +52,7 @@ pub(crate) fn write(
 ) -> Result<Body, ApiError> {
     let table = Table::new(resource, clock);
     let (head, tail) = envelope(resource, &page, representation, &table);
-    let places = Readers::places(page.entries.iter());
+    let slots = ResponseBudget::slots(page.entries.iter());
     let chunks = Chunks {
         head: Some(head),
         entries: page.entries.into_iter(),
@@ -66,7 +63,7 @@ pub(crate) fn write(
         first: true,
         rest: Bytes::new(),
     };
-    let content = readers.hold(places, chunks)?;
+    let content = budget.hold(slots, chunks)?;
     let next = move || content.with(Iterator::next).map_err(BoxError::from);
     let chunks = std::iter::from_fn(move || next().transpose());
     Ok(Body::stream(stream::iter(chunks)))

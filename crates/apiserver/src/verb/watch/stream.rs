@@ -16,12 +16,11 @@ use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
 use super::frame::Framer;
-use crate::body::{BoxError, next_piece};
-use crate::readers::{Held, Readers};
+use crate::body::{BoxError, CHUNK_BYTES, next_piece};
 use crate::resource::CollectionId;
+use crate::response_budget::{Held, ResponseBudget};
 use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
-use crate::verb::list::CHUNK_BYTES;
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
 /// Time between two bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
@@ -129,11 +128,11 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// How many places it takes: of an event twice that of an object; the closing bookmark counts as one.
+    /// Number of slots: two per event, one per object, one for the closing bookmark.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {
-                Readers::places(entries.as_slice().iter()) + usize::from(end.is_some())
+                ResponseBudget::slots(entries.as_slice().iter()) + usize::from(end.is_some())
             }
             Backlog::Events(events) => 2 * events.len(),
         }
@@ -242,7 +241,7 @@ impl Stream for Running {
             match backlog.with(|backlog| backlog.next(&mut running.framer)) {
                 Ok(Some(chunk)) => return Poll::Ready(Some(Ok(chunk))),
                 Ok(None) => running.backlog = None,
-                Err(given_up) => return Poll::Ready(Some(Err(given_up.into()))),
+                Err(evicted) => return Poll::Ready(Some(Err(evicted.into()))),
             }
         }
         while running.timers.sleep.as_mut().poll(cx).is_ready() {

@@ -121,10 +121,8 @@ async fn a_selector_of_the_type_and_the_same_one_asked_for_are_one_informer() {
 async fn what_is_set_for_a_type_holds_for_its_metadata_and_its_pruned_form_unless_they_have_their_own()
  {
     let marked = |pod: &mut Pod| {
-        drop(
-            pod.annotations_mut()
-                .insert("trail".to_owned(), "pod".to_owned()),
-        )
+        let annotations = pod.annotations_mut();
+        annotations.insert("trail".to_owned(), "pod".to_owned());
     };
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client())

@@ -3,7 +3,6 @@
 use std::{fmt::Write, sync::Barrier, thread};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube_informer::{
     Controller, SharedInformer,
@@ -12,6 +11,7 @@ use kube_informer::{
     shared_informer::Stopped,
     status::SyncFailure,
 };
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::*;
@@ -147,21 +147,21 @@ async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
 async fn of_several_that_are_constructed_at_once_the_first_is_shared_and_the_others_never_run() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = factory(&server);
-    let constructed = std::sync::Mutex::new(Vec::new());
+    let constructed = Mutex::new(Vec::new());
     let together = Barrier::new(THREADS);
     let own = |client: Arc<dyn ClientSource>, resync: Duration| {
         together.wait();
         // Meanwhile other kinds can be had.
         factory.informer::<ConfigMap>();
         let (informer, controller) = own(client, resync);
-        constructed.lock().unwrap().push(informer.clone());
+        constructed.lock().push(informer.clone());
         (informer, controller)
     };
     let made = at_once(|| factory.informer_for::<Pod>(own).unwrap());
     assert!(made.iter().all(|other| made[0].is_same(other)));
     factory.start();
     factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
-    let constructed = constructed.into_inner().unwrap();
+    let constructed = constructed.into_inner();
     assert_eq!(constructed.len(), THREADS);
     for one in &constructed {
         assert_eq!(one.is_stopped(), !one.is_same(&made[0]));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::object::Object;
 
 /// One column of a table.
+#[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) cell_type: &'static str,

@@ -4,43 +4,21 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::rule::{Form, Refusal};
-use super::switchboard::Planned;
 use crate::body::{Body, BoxError};
+use crate::fault::{Form, Planned, Refusal, Verdict};
+use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
-use crate::verb::Reply;
 
 /// What flow control says to wait if the plan does not (`retryAfter` in `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
-/// What a request is in for.
-#[derive(Default)]
-pub(crate) struct Sentence {
-    planned: Option<Planned>,
-    /// How much later its answer is to come.
-    pub(crate) delay: Duration,
-}
-
-/// Decides about a request at its arrival.
-pub(crate) fn judge(shared: &Shared, request: &LoggedRequest) -> Sentence {
-    let verdict = shared.faults.judge(request);
-    for hit in &verdict.hits {
-        shared.requests.hit(request.sequence, hit);
-    }
-    Sentence {
-        planned: verdict.answer,
-        delay: verdict.delay,
-    }
-}
-
-impl Sentence {
+impl Verdict {
     /// The answer in the stead of the real one, if there is one.
     ///
     /// # Errors
@@ -51,7 +29,7 @@ impl Sentence {
         shared: &Shared,
         request: &Arc<LoggedRequest>,
     ) -> Result<Option<Result<Reply, ApiError>>, BoxError> {
-        let Some(planned) = self.planned else {
+        let Some(planned) = self.answer else {
             return Ok(None);
         };
         Ok(Some(match planned {
@@ -72,7 +50,7 @@ impl Sentence {
 
     /// Adds the headers that no `Status` stands for.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
-        let Some(Planned::Refusal(refusal)) = self.planned else {
+        let Some(Planned::Refusal(refusal)) = self.answer else {
             return;
         };
         let headers = response.headers_mut();

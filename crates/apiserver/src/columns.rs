@@ -1,40 +1,45 @@
-//! Which columns a kind has, and those of everything that does not run pods.
+//! The printer columns of kinds: what `kubectl get` shows.
 //!
 //! Guarantees: names, types, order and priorities are those of Kubernetes' printers for the kinds listed here; priority 1 is shown by `-o wide` only. Any other kind has Name and Age.
+
+mod cell;
+pub(crate) mod workload;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cell::{
-    AGE, Column, NAME, NONE, at, count, joined, labels, list, none_if_empty, number, or, or_none,
-    selector, since, size, string, text, wide,
-};
-use super::workload;
 use crate::object::Object;
-use crate::resource::Resource;
+
+use cell::{
+    AGE, NAME, NONE, at, count, joined, labels, list, none_if_empty, number, or, or_none, selector,
+    since, size, string, text, wide,
+};
+
+pub(crate) use cell::Column;
 
 const CREATED_AT: Column = Column {
     cell_type: "date",
     ..text("Created At", |it, _| json!(it.text("creationTimestamp")))
 };
 
-const ANY: &[Column] = &[NAME, AGE];
-const DATED: &[Column] = &[NAME, CREATED_AT];
-const NAMESPACES: &[Column] = &[NAME, text("Status", |it, _| at(it, "/status/phase")), AGE];
-const CONFIG_MAPS: &[Column] = &[
+pub(crate) const ANY: &[Column] = &[NAME, AGE];
+pub(crate) const DATED: &[Column] = &[NAME, CREATED_AT];
+pub(crate) const NAMESPACES: &[Column] =
+    &[NAME, text("Status", |it, _| at(it, "/status/phase")), AGE];
+pub(crate) const CONFIG_MAPS: &[Column] = &[
     NAME,
     text("Data", |it, _| {
         json!(size(it, "/data") + size(it, "/binaryData"))
     }),
     AGE,
 ];
-const SECRETS: &[Column] = &[
+pub(crate) const SECRETS: &[Column] = &[
     NAME,
     text("Type", |it, _| or(at(it, "/type"), "Opaque")),
     text("Data", |it, _| json!(size(it, "/data"))),
     AGE,
 ];
-const SERVICES: &[Column] = &[
+pub(crate) const SERVICES: &[Column] = &[
     NAME,
     text("Type", |it, _| or(at(it, "/spec/type"), "ClusterIP")),
     text("Cluster-IP", |it, _| or_none(at(it, "/spec/clusterIP"))),
@@ -43,8 +48,9 @@ const SERVICES: &[Column] = &[
     AGE,
     wide("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
 ];
-const ENDPOINTS: &[Column] = &[NAME, text("Endpoints", |it, _| json!(endpoints(it))), AGE];
-const INGRESSES: &[Column] = &[
+pub(crate) const ENDPOINTS: &[Column] =
+    &[NAME, text("Endpoints", |it, _| json!(endpoints(it))), AGE];
+pub(crate) const INGRESSES: &[Column] = &[
     NAME,
     text("Class", |it, _| or_none(at(it, "/spec/ingressClassName"))),
     text("Hosts", |it, _| json!(hosts(it))),
@@ -55,20 +61,20 @@ const INGRESSES: &[Column] = &[
     }),
     AGE,
 ];
-const INGRESS_CLASSES: &[Column] = &[
+pub(crate) const INGRESS_CLASSES: &[Column] = &[
     NAME,
     text("Controller", |it, _| at(it, "/spec/controller")),
     text("Parameters", |it, _| json!(class_parameters(it))),
     AGE,
 ];
-const NETWORK_POLICIES: &[Column] = &[
+pub(crate) const NETWORK_POLICIES: &[Column] = &[
     NAME,
     text("Pod-Selector", |it, _| {
         json!(selector(&at(it, "/spec/podSelector")))
     }),
     AGE,
 ];
-const PERSISTENT_VOLUMES: &[Column] = &[
+pub(crate) const PERSISTENT_VOLUMES: &[Column] = &[
     NAME,
     text("Capacity", |it, _| at(it, "/spec/capacity/storage")),
     text("Access Modes", |it, _| {
@@ -85,7 +91,7 @@ const PERSISTENT_VOLUMES: &[Column] = &[
     AGE,
     VOLUME_MODE,
 ];
-const PERSISTENT_VOLUME_CLAIMS: &[Column] = &[
+pub(crate) const PERSISTENT_VOLUME_CLAIMS: &[Column] = &[
     NAME,
     text("Status", |it, _| json!(phase(it))),
     text("Volume", |it, _| at(it, "/spec/volumeName")),
@@ -108,7 +114,7 @@ const VOLUME_ATTRIBUTES_CLASS: Column = text("VolumeAttributesClass", |it, _| {
 const VOLUME_MODE: Column = wide("VolumeMode", |it, _| {
     or(at(it, "/spec/volumeMode"), "Filesystem")
 });
-const STORAGE_CLASSES: &[Column] = &[
+pub(crate) const STORAGE_CLASSES: &[Column] = &[
     NAME,
     text("Provisioner", |it, _| at(it, "/provisioner")),
     text("ReclaimPolicy", |it, _| {
@@ -122,7 +128,7 @@ const STORAGE_CLASSES: &[Column] = &[
     }),
     AGE,
 ];
-const EVENTS: &[Column] = &[
+pub(crate) const EVENTS: &[Column] = &[
     text("Last Seen", |it, now| json!(last_seen(it, now))),
     text("Type", |it, _| at(it, "/type")),
     text("Reason", |it, _| at(it, "/reason")),
@@ -139,7 +145,7 @@ const EVENTS: &[Column] = &[
         ..NAME
     },
 ];
-const AUTOSCALERS: &[Column] = &[
+pub(crate) const AUTOSCALERS: &[Column] = &[
     NAME,
     text("Reference", |it, _| {
         let target = |member| string(it, &format!("/spec/scaleTargetRef/{member}"));
@@ -156,7 +162,7 @@ const AUTOSCALERS: &[Column] = &[
     }),
     AGE,
 ];
-const DISRUPTION_BUDGETS: &[Column] = &[
+pub(crate) const DISRUPTION_BUDGETS: &[Column] = &[
     NAME,
     text("Min Available", |it, _| {
         amount(&at(it, "/spec/minAvailable"))
@@ -169,12 +175,12 @@ const DISRUPTION_BUDGETS: &[Column] = &[
     }),
     AGE,
 ];
-const LEASES: &[Column] = &[
+pub(crate) const LEASES: &[Column] = &[
     NAME,
     text("Holder", |it, _| at(it, "/spec/holderIdentity")),
     AGE,
 ];
-const BINDINGS: &[Column] = &[
+pub(crate) const BINDINGS: &[Column] = &[
     NAME,
     text("Role", |it, _| {
         let (kind, name) = (string(it, "/roleRef/kind"), string(it, "/roleRef/name"));
@@ -189,46 +195,6 @@ const BINDINGS: &[Column] = &[
 ];
 
 /// The columns of a kind.
-pub(super) fn columns_of(resource: &Resource) -> &'static [Column] {
-    if resource.kind.custom {
-        return ANY;
-    }
-    match resource.kind.group_resource().as_str() {
-        "configmaps" => CONFIG_MAPS,
-        "cronjobs.batch" => workload::CRON_JOBS,
-        "daemonsets.apps" => workload::DAEMON_SETS,
-        "deployments.apps" => workload::DEPLOYMENTS,
-        "endpoints" => ENDPOINTS,
-        "events" | "events.events.k8s.io" => EVENTS,
-        "horizontalpodautoscalers.autoscaling" => AUTOSCALERS,
-        "ingressclasses.networking.k8s.io" => INGRESS_CLASSES,
-        "ingresses.networking.k8s.io" => INGRESSES,
-        "jobs.batch" => workload::JOBS,
-        "leases.coordination.k8s.io" => LEASES,
-        "namespaces" => NAMESPACES,
-        "networkpolicies.networking.k8s.io" => NETWORK_POLICIES,
-        "nodes" => workload::NODES,
-        "persistentvolumeclaims" => PERSISTENT_VOLUME_CLAIMS,
-        "persistentvolumes" => PERSISTENT_VOLUMES,
-        "poddisruptionbudgets.policy" => DISRUPTION_BUDGETS,
-        "pods" => workload::PODS,
-        "replicasets.apps" => workload::REPLICA_SETS,
-        "replicationcontrollers" => workload::REPLICATION_CONTROLLERS,
-        "secrets" => SECRETS,
-        "services" => SERVICES,
-        "statefulsets.apps" => workload::STATEFUL_SETS,
-        "storageclasses.storage.k8s.io" => STORAGE_CLASSES,
-        "clusterrolebindings.rbac.authorization.k8s.io"
-        | "rolebindings.rbac.authorization.k8s.io" => BINDINGS,
-        "clusterroles.rbac.authorization.k8s.io"
-        | "csistoragecapacities.storage.k8s.io"
-        | "customresourcedefinitions.apiextensions.k8s.io"
-        | "limitranges"
-        | "roles.rbac.authorization.k8s.io" => DATED,
-        _ => ANY,
-    }
-}
-
 fn phase(object: &Object) -> String {
     if object.is_deleting() {
         return "Terminating".to_owned();
@@ -461,3 +427,6 @@ fn subjects(binding: &Object, kind: &str) -> String {
     });
     names.collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;

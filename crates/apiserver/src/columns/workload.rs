@@ -19,7 +19,7 @@ const SELECTOR: Column = wide("Selector", |it, _| {
     json!(selector(&at(it, "/spec/selector")))
 });
 
-pub(super) const PODS: &[Column] = &[
+pub(crate) const PODS: &[Column] = &[
     NAME,
     text("Ready", |pod, _| json!(ready_containers(pod))),
     text("Status", |pod, _| json!(pod_status(pod))),
@@ -32,7 +32,7 @@ pub(super) const PODS: &[Column] = &[
     }),
     wide("Readiness Gates", |pod, _| json!(readiness_gates(pod))),
 ];
-pub(super) const DEPLOYMENTS: &[Column] = &[
+pub(crate) const DEPLOYMENTS: &[Column] = &[
     NAME,
     text("Ready", |it, _| json!(ready_of_desired(it))),
     text("Up-to-date", |it, _| {
@@ -46,7 +46,7 @@ pub(super) const DEPLOYMENTS: &[Column] = &[
     IMAGES,
     SELECTOR,
 ];
-pub(super) const REPLICA_SETS: &[Column] = &[
+pub(crate) const REPLICA_SETS: &[Column] = &[
     NAME,
     number("Desired", |it, _| json!(desired(it))),
     number("Current", |it, _| json!(count(it, "/status/replicas"))),
@@ -56,7 +56,7 @@ pub(super) const REPLICA_SETS: &[Column] = &[
     IMAGES,
     SELECTOR,
 ];
-pub(super) const REPLICATION_CONTROLLERS: &[Column] = &[
+pub(crate) const REPLICATION_CONTROLLERS: &[Column] = &[
     NAME,
     number("Desired", |it, _| json!(desired(it))),
     number("Current", |it, _| json!(count(it, "/status/replicas"))),
@@ -66,14 +66,14 @@ pub(super) const REPLICATION_CONTROLLERS: &[Column] = &[
     IMAGES,
     wide("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
 ];
-pub(super) const STATEFUL_SETS: &[Column] = &[
+pub(crate) const STATEFUL_SETS: &[Column] = &[
     NAME,
     text("Ready", |it, _| json!(ready_of_desired(it))),
     AGE,
     CONTAINERS,
     IMAGES,
 ];
-pub(super) const DAEMON_SETS: &[Column] = &[
+pub(crate) const DAEMON_SETS: &[Column] = &[
     NAME,
     number("Desired", |it, _| {
         json!(count(it, "/status/desiredNumberScheduled"))
@@ -96,7 +96,7 @@ pub(super) const DAEMON_SETS: &[Column] = &[
     IMAGES,
     SELECTOR,
 ];
-pub(super) const JOBS: &[Column] = &[
+pub(crate) const JOBS: &[Column] = &[
     NAME,
     text("Status", |job, _| json!(job_status(job))),
     text("Completions", |job, _| json!(completions(job))),
@@ -106,7 +106,7 @@ pub(super) const JOBS: &[Column] = &[
     IMAGES,
     SELECTOR,
 ];
-pub(super) const CRON_JOBS: &[Column] = &[
+pub(crate) const CRON_JOBS: &[Column] = &[
     NAME,
     text("Schedule", |it, _| at(it, "/spec/schedule")),
     text("Timezone", |it, _| or_none(at(it, "/spec/timeZone"))),
@@ -128,7 +128,7 @@ pub(super) const CRON_JOBS: &[Column] = &[
         json!(selector(&at(it, "/spec/jobTemplate/spec/selector")))
     }),
 ];
-pub(super) const NODES: &[Column] = &[
+pub(crate) const NODES: &[Column] = &[
     NAME,
     text("Status", |node, _| json!(node_status(node))),
     text("Roles", |node, _| json!(node_roles(node))),

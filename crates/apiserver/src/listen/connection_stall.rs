@@ -1,6 +1,6 @@
-//! A connection whose peer must take what it is sent.
+//! Closes a connection whose peer stops reading.
 //!
-//! Guarantees: a write of which the peer takes no byte for [`STALLED_MAX`] is an error, which ends the connection; one that goes on slowly is none.
+//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write does not fail.
 
 use std::io;
 use std::pin::Pin;
@@ -10,41 +10,41 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a peer may take nothing: as long as history is kept, with which its watches could go on.
-pub(super) const STALLED_MAX: Duration = Duration::from_secs(5 * 60);
+/// Maximum time without progress of a write: the time for which history is kept, from which a watch could resume.
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Gives up on a peer that does not read.
-pub(super) struct Patience<I> {
+/// A connection whose writes fail when the peer stops reading.
+pub(super) struct StallTimeout<I> {
     io: I,
-    /// Runs while a write waits.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// Runs while a write is pending.
+    timeout: Option<Pin<Box<Sleep>>>,
 }
 
-impl<I> Patience<I> {
-    pub(super) fn new(io: I) -> Patience<I> {
-        Patience { io, stalled: None }
+impl<I> StallTimeout<I> {
+    pub(super) fn new(io: I) -> StallTimeout<I> {
+        StallTimeout { io, timeout: None }
     }
 
-    /// What a write came to, or the end of waiting for it.
-    fn judge<T>(
+    /// Returns the result of a write, or the error of a pending one that has timed out.
+    fn limit<T>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            self.timeout = None;
             return written;
         }
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(STALLED_MAX)));
-        ready!(stalled.as_mut().poll(cx));
-        let error = io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing any more");
+        let timeout = self
+            .timeout
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL_TIMEOUT)));
+        ready!(timeout.as_mut().poll(cx));
+        let error = io::Error::new(io::ErrorKind::TimedOut, "the peer has stopped reading");
         Poll::Ready(Err(error))
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Patience<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for StallTimeout<I> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Patience<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Patience<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for StallTimeout<I> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Patience<I> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.io).poll_write(cx, buf);
-        this.judge(cx, written)
+        this.limit(cx, written)
     }
 
     fn poll_write_vectored(
@@ -72,7 +72,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Patience<I> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.io).poll_write_vectored(cx, bufs);
-        this.judge(cx, written)
+        this.limit(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -82,12 +82,12 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Patience<I> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.io).poll_flush(cx);
-        this.judge(cx, flushed)
+        this.limit(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let shut = Pin::new(&mut this.io).poll_shutdown(cx);
-        this.judge(cx, shut)
+        this.limit(cx, shut)
     }
 }

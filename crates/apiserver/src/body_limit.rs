@@ -1,10 +1,10 @@
-//! What arrives in bodies, and how much of it is held.
+//! Limits on the size, the time and the memory of request bodies.
 //!
 //! Guarantees:
-//! - one body is at most [`BODY_BYTES_MAX`], whatever its length claims to be (413), and is there within [`BODY_TIMEOUT`] (504): one that drips or has no end is given up;
-//! - all bodies that are being read or worked on are at most [`BODIES_BYTES_MAX`]; what goes over that is to come again (429);
-//! - a body takes no more memory for coming in many pieces;
-//! - nothing is decompressed: there is nothing that grows.
+//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is incomplete after [`BODY_TIMEOUT`] with 504;
+//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is rejected with 429;
+//! - the memory of a body does not depend on the number of its chunks;
+//! - no body is decompressed.
 
 use std::ops::Deref;
 use std::pin::pin;
@@ -19,56 +19,56 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::body::BoxError;
 use crate::status::ApiError;
 
-/// The largest body of a request (`MaxRequestBodyBytes` in `server/config.go`).
+/// Maximum size of a body (`MaxRequestBodyBytes` in `server/config.go`).
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// How long a peer may take over a body: what Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
+/// Maximum time to receive a body: the time that Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of all bodies that are held at a time: 85 of the largest, or 200,000 of the usual size.
+/// Maximum bytes of all bodies together: 85 of the largest, or 200,000 of the usual size.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Takes bodies in.
-pub(crate) struct Intake {
+/// Receives bodies within the limits.
+pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// A body that has arrived; it has its room until it is dropped.
+/// A complete body; it counts until it is dropped.
 #[derive(Default)]
 pub(crate) struct Received {
     bytes: BytesMut,
-    _room: Option<Room>,
+    _reservation: Option<Reservation>,
 }
 
-/// What a body takes.
-struct Room {
-    intake: Arc<Intake>,
+/// The bytes that count for one body.
+struct Reservation {
+    limit: Arc<BodyLimit>,
     bytes: usize,
 }
 
-impl Default for Intake {
-    fn default() -> Intake {
-        Intake {
+impl Default for BodyLimit {
+    fn default() -> BodyLimit {
+        BodyLimit {
             held_bytes: AtomicUsize::new(0),
             bytes_max: BODIES_BYTES_MAX,
         }
     }
 }
 
-impl Intake {
-    /// Reads a body to its end.
+impl BodyLimit {
+    /// Receives a whole body.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back what was held.
-    pub(crate) async fn receive<B>(self: &Arc<Intake>, body: B) -> Result<Received, ApiError>
+    /// Dropping the future frees the bytes received so far.
+    pub(crate) async fn receive<B>(self: &Arc<BodyLimit>, body: B) -> Result<Received, ApiError>
     where
         B: http_body::Body,
         B::Error: Into<BoxError>,
     {
         let mut reading = pin!(self.read(body));
-        // What is there at once, as in process, needs no timer.
+        // A body that is complete at once, as in process, needs no timer.
         let first = std::future::poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx)));
         match first.await {
             Poll::Ready(received) => received,
@@ -78,32 +78,32 @@ impl Intake {
         }
     }
 
-    async fn read<B>(self: &Arc<Intake>, body: B) -> Result<Received, ApiError>
+    async fn read<B>(self: &Arc<BodyLimit>, body: B) -> Result<Received, ApiError>
     where
         B: http_body::Body,
         B::Error: Into<BoxError>,
     {
-        let mut room = Room {
-            intake: Arc::clone(self),
+        let mut reservation = Reservation {
+            limit: Arc::clone(self),
             bytes: 0,
         };
         let mut body = pin!(Limited::new(body, BODY_BYTES_MAX));
-        // One buffer: pieces by themselves would each hold what they were cut from.
+        // One buffer: each chunk by itself would keep the buffer that it is a slice of.
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;
-            if let Ok(mut piece) = frame.into_data() {
-                room.grow(piece.remaining())?;
-                while piece.has_remaining() {
-                    let length = piece.chunk().len();
-                    bytes.extend_from_slice(piece.chunk());
-                    piece.advance(length);
+            if let Ok(mut chunk) = frame.into_data() {
+                reservation.grow(chunk.remaining())?;
+                while chunk.has_remaining() {
+                    let length = chunk.chunk().len();
+                    bytes.extend_from_slice(chunk.chunk());
+                    chunk.advance(length);
                 }
             }
         }
         Ok(Received {
             bytes,
-            _room: Some(room),
+            _reservation: Some(reservation),
         })
     }
 }
@@ -125,22 +125,22 @@ impl Deref for Received {
     }
 }
 
-// === impl Room ===
+// === impl Reservation ===
 
-impl Room {
+impl Reservation {
     fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let before = self.intake.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.limit.held_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        if before + bytes > self.intake.bytes_max {
+        if before + bytes > self.limit.bytes_max {
             return Err(ApiError::too_many_requests().retry_in(1));
         }
         Ok(())
     }
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.intake
+        self.limit
             .held_bytes
             .fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -156,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    fn intake(bytes_max: usize) -> Arc<Intake> {
-        Arc::new(Intake {
+    fn limit(bytes_max: usize) -> Arc<BodyLimit> {
+        Arc::new(BodyLimit {
             held_bytes: AtomicUsize::new(0),
             bytes_max,
         })
@@ -169,14 +169,14 @@ mod tests {
 
     fn frame(bytes: &'static [u8]) -> Result<Frame<Bytes>, BoxError> {
         if bytes.is_empty() {
-            return Err("a piece has something in it".into());
+            return Err("an empty chunk".into());
         }
         Ok(Frame::data(Bytes::from_static(bytes)))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_drips_or_never_ends_is_given_up_after_a_minute() {
-        let intake = Arc::new(Intake::default());
+    async fn a_body_that_is_incomplete_after_a_minute_is_rejected() {
+        let limit = Arc::new(BodyLimit::default());
         let dripping = stream::repeat(()).then(async |()| {
             tokio::time::sleep(Duration::from_secs(1)).await;
             frame(b"x")
@@ -184,42 +184,39 @@ mod tests {
         let silent = stream::iter([frame(b"{")]).chain(stream::pending());
         let begun = Instant::now();
         let (dripping, silent) = tokio::join!(
-            intake.receive(StreamBody::new(Box::pin(dripping))),
-            intake.receive(StreamBody::new(silent))
+            limit.receive(StreamBody::new(Box::pin(dripping))),
+            limit.receive(StreamBody::new(silent))
         );
         for error in [dripping.err(), silent.err()] {
-            let error = error.expect("it is refused");
+            let error = error.expect("it is rejected");
             assert_eq!((error.code(), error.reason()), (504, "Timeout"));
         }
         assert_eq!(begun.elapsed(), BODY_TIMEOUT);
-        assert_eq!(intake.held_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(limit.held_bytes.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
-    async fn bodies_that_are_held_leave_no_room_for_others_until_they_are_dropped() {
-        let intake = intake(10);
-        let held = intake.receive(body("12345678")).await.unwrap();
+    async fn received_bodies_count_until_they_are_dropped() {
+        let limit = limit(10);
+        let held = limit.receive(body("12345678")).await.unwrap();
         assert_eq!(&*held, b"12345678");
-        let refused = intake.receive(body("123")).await.err();
-        let refused = refused.expect("there is no room");
+        let refused = limit.receive(body("123")).await.err();
+        let refused = refused.expect("the limit is reached");
         assert_eq!(
             (refused.code(), refused.status().retry_after()),
             (429, Some(1))
         );
-        assert!(intake.receive(body("12")).await.is_ok());
+        assert!(limit.receive(body("12")).await.is_ok());
         drop(held);
-        assert!(intake.receive(body("1234567890")).await.is_ok());
-        let bytes_max = Intake::default().bytes_max;
-        assert!(
-            bytes_max >= 64 * BODY_BYTES_MAX,
-            "for as many of the largest"
-        );
+        assert!(limit.receive(body("1234567890")).await.is_ok());
+        let bytes_max = BodyLimit::default().bytes_max;
+        assert!(bytes_max >= 64 * BODY_BYTES_MAX, "for 64 of the largest");
     }
 
     #[tokio::test]
-    async fn a_body_in_many_pieces_takes_what_it_would_in_one() {
+    async fn the_memory_of_a_body_does_not_depend_on_its_chunks() {
         let pieces = stream::repeat_with(|| frame(b"x")).take(100_000);
-        let received = Arc::new(Intake::default())
+        let received = Arc::new(BodyLimit::default())
             .receive(StreamBody::new(pieces))
             .await
             .unwrap();
@@ -228,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_there_needs_no_runtime() {
-        let intake = Arc::new(Intake::default());
-        let mut reading = pin!(intake.receive(body("x")));
+    fn a_complete_body_needs_no_runtime() {
+        let limit = Arc::new(BodyLimit::default());
+        let mut reading = pin!(limit.receive(body("x")));
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(reading.as_mut().poll(&mut cx).is_ready());
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use super::Faults;
+use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::status::ApiError;
-use crate::verb::Reply;
 
 /// Where the fault plan is served.
 pub(crate) const PATH: &str = "/faults";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::object::Object;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
-use crate::verb::update::Subject;
+use crate::verb::write::Subject;
 
 /// What a deletion is to heed.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,134 @@
+//! The syntax of names, labels and keys that Kubernetes accepts.
+//!
+//! Guarantees: the rules of apimachinery's `util/validation`, with the messages of a 1.36 API server.
+
+/// Maximum length of an object's name (`DNS1123SubdomainMaxLength`).
+const NAME_MAX: usize = 253;
+/// Maximum length of a DNS label, and of the name or value of a label (`DNS1123LabelMaxLength`, `LabelValueMaxLength`).
+const LABEL_MAX: usize = 63;
+
+const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Which names the objects of a kind may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    Subdomain,
+    /// A DNS label, as of namespaces and services.
+    Label,
+    /// A segment of a path, as of RBAC's kinds.
+    PathSegment,
+}
+
+impl NameRule {
+    /// The violations of a name.
+    pub(crate) fn faults(self, name: &str) -> Vec<String> {
+        match self {
+            NameRule::Label => label_faults(name),
+            NameRule::PathSegment if matches!(name, "." | "..") => {
+                vec![format!("may not be '{name}'")]
+            }
+            NameRule::PathSegment => {
+                let bad = ['/', '%'].into_iter().filter(|bad| name.contains(*bad));
+                bad.map(|bad| format!("may not contain '{bad}'")).collect()
+            }
+            NameRule::Subdomain => {
+                let mut faults = Vec::new();
+                if name.len() > NAME_MAX {
+                    faults.push(format!("must be no more than {NAME_MAX} characters"));
+                }
+                if !is_subdomain(name) {
+                    faults.push(SUBDOMAIN.to_owned());
+                }
+                faults
+            }
+        }
+    }
+}
+
+fn label_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > LABEL_MAX {
+        faults.push(format!("must be no more than {LABEL_MAX} characters"));
+    }
+    if !is_dns_label(name) {
+        let why = if is_subdomain(name) {
+            "must not contain dots"
+        } else {
+            LABEL
+        };
+        faults.push(why.to_owned());
+    }
+    faults
+}
+
+/// The violations of a label's key, or of a name with the same syntax (`IsQualifiedName`).
+pub(crate) fn key_faults(key: &str) -> Vec<String> {
+    let (prefix, name) = match key.split_once('/') {
+        None => (None, key),
+        Some((_, name)) if name.contains('/') => {
+            return vec![format!(
+                "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some((prefix, name)) => (Some(prefix), name),
+    };
+    let mut faults = Vec::new();
+    if let Some(prefix) = prefix {
+        if prefix.is_empty() {
+            faults.push("prefix part must be non-empty".to_owned());
+        } else {
+            if prefix.len() > NAME_MAX {
+                faults.push(format!("prefix part must be no more than {NAME_MAX} bytes"));
+            }
+            if !is_subdomain(prefix) {
+                faults.push(format!("prefix part {SUBDOMAIN}"));
+            }
+        }
+    }
+    if name.is_empty() {
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        faults.push(format!("name part must be no more than {LABEL_MAX} bytes"));
+    }
+    if !is_name(name) {
+        faults.push(format!("name part {KEY}"));
+    }
+    faults
+}
+
+/// The violations of a label's value.
+pub(crate) fn value_faults(value: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if value.len() > LABEL_MAX {
+        faults.push(format!("must be no more than {LABEL_MAX} bytes"));
+    }
+    if !value.is_empty() && !is_name(value) {
+        faults.push(LABEL_VALUE.to_owned());
+    }
+    faults
+}
+
+/// Letters, digits and `-_.`; the first and the last are letters or digits.
+fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
+/// Does not check the length.
+fn is_dns_label(text: &str) -> bool {
+    let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')
+}
+
+fn is_edged(text: &str, edge: impl Fn(u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let (first, last) = (bytes.first(), bytes.last());
+    first.is_some_and(|byte| edge(*byte)) && last.is_some_and(|byte| edge(*byte))
+}

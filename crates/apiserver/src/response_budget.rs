@@ -1,0 +1,256 @@
+//! The memory that response bodies may hold while clients read them.
+//!
+//! Guarantees:
+//! - lists and watches share their objects with the store; beyond that, such a response holds one slot per object, one chunk, and the text of one object that is longer;
+//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that is being sent;
+//! - all responses together hold at most [`SLOTS_MAX`] slots;
+//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients still read; if that frees too few slots, the request is rejected with 429.
+//!
+//! It runs no timer: a request that needs slots evicts the responses that have exceeded their time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+/// Maximum slots of all responses, [`SLOT_BYTES`] each: 64 lists of a million objects.
+const SLOTS_MAX: usize = 64 * 1024 * 1024;
+
+/// Size of a slot: a pointer to an object.
+const SLOT_BYTES: usize = size_of::<usize>();
+
+/// Slots of any response besides those of its objects: the chunk that is being sent.
+const SLOTS_OF_CHUNK: usize = 8 * 1024;
+
+/// Longest response that needs no slot: far below what a connection holds for the heads of requests.
+pub(crate) const FREE_BYTES: usize = 4 * 1024;
+
+/// How long a response is safe from eviction: the time that Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The slots of all responses that are being read.
+pub(crate) struct ResponseBudget {
+    slots_max: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    slots: usize,
+    last: u64,
+    /// Ordered by start.
+    responses: BTreeMap<u64, Response>,
+}
+
+struct Response {
+    started: Instant,
+    slots: usize,
+    content: Weak<dyn Content>,
+}
+
+/// The content of a response, which can be evicted.
+trait Content: Send + Sync {
+    fn evict(&self);
+}
+
+/// The content of one response; dropping it returns its slots.
+pub(crate) struct Held<T> {
+    content: Arc<Mutex<Option<T>>>,
+    budget: Arc<ResponseBudget>,
+    number: u64,
+}
+
+/// The content was evicted.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was not read in time")]
+pub(crate) struct Evicted;
+
+impl Default for ResponseBudget {
+    fn default() -> ResponseBudget {
+        ResponseBudget {
+            slots_max: SLOTS_MAX,
+            open: Mutex::default(),
+        }
+    }
+}
+
+impl ResponseBudget {
+    /// Holds a response that shares no memory with the store.
+    pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Held<Bytes>, ApiError> {
+        let slots = bytes.len() / SLOT_BYTES;
+        self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
+    }
+
+    /// Slots of these objects: one each, and the text of the longest, which is written as a whole and sent in chunks.
+    pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
+        let count = entries.len();
+        let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
+        count + longest / SLOT_BYTES
+    }
+
+    /// Holds the content of a response: these slots, and those of its chunk.
+    ///
+    /// # Errors
+    ///
+    /// 429 if too few slots are free.
+    pub(crate) fn hold<T: Send + 'static>(
+        self: &Arc<Self>,
+        slots: usize,
+        content: T,
+    ) -> Result<Held<T>, ApiError> {
+        self.reserve(slots + SLOTS_OF_CHUNK, content)
+    }
+
+    /// Evicts all responses that started at or before `then`, because of the old states of objects that they hold.
+    pub(crate) fn evict_until(&self, then: Instant) {
+        let evicted = self.open.lock().remove(|started| started <= then);
+        for content in evicted {
+            content.evict();
+        }
+    }
+
+    fn reserve<T: Send + 'static>(
+        self: &Arc<Self>,
+        slots: usize,
+        content: T,
+    ) -> Result<Held<T>, ApiError> {
+        let content = Arc::new(Mutex::new(Some(content)));
+        let mut open = self.open.lock();
+        let evicted = if open.slots + slots > self.slots_max {
+            open.remove(|started| started.elapsed() > READ_TIMEOUT)
+        } else {
+            Vec::new()
+        };
+        let fits = open.slots + slots <= self.slots_max;
+        let number = open.last + 1;
+        if fits {
+            open.last = number;
+            open.slots += slots;
+            let erased: Arc<dyn Content> = content.clone();
+            let response = Response {
+                started: Instant::now(),
+                slots,
+                content: Arc::downgrade(&erased),
+            };
+            open.responses.insert(number, response);
+        }
+        drop(open);
+        for content in evicted {
+            content.evict();
+        }
+        if !fits {
+            return Err(ApiError::too_many_requests().retry_in(1));
+        }
+        Ok(Held {
+            content,
+            budget: Arc::clone(self),
+            number,
+        })
+    }
+}
+
+impl Open {
+    /// Removes the oldest responses, and returns their content.
+    fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
+        let mut removed = Vec::new();
+        while let Some(oldest) = self.responses.first_entry()
+            && is_old(oldest.get().started)
+        {
+            let response = oldest.remove();
+            self.slots -= response.slots;
+            removed.extend(response.content.upgrade());
+        }
+        removed
+    }
+}
+
+impl<T: Send> Content for Mutex<Option<T>> {
+    fn evict(&self) {
+        self.lock().take();
+    }
+}
+
+impl<T> Held<T> {
+    /// Reads from the content, unless it was evicted.
+    pub(crate) fn with<R>(&self, read: impl FnOnce(&mut T) -> R) -> Result<R, Evicted> {
+        self.content.lock().as_mut().map(read).ok_or(Evicted)
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        let mut open = self.budget.open.lock();
+        if let Some(response) = open.responses.remove(&self.number) {
+            open.slots -= response.slots;
+        }
+    }
+}
+
+#[cfg(test)]
+impl ResponseBudget {
+    /// With its own limit.
+    pub(crate) fn of(slots_max: usize) -> ResponseBudget {
+        ResponseBudget {
+            slots_max,
+            open: Mutex::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(responses: usize) -> Arc<ResponseBudget> {
+        Arc::new(ResponseBudget::of(responses * (SLOTS_OF_CHUNK + 100)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unread_responses_are_evicted_after_their_time_when_slots_are_needed() {
+        let budget = budget(2);
+        let first = budget.hold(100, "first").unwrap();
+        tokio::time::advance(READ_TIMEOUT / 2).await;
+        let second = budget.hold(100, "second").unwrap();
+        let rejected = budget.hold(100, "third").err().expect("no slot is free");
+        assert_eq!(
+            (rejected.code(), rejected.status().retry_after()),
+            (429, Some(1))
+        );
+        tokio::time::advance(READ_TIMEOUT / 2 + Duration::from_millis(1)).await;
+        assert!(first.with(|_| ()).is_ok(), "no request needed its slots");
+        let third = budget.hold(100, "third").unwrap();
+        assert!(first.with(|_| ()).is_err());
+        assert_eq!(second.with(|content| *content).unwrap(), "second");
+        drop(first);
+        assert!(
+            budget.hold(100, "fourth").is_err(),
+            "the third holds the slots of the first"
+        );
+        drop(third);
+        assert!(budget.hold(100, "fourth").is_ok());
+        drop(second);
+        assert_eq!(budget.open.lock().slots, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn evicted_content_is_dropped_although_its_handle_exists() {
+        let budget = budget(1);
+        let objects = Arc::new(());
+        let stopped = budget.hold(1, Arc::clone(&objects)).unwrap();
+        tokio::time::advance(2 * READ_TIMEOUT).await;
+        let _other = budget.hold(1, ()).unwrap();
+        assert_eq!(Arc::strong_count(&objects), 1);
+        drop(stopped);
+    }
+
+    #[test]
+    fn many_large_lists_fit_into_the_budget() {
+        assert!(ResponseBudget::default().slots_max / (1_000_000 + SLOTS_OF_CHUNK) >= 64);
+    }
+}

@@ -1,0 +1,113 @@
+//! The strategies of the built-in resources: one row per resource.
+//!
+//! Guarantees: a resource without a row has [`Strategy::BUILTIN`].
+
+use super::{Strategy, namespace, persistent_volume, pod, secret};
+use crate::columns;
+use crate::metadata::MetadataRules;
+use crate::name_syntax::NameRule::{Label, PathSegment};
+use crate::selector::field;
+
+/// By group, as in Kubernetes 1.36.
+#[rustfmt::skip] // one row per resource
+const ROWS: &[(&str, Strategy)] = &[
+    ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),
+    ("endpoints", Strategy { creates_on_update: true, stored_at: Some("services/endpoints"), columns: columns::ENDPOINTS, ..Strategy::BUILTIN }),
+    ("events", Strategy { creates_on_update: true, fields: field::CORE_EVENT, columns: columns::EVENTS, ..Strategy::BUILTIN }),
+    ("limitranges", Strategy { creates_on_update: true, columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("namespaces", Strategy { returns_deleted: true, metadata: MetadataRules::of(Label), initial_status: Some(r#"{"phase":"Active"}"#), fields: field::NAMESPACE, columns: columns::NAMESPACES, hooks: namespace::HOOKS, ..Strategy::BUILTIN }),
+    ("nodes", Strategy { keeps_client_status: true, stored_at: Some("minions"), fields: field::NODE, columns: columns::workload::NODES, ..Strategy::BUILTIN }),
+    ("persistentvolumeclaims", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUME_CLAIMS, ..Strategy::BUILTIN }),
+    ("persistentvolumes", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUMES, hooks: persistent_volume::HOOKS, ..Strategy::BUILTIN }),
+    ("pods", Strategy { counts_generations: true, returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), fields: field::POD, columns: columns::workload::PODS, hooks: pod::HOOKS, ..Strategy::BUILTIN }),
+    ("podtemplates", Strategy { counts_generations: true, returns_deleted: true, ..Strategy::BUILTIN }),
+    ("replicationcontrollers", Strategy { counts_generations: true, stored_at: Some("controllers"), initial_status: Some(r#"{"replicas":0}"#), fields: field::REPLICATION_CONTROLLER, columns: columns::workload::REPLICATION_CONTROLLERS, ..Strategy::BUILTIN }),
+    ("resourcequotas", Strategy { returns_deleted: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("secrets", Strategy { fields: field::SECRET, columns: columns::SECRETS, hooks: secret::HOOKS, ..Strategy::BUILTIN }),
+    ("serviceaccounts", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
+    ("services", Strategy { creates_on_update: true, returns_deleted: true, metadata: MetadataRules::of(Label), stored_at: Some("services/specs"), initial_status: Some(r#"{"loadBalancer":{}}"#), fields: field::SERVICE, columns: columns::SERVICES, ..Strategy::BUILTIN }),
+    ("mutatingadmissionpolicies.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
+    ("mutatingadmissionpolicybindings.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
+    ("mutatingwebhookconfigurations.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("validatingadmissionpolicybindings.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
+    ("validatingwebhookconfigurations.admissionregistration.k8s.io", Strategy { counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
+    ("customresourcedefinitions.apiextensions.k8s.io", Strategy { counts_generations: true, requires_revision: true, columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("apiservices.apiregistration.k8s.io", Strategy { requires_revision: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("daemonsets.apps", Strategy { counts_generations: true, initial_status: Some(r#"{"currentNumberScheduled":0,"desiredNumberScheduled":0,"numberMisscheduled":0,"numberReady":0}"#), columns: columns::workload::DAEMON_SETS, ..Strategy::BUILTIN }),
+    ("deployments.apps", Strategy { counts_generations: true, counts_annotations: true, initial_status: Some("{}"), columns: columns::workload::DEPLOYMENTS, ..Strategy::BUILTIN }),
+    ("replicasets.apps", Strategy { counts_generations: true, initial_status: Some(r#"{"replicas":0}"#), columns: columns::workload::REPLICA_SETS, ..Strategy::BUILTIN }),
+    ("statefulsets.apps", Strategy { counts_generations: true, initial_status: Some(r#"{"availableReplicas":0,"replicas":0}"#), columns: columns::workload::STATEFUL_SETS, ..Strategy::BUILTIN }),
+    ("horizontalpodautoscalers.autoscaling", Strategy { initial_status: Some(r#"{"currentMetrics":null,"desiredReplicas":0}"#), columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
+    ("cronjobs.batch", Strategy { counts_generations: true, initial_status: Some("{}"), columns: columns::workload::CRON_JOBS, ..Strategy::BUILTIN }),
+    ("jobs.batch", Strategy { counts_generations: true, initial_status: Some("{}"), fields: field::JOB, columns: columns::workload::JOBS, ..Strategy::BUILTIN }),
+    ("certificatesigningrequests.certificates.k8s.io", Strategy { initial_status: Some("{}"), fields: field::SIGNING_REQUEST, ..Strategy::BUILTIN }),
+    ("leasecandidates.coordination.k8s.io", Strategy { requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),
+    ("leases.coordination.k8s.io", Strategy { requires_revision: true, creates_on_update: true, columns: columns::LEASES, ..Strategy::BUILTIN }),
+    ("endpointslices.discovery.k8s.io", Strategy { counts_generations: true, ..Strategy::BUILTIN }),
+    ("events.events.k8s.io", Strategy { creates_on_update: true, fields: field::EVENT, columns: columns::EVENTS, ..Strategy::BUILTIN }),
+    ("flowschemas.flowcontrol.apiserver.k8s.io", Strategy { counts_generations: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", Strategy { counts_generations: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("ingressclasses.networking.k8s.io", Strategy { counts_generations: true, columns: columns::INGRESS_CLASSES, ..Strategy::BUILTIN }),
+    ("ingresses.networking.k8s.io", Strategy { counts_generations: true, stored_at: Some("ingress"), initial_status: Some(r#"{"loadBalancer":{}}"#), columns: columns::INGRESSES, ..Strategy::BUILTIN }),
+    ("networkpolicies.networking.k8s.io", Strategy { counts_generations: true, columns: columns::NETWORK_POLICIES, ..Strategy::BUILTIN }),
+    ("servicecidrs.networking.k8s.io", Strategy { initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("runtimeclasses.node.k8s.io", Strategy { requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),
+    ("poddisruptionbudgets.policy", Strategy { counts_generations: true, requires_revision: true, initial_status: Some(r#"{"currentHealthy":0,"desiredHealthy":0,"disruptionsAllowed":0,"expectedPods":0}"#), columns: columns::DISRUPTION_BUDGETS, ..Strategy::BUILTIN }),
+    ("clusterrolebindings.rbac.authorization.k8s.io", Strategy { creates_on_update: true, metadata: MetadataRules::of(PathSegment), columns: columns::BINDINGS, ..Strategy::BUILTIN }),
+    ("clusterroles.rbac.authorization.k8s.io", Strategy { creates_on_update: true, metadata: MetadataRules::of(PathSegment), columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("rolebindings.rbac.authorization.k8s.io", Strategy { creates_on_update: true, metadata: MetadataRules::of(PathSegment), columns: columns::BINDINGS, ..Strategy::BUILTIN }),
+    ("roles.rbac.authorization.k8s.io", Strategy { creates_on_update: true, metadata: MetadataRules::of(PathSegment), columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("deviceclasses.resource.k8s.io", Strategy { counts_generations: true, returns_deleted: true, ..Strategy::BUILTIN }),
+    ("devicetaintrules.resource.k8s.io", Strategy { counts_generations: true, returns_deleted: true, ..Strategy::BUILTIN }),
+    ("resourceclaims.resource.k8s.io", Strategy { returns_deleted: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
+    ("resourceclaimtemplates.resource.k8s.io", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
+    ("resourceslices.resource.k8s.io", Strategy { counts_generations: true, returns_deleted: true, fields: field::RESOURCE_SLICE, ..Strategy::BUILTIN }),
+    ("priorityclasses.scheduling.k8s.io", Strategy { counts_generations: true, ..Strategy::BUILTIN }),
+    ("csidrivers.storage.k8s.io", Strategy { requires_revision: true, returns_deleted: true, ..Strategy::BUILTIN }),
+    ("csinodes.storage.k8s.io", Strategy { requires_revision: true, returns_deleted: true, ..Strategy::BUILTIN }),
+    ("csistoragecapacities.storage.k8s.io", Strategy { requires_revision: true, columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("storageclasses.storage.k8s.io", Strategy { returns_deleted: true, columns: columns::STORAGE_CLASSES, ..Strategy::BUILTIN }),
+    ("volumeattachments.storage.k8s.io", Strategy { requires_revision: true, returns_deleted: true, initial_status: Some(r#"{"attached":false}"#), ..Strategy::BUILTIN }),
+    ("volumeattributesclasses.storage.k8s.io", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
+];
+
+/// The strategy of a resource, by its name, such as `deployments.apps`.
+pub(super) fn strategy(group_resource: &str) -> Strategy {
+    let found = ROWS.iter().find(|(name, _)| *name == group_resource);
+    found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::kinds::{Kind, Kinds};
+
+    #[test]
+    fn every_row_is_of_a_built_in_resource_and_no_resource_has_two() {
+        let kinds = Kinds::builtin();
+        let served: BTreeSet<String> = kinds.iter().map(Kind::group_resource).collect();
+        let rows: BTreeSet<&str> = ROWS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(rows.len(), ROWS.len());
+        let unserved = rows.iter().filter(|name| !served.contains(**name));
+        // Kubernetes has these in beta versions alone, which it does not serve by default.
+        let beta = [
+            "devicetaintrules.resource.k8s.io",
+            "leasecandidates.coordination.k8s.io",
+        ];
+        assert_eq!(unserved.copied().collect::<Vec<_>>(), beta);
+    }
+
+    #[test]
+    fn every_initial_status_is_json() {
+        for (name, strategy) in ROWS {
+            let status = strategy.initial_status.unwrap_or("{}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(status).is_ok(),
+                "{name}"
+            );
+        }
+    }
+}

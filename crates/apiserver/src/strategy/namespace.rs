@@ -1,0 +1,105 @@
+//! Namespaces: the finalizer and the label that each has, and the phase that follows its deletion.
+
+use serde_json::{Value, json};
+
+use super::{Hooks, Part};
+use crate::metadata;
+use crate::object::Object;
+use crate::status::FieldError;
+
+pub(super) const HOOKS: Hooks = Hooks {
+    prepare_create: complete,
+    validate,
+    prepare_update: keep,
+    validate_update: check_change,
+    is_held,
+    ..Hooks::NONE
+};
+
+/// Keeps a namespace until it is empty.
+pub(crate) const FINALIZER: &str = "kubernetes";
+
+/// The label with a namespace's name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Completes a new namespace, whose name is known.
+fn complete(namespace: &mut Object) {
+    let mut held_by = finalizers(namespace);
+    if !held_by.iter().any(|finalizer| finalizer == FINALIZER) {
+        held_by.push(FINALIZER.to_owned());
+    }
+    set_finalizers(namespace, &held_by);
+    label(namespace);
+}
+
+/// Keeps what a write to this part of a namespace does not change.
+fn keep(new: &mut Object, old: &Object, part: Part) {
+    if part == Part::Main {
+        new.set("spec", old.get("spec").cloned());
+    }
+    if finalizers(new).is_empty() {
+        set_finalizers(new, &[]);
+    }
+    label(new);
+}
+
+fn validate(namespace: &Object) -> Vec<FieldError> {
+    metadata::check_namespace_finalizers(&finalizers(namespace))
+}
+
+fn is_held(namespace: &Object) -> bool {
+    !finalizers(namespace).is_empty()
+}
+
+fn check_change(_old: &Object, namespace: &Object, part: Part) -> Vec<FieldError> {
+    match part {
+        Part::Finalize => {
+            let names = finalizers(namespace);
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            metadata::unqualified(&names, "spec.finalizers")
+        }
+        Part::Status => {
+            let phase = namespace.get("status").map(|status| &status["phase"]);
+            let phase = phase.and_then(Value::as_str).unwrap_or_default();
+            let (expected, why) = if namespace.is_deleting() {
+                (
+                    "Terminating",
+                    "may only be 'Terminating' if `deletionTimestamp` is not empty",
+                )
+            } else {
+                (
+                    "Active",
+                    "may only be 'Active' if `deletionTimestamp` is empty",
+                )
+            };
+            let wrong = (phase != expected)
+                .then(|| FieldError::invalid("status.Phase", format!("{phase:?}"), why));
+            wrong.into_iter().collect()
+        }
+        Part::Main | Part::Binding | Part::All => Vec::new(),
+    }
+}
+
+/// The finalizers in a namespace's `spec`.
+pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
+    let spec = namespace.get("spec");
+    let list = spec.and_then(|spec| spec["finalizers"].as_array());
+    let names = list.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// Sets the finalizers in a namespace's `spec`.
+pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
+    let mut spec = namespace.part("spec");
+    spec["finalizers"] = json!(finalizers);
+    if let (true, Some(spec)) = (finalizers.is_empty(), spec.as_object_mut()) {
+        spec.remove("finalizers");
+    }
+    namespace.set("spec", Some(spec));
+}
+
+fn label(namespace: &mut Object) {
+    let mut labels = namespace.meta("labels").cloned().unwrap_or(json!({}));
+    labels[NAME_LABEL] = json!(namespace.text("name"));
+    namespace.set_meta("labels", Some(labels));
+}

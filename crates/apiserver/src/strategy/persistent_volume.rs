@@ -1,0 +1,15 @@
+//! Persistent volumes: the time of the last phase transition.
+
+use serde_json::{Value, json};
+
+use super::Hooks;
+use crate::object::Object;
+
+pub(super) const HOOKS: Hooks = Hooks {
+    prepare_status,
+    ..Hooks::NONE
+};
+
+fn prepare_status(status: &mut Value, _volume: &Object, now: &str) {
+    status["lastPhaseTransitionTime"] = json!(now);
+}

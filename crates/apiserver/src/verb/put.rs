@@ -1,0 +1,46 @@
+//! PUT by a client.
+//!
+//! Guarantees: a PUT of an object that does not exist creates it, if its strategy allows that.
+
+use std::sync::Arc;
+
+use super::create::create;
+use super::update::{check_uid, parsed_revision, update};
+use super::write::{How, Subject};
+use crate::object::Object;
+use crate::shared::Shared;
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+/// Updates an object, or creates it; returns whether it was created.
+///
+/// # Errors
+///
+/// Those of an update, of a creation, and of `may_create`, which rejects a client that may only update.
+pub(crate) fn put(
+    shared: &Shared,
+    subject: Subject<'_>,
+    object: &Object,
+    how: How,
+    may_create: impl Fn() -> Result<(), ApiError>,
+) -> Result<(Arc<Entry>, bool), ApiError> {
+    let resource = subject.resource;
+    loop {
+        match update(shared, subject, object, how) {
+            Err(error) if error.code() == 404 && resource.strategy.creates_on_update => {}
+            updated => return updated.map(|entry| (entry, false)),
+        }
+        may_create()?;
+        check_uid(subject, object.text("uid"), "")?;
+        if !object.text("resourceVersion").is_empty() {
+            parsed_revision(object.text("resourceVersion"))?;
+        }
+        let mut new = object.clone();
+        new.set_meta("resourceVersion", None);
+        match create(shared, resource, subject.namespace, new, how) {
+            // Another client has created it: update it.
+            Err(error) if error.reason() == "AlreadyExists" => {}
+            made => return made.map(|entry| (entry, true)),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Rule `import-circle`: the modules of one parent import each other one way, in every crate.
+//!
+//! A module imports another of its parent's if it, or a module inside it, names a path into the other, or a name that some module imports from the other.
+//! A parent and its own modules may name each other; tests are exempt.
+//! A crate is a folder with `lib.rs` or `main.rs`; a library and a program in one folder count as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::Finding;
+use super::paths::{NamedPath, paths};
+use super::rust::{Source, tokens};
+
+const RULE: &str = "import-circle";
+
+/// Folders whose modules still import each other in a circle; a folder without one has to leave the list.
+const KNOWN: [&str; 6] = [
+    "conformance/replay/src",
+    "crates/informer/src/controller",
+    "crates/informer/src/decode/heap",
+    "crates/informer/src/factory",
+    "crates/informer/src/indexer",
+    "crates/informer/src/workqueue",
+];
+
+/// Where [`KNOWN`] stands.
+const LIST: &str = "xtask/src/tidy/circles.rs";
+
+/// The modules of a crate by their paths, each with what it names.
+type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
+
+/// An import between two modules of one parent, and the file and the line that names it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Import<'a> {
+    parent: Vec<&'a str>,
+    from: &'a str,
+    to: &'a str,
+    file: Vec<&'a str>,
+    line: usize,
+}
+
+/// Reports each circle of every crate.
+pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
+    let files = || sources.iter().filter(|source| !source.is_test_file());
+    let folders: BTreeSet<&str> = files()
+        .filter_map(|source| source.path.rsplit_once('/'))
+        .filter(|(_, name)| matches!(*name, "lib.rs" | "main.rs"))
+        .map(|(folder, _)| folder)
+        .collect();
+    let mut findings = Vec::new();
+    let mut unused: BTreeSet<&str> = KNOWN.into();
+    for root in folders {
+        let inside = |source: &&Source<'_>| source.path.starts_with(&format!("{root}/"));
+        for (folder, finding) in circles(root, files().filter(inside)) {
+            if KNOWN.contains(&folder.as_str()) {
+                unused.remove(folder.as_str());
+            } else {
+                findings.push(finding);
+            }
+        }
+    }
+    if files().any(|source| source.path == LIST) {
+        let advice = |folder| format!("take `{folder}` off the list: no circle is left in it");
+        findings.extend(
+            unused
+                .into_iter()
+                .map(|folder| Finding::new(LIST, 1, RULE, advice(folder))),
+        );
+    }
+    findings
+}
+
+/// The circles of one crate, each with the folder that it is in.
+fn circles<'a>(
+    root: &str,
+    sources: impl Iterator<Item = &'a Source<'a>>,
+) -> Vec<(String, Finding)> {
+    let sources: Vec<_> = sources
+        .map(|source| (&source.path[root.len() + 1..], source.production()))
+        .collect();
+    let mut modules = Modules::new();
+    for (file, code) in &sources {
+        let module = match *file {
+            "lib.rs" | "main.rs" => Vec::new(),
+            file => file.trim_end_matches(".rs").split('/').collect(),
+        };
+        let named = paths(&tokens(code));
+        modules.entry(module).or_default().extend(named);
+    }
+    let imports = imports(&modules);
+    let mut reported = BTreeSet::new();
+    let mut findings = Vec::new();
+    for import in &imports {
+        let circle = circle(&imports, import);
+        if circle.is_empty() || !reported.insert((&import.parent, circle.clone())) {
+            continue;
+        }
+        let names = circle.into_iter().collect::<Vec<_>>().join("`, `");
+        let advice = format!(
+            "`{names}` import each other in a circle; move what they share to a module of its own, or pass the value in"
+        );
+        let path = format!("{root}/{}.rs", import.file.join("/"));
+        let folder = [&[root], &import.parent[..]].concat().join("/");
+        findings.push((folder, Finding::new(&path, import.line, RULE, advice)));
+    }
+    findings
+}
+
+/// Every import between modules of one parent, sorted.
+fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
+    let mut imports = BTreeSet::new();
+    for (file, named) in modules {
+        for path in named {
+            let Some(target) = path.resolve(file) else {
+                continue;
+            };
+            let source = imported(modules, &target);
+            for target in [Some(target), source].into_iter().flatten() {
+                let shared = file.iter().zip(&target).take_while(|(a, b)| a == b).count();
+                let (Some(from), Some(to)) = (file.get(shared), target.get(shared)) else {
+                    continue;
+                };
+                if modules.contains_key(&target[..=shared]) {
+                    imports.insert(Import {
+                        parent: file[..shared].to_vec(),
+                        from,
+                        to,
+                        file: file.clone(),
+                        line: path.line,
+                    });
+                }
+            }
+        }
+    }
+    imports
+}
+
+/// Where a module has a name from that it imports.
+fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
+    let lengths = (0..target.len()).rev();
+    let mut prefixes = lengths.map(|length| target.split_at(length));
+    let (module, rest) = prefixes.find(|(module, _)| modules.contains_key(*module))?;
+    let mut named = modules[module].iter();
+    let import = named.find(|path| path.imported_as == rest.first().copied())?;
+    Some(import.resolve_import(module))
+}
+
+/// The modules that import each other with the ends of an import; none if it is in no circle.
+fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
+    let reachable = |start: &'a str| {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![start];
+        while let Some(from) = next.pop() {
+            let beside = imports.iter().filter(|it| it.parent == import.parent);
+            for it in beside.filter(|it| it.from == from) {
+                if reached.insert(it.to) {
+                    next.push(it.to);
+                }
+            }
+        }
+        reached
+    };
+    let reached = reachable(import.from);
+    if !reachable(import.to).contains(import.from) {
+        return BTreeSet::new();
+    }
+    reached
+        .into_iter()
+        .filter(|other| reachable(other).contains(import.from))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        let sources = files.iter().map(|(path, text)| Source::new(path, text));
+        let found = check(&sources.collect::<Vec<_>>());
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_circle_is_reported_once_with_all_its_modules() {
+        let found = findings(&[
+            ("a/src/main.rs", "mod one; mod two; mod three; mod four;"),
+            ("a/src/one.rs", "use crate::two::X;"),
+            ("a/src/one/deep.rs", "\nfn f() { super::super::two::g() }"),
+            ("a/src/two.rs", "use super::three;"),
+            ("a/src/three/deep.rs", "use crate::{one::A, four::B};"),
+            ("a/src/three.rs", ""),
+            ("a/src/four.rs", ""),
+        ]);
+        let advice = "`one`, `three`, `two` import each other in a circle; move what they share to a module of its own, or pass the value in";
+        assert_eq!(found, [format!("a/src/one.rs:1: import-circle: {advice}")]);
+    }
+
+    #[test]
+    fn modules_inside_a_module_are_checked_like_those_of_the_root() {
+        let found = findings(&[
+            ("a/src/lib.rs", "mod m;"),
+            ("a/src/m.rs", "mod one; mod two;"),
+            ("a/src/m/one.rs", "use super::two::X;"),
+            ("a/src/m/two.rs", "use crate::m::one::Y;"),
+        ]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("a/src/m/one.rs:1: import-circle: `one`, `two`"));
+    }
+
+    #[test]
+    fn a_re_export_of_the_parent_hides_no_circle() {
+        for parent in ["pub use two::X;", "use self::two::{Z as X};"] {
+            let found = findings(&[
+                ("a/src/lib.rs", "mod m;"),
+                ("a/src/m.rs", parent),
+                ("a/src/m/one.rs", "use super::X;"),
+                ("a/src/m/two.rs", "use super::one::Y;"),
+            ]);
+            assert_eq!(found.len(), 1, "{parent}");
+        }
+    }
+
+    #[test]
+    fn a_parent_its_modules_tests_and_other_crates_form_no_circle() {
+        let found = findings(&[
+            ("a/src/lib.rs", "mod one; mod two; use one::X;"),
+            ("a/src/one.rs", "mod deep; use crate::X; use deep::Y;"),
+            ("a/src/one/deep.rs", "use super::Z; use crate::two::W;"),
+            (
+                "a/src/two.rs",
+                "#[cfg(test)]\nmod tests { use crate::one::X; }",
+            ),
+            ("a/src/two/tests.rs", "use crate::one::X;"),
+            ("b/src/lib.rs", "mod one; mod two;"),
+            ("b/src/one.rs", ""),
+            ("b/src/two.rs", "use crate::one::X;"),
+        ]);
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn a_known_folder_without_a_circle_has_to_leave_the_list() {
+        let found = findings(&[("xtask/src/main.rs", ""), (LIST, "")]);
+        assert_eq!(found.len(), KNOWN.len());
+        assert!(found[0].contains("take `conformance/replay/src` off the list"));
+    }
+}

@@ -1,0 +1,151 @@
+//! The paths that Rust code names, and the modules that they lead to.
+//!
+//! It reads tokens: a path inside a macro's pattern, a glob and a `#[path]` attribute are not followed.
+
+use super::rust::Token;
+
+/// A path such as `crate::queue::Queue`; each member of a `{…}` group is a path of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NamedPath<'a> {
+    /// Its names, with `crate`, `self` and `super`.
+    names: Vec<&'a str>,
+    /// The name that a `use` gives to it; `None` outside a `use`.
+    pub(super) imported_as: Option<&'a str>,
+    /// Counted from 1.
+    pub(super) line: usize,
+}
+
+impl<'a> NamedPath<'a> {
+    /// The path from the crate's root, named in the module `own`; `None` if it does not start with `crate`, `self` or `super`.
+    pub(super) fn resolve(&self, own: &[&'a str]) -> Option<Vec<&'a str>> {
+        let (mut absolute, mut rest) = match self.names.split_first()? {
+            (&"crate", rest) => (Vec::new(), rest),
+            (&"self", rest) => (own.to_vec(), rest),
+            (&"super", _) => (own.to_vec(), &self.names[..]),
+            _ => return None,
+        };
+        while let Some((&"super", deeper)) = rest.split_first() {
+            absolute.pop()?;
+            rest = deeper;
+        }
+        absolute.extend(rest);
+        Some(absolute)
+    }
+
+    /// As [`NamedPath::resolve`], for an import, which may also start with the name of a module in `own`.
+    pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
+        self.resolve(own)
+            .unwrap_or_else(|| [own, &self.names].concat())
+    }
+}
+
+/// The imports of some code, and its other paths that start with `crate`, `self` or `super`.
+pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let (mut at, mut found) = (0, Vec::new());
+    while at < tokens.len() {
+        let before = found.len();
+        let end = match text(at) {
+            "use" => members(tokens, at + 1, &[], &mut found),
+            "crate" | "self" | "super"
+                if text(at + 1) == "::" && (at == 0 || !matches!(text(at - 1), "::" | "$")) =>
+            {
+                let end = members(tokens, at, &[], &mut found);
+                for path in &mut found[before..] {
+                    path.imported_as = None;
+                }
+                end
+            }
+            _ => at,
+        };
+        at = end.max(at + 1);
+    }
+    found
+}
+
+/// Reads the path at `at`, or each path of the group there; returns where it ends.
+fn members<'a>(
+    tokens: &[Token<'a>],
+    mut at: usize,
+    prefix: &[&'a str],
+    found: &mut Vec<NamedPath<'a>>,
+) -> usize {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let mut names = prefix.to_vec();
+    while let Some(token) = tokens.get(at) {
+        match token.text {
+            "{" => {
+                at += 1;
+                while !matches!(text(at), "}" | "") {
+                    at = members(tokens, at, &names, found).max(at + 1);
+                }
+                return at + 1;
+            }
+            "self" if !names.is_empty() => {}
+            name if name == "*" || name.starts_with(|c: char| c == '_' || c.is_alphabetic()) => {
+                names.push(name);
+            }
+            _ => return at,
+        }
+        at += 1;
+        if text(at) != "::" {
+            let mut imported_as = names.last().copied();
+            if text(at) == "as" {
+                imported_as = Some(text(at + 1));
+                at += 2;
+            }
+            found.push(NamedPath {
+                names,
+                imported_as,
+                line: token.line,
+            });
+            return at;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rust::tokens;
+    use super::*;
+
+    fn absolute(own: &[&str], code: &str) -> Vec<String> {
+        let found = paths(&tokens(code)).into_iter();
+        let found = found.filter_map(|path| Some((path.resolve(own)?.join("::"), path)));
+        let shown = found.map(|(absolute, path)| match path.imported_as {
+            Some(name) => format!("{absolute} as {name}, line {}", path.line),
+            None => format!("{absolute}, line {}", path.line),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn each_member_of_a_group_is_a_path() {
+        let code = "use crate::{a::{self, B as C},\n d::*};\npub(crate) use std::x;";
+        assert_eq!(
+            absolute(&["m"], code),
+            ["a as a, line 1", "a::B as C, line 1", "d::* as *, line 2"]
+        );
+    }
+
+    #[test]
+    fn super_leads_to_the_parent_and_not_above_the_root() {
+        assert_eq!(
+            absolute(
+                &["m", "n"],
+                "super::a(super::super::b, self::c, super::super::super::d)"
+            ),
+            ["m::a, line 1", "b, line 1", "m::n::c, line 1"]
+        );
+    }
+
+    #[test]
+    fn the_middle_of_a_path_starts_no_path() {
+        assert_eq!(
+            absolute(&[], "$crate::a(b::crate::c); fn d(self) {}"),
+            [""; 0]
+        );
+    }
+}

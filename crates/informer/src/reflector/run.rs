@@ -5,6 +5,7 @@ mod events;
 mod initial_events;
 mod list;
 mod packing;
+mod probe_beside;
 mod probing;
 mod watch;
 

@@ -1,15 +1,15 @@
 //! Probes: before a watch, and beside an open one, which they neither close nor delay.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures_core::future::BoxFuture;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     super::{ReflectorStore, Reporter, machine::Action, probe::read_probe},
     Running,
+    probe_beside::{Answer, BesideWatch},
     watch::{Ended, Next, OpenWatch},
 };
 use crate::{
@@ -18,36 +18,6 @@ use crate::{
     status::Activity,
     transport::{self, Class, ListOptions},
 };
-
-pub(super) type Answer = Result<ResourceVersion, transport::Error>;
-
-/// A probe that is owed while a watch is open.
-pub(super) enum BesideWatch {
-    /// It is not due yet.
-    Waits(Pin<Box<Sleep>>),
-    /// It has been sent, for this revision.
-    Sent(ResourceVersion, BoxFuture<'static, Answer>),
-}
-
-impl BesideWatch {
-    /// The answer, or `None` when the probe is due; waits for ever without one.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub(super) async fn answer(probe: Option<&mut Self>) -> Option<(ResourceVersion, Answer)> {
-        match probe {
-            None => std::future::pending().await,
-            Some(Self::Waits(due)) => {
-                due.as_mut().await;
-                None
-            }
-            Some(Self::Sent(asked, answer)) => {
-                let answer = answer.await;
-                Some((asked.clone(), answer))
-            }
-        }
-    }
-}
 
 impl<K, S> Running<K, S>
 where

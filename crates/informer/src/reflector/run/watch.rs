@@ -13,7 +13,7 @@ use super::{
         machine::{Action, Machine, VERY_SHORT, WatchEnd},
     },
     Again, Gone, List, Piece, Running, Stop,
-    probing::BesideWatch,
+    probe_beside::BesideWatch,
 };
 use crate::{
     clock,

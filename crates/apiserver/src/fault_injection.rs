@@ -58,7 +58,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `delay [answer] 5s` | The request is done, and its status and headers come so much later. |
 /// | `delay first byte 5s` | Status and headers come at once, the first byte of the body so much later than it would. |
 /// | `delay each event 100ms` | Every event of a watch comes so much behind the one before. |
-/// | `cut [after N events\|bytes]` | The body ends cleanly behind the `N`th event or byte, be it in the middle of an object; at its start, if no number is given. |
+/// | `cut [after N events\|bytes]` | The body ends cleanly after the `N`th event or byte, even in the middle of an object; at its start if no number is given. |
 /// | `break [after N events\|bytes]` | The same with an error: a reset connection or stream. |
 /// | `freeze [after N events\|bytes]` | Nothing more comes, not even the end at the deadline, until a thaw. |
 /// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends behind every `N` bytes, or at these; the bytes are unchanged. |
@@ -85,7 +85,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `send "TEXT" to watch RESOURCE …` | They are sent this text, as it is. |
 /// | `send bookmarks to watch RESOURCE …` | Those that allow bookmarks are sent one at the present revision. |
 /// | `expire history` | All events are forgotten: [`Faults::expire_history`]. |
-/// | `restart`, `restart at N`, `restart back N` | All watches end, and no watch can start behind the present; the store is as it was at revision `N`, or so many revisions ago: [`Faults::restart_at`]. |
+/// | `restart`, `restart at N`, `restart back N` | All watches end, and no watch can start at an earlier revision than the newest; the store is as it was at revision `N`, or `N` revisions ago: [`Faults::restart_at`]. |
 /// | `refuse connections [for 5s]` | New connections and requests are refused: [`Faults::refuse_connections`]. |
 /// | `accept connections` | They are accepted again. |
 /// | `seed N` | Seeds the chances of the rules that follow; without it they follow [`Builder::rng_seed`](crate::Builder::rng_seed). |

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - preconditions are compared with the state that is deleted;
 //! - an object with finalizers is first marked (MODIFIED) and removed later (DELETED); `Foreground` and `Orphan` add their finalizers, and removing dependents is a controller's work, not the store's;
-//! - a pod is deleted gracefully: it is always marked first, and stays as long as its grace period says if it runs on a node; nothing but a deletion with grace period 0, as a kubelet sends it, removes it then. One that runs nowhere, or has ended, is removed in the same step: two revisions, and nobody sees the store between them;
+//! - a pod is deleted gracefully: it is always marked first, and stays as long as its grace period says if it runs on a node; nothing but a deletion with grace period 0, as a kubelet sends it, removes it then. One that runs nowhere, or has ended, is removed in the same step: two revisions, and no request sees the store between them;
 //! - a second deletion can only shorten the grace period.
 //!
 //! A direct call of the server's owner is not graceful: it removes a pod in one revision, unless finalizers hold it.

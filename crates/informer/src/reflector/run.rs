@@ -252,7 +252,10 @@ where
                     Again::Requested(_) => self.machine.relist_requested(Instant::now()),
                     Again::Unconfirmed => self.machine.list_unconfirmed(),
                 };
-                self.list_repeated(list, &action, count);
+                // A streaming list that follows at once is part of the attempt too.
+                if !matches!(action, Action::Stream(_)) {
+                    self.list_repeated(list, &action, count);
+                }
                 if let Again::Requested(reason) = why {
                     self.meter.relist_requested(reason);
                 }
@@ -415,6 +418,7 @@ impl<K, S> Drop for Running<K, S> {
     fn drop(&mut self) {
         let reached = self.machine.last_revision().clone();
         self.reflector.reached.set(reached);
+        self.reflector.relist.set_watching(false);
     }
 }
 

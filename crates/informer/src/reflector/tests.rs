@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::{
     sync::mpsc,
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -131,6 +132,40 @@ async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is
         matches!(first, DeltaKind::ReplacedAll { .. }),
         "{first:?} before the server has said that the revision is gone"
     );
+}
+
+/// Lists nothing, and watches without an event.
+struct Quiet;
+
+impl ListerWatcher for Quiet {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
+        let body = stream::iter([Ok(Bytes::from(list))]).boxed();
+        std::future::ready(Ok(body)).boxed()
+    }
+
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        std::future::ready(Ok(stream::pending().boxed())).boxed()
+    }
+
+    fn streams_lists(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_is_checked_only_while_its_reflector_watches() {
+    let (request, signal) = RelistRequest::new();
+    let (sender, _heard) = mpsc::channel(16);
+    let mut reflector = Reflector::builder::<ConfigMap>(Quiet).into_store(sender);
+    reflector.relist = signal;
+    assert!(!request.is_watching());
+    let mut running = JoinSet::new();
+    running.spawn(reflector.again(None).run_inside());
+    sleep(Duration::from_secs(1)).await;
+    assert!(request.is_watching());
+    running.shutdown().await;
+    assert!(!request.is_watching(), "another may have to lie dormant");
 }
 
 /// Lists nothing, and watches what is no JSON inside of its braces.

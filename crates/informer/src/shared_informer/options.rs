@@ -81,7 +81,7 @@ macro_rules! loop_methods {
         /// A list of metadata per period and source, in pages of 500. A server with snapshots in its watch
         /// cache (Kubernetes 1.34) answers it from there, an older one from etcd, so think of hours rather than
         /// minutes. Here it costs a pointer for each object while the check lasts, and nothing else: a check
-        /// holds nobody up. It takes place only while the cache is synced and its source watches, and one that
+        /// delays no event. It takes place only while the cache is synced and its source watches, and one that
         /// fails is not repeated before its next turn. A revision that the server has compacted can't be
         /// checked; bookmarks, which come each minute, keep the cache's revision young.
         ///
@@ -196,8 +196,8 @@ macro_rules! keeping_methods {
         /// they take decoded. Name, namespace, uid, revision and labels are kept beside it, so listing,
         /// selectors and indices by metadata need nothing else.
         ///
-        /// An object is decoded each time that [`Object::get`](crate::Object::get) is called, unless somebody
-        /// has it or it is one of the last sixteen; of a pod that takes some 30 µs. Handlers that only want to
+        /// An object is decoded each time that [`Object::get`](crate::Object::get) is called, unless it is in use
+        /// or one of the last sixteen; of a pod that takes some 30 µs. Handlers that only want to
         /// know which object it is, such as those that [`enqueue`](crate::enqueue) its name, and `old` of an
         /// update that is not read, cost none of it; an index by a function of the whole object, and a
         /// transform, decode each state that comes, and with a transform what it makes is written as JSON

@@ -61,7 +61,7 @@ pub enum Activity {
         /// Failures in a row.
         attempt: u32,
     },
-    /// The definition of the kind was deleted, and nobody is asked until it is there again. Only of
+    /// The definition of the kind was deleted, and nothing is requested until it exists again. Only of
     /// informers of a factory that follows definitions.
     NotServed,
     /// It has ended and won't come back.

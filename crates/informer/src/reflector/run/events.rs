@@ -94,7 +94,7 @@ where
         Ok(Some(revision))
     }
 
-    /// A list brings at most so many objects, and without end a watch brings more.
+    /// A list is limited to this many objects; a watch, which has no end, could exceed that.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;

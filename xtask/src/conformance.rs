@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: runs what compares the library with others.
 //!
-//! The comparison with client-go is a program of its own (`conformance/replay`), so that this one needs
+//! The comparison with client-go is a program of its own (`verify/differential`), so that this one needs
 //! neither the library nor Go.
 
 use std::{
@@ -13,7 +13,13 @@ use anyhow::{Context as _, Result};
 pub(crate) fn oracle(root: &Path, options: &[String]) -> Result<ExitCode> {
     let status = Command::new(env!("CARGO"))
         .current_dir(root)
-        .args(["run", "--quiet", "--package", "kube-informer-replay", "--"])
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "kube-informer-differential",
+            "--",
+        ])
         .args(options)
         .status()
         .context("cargo can't be run")?;

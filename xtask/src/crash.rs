@@ -1,6 +1,6 @@
 //! `cargo xtask crash`: kills a server under writes, again and again.
 //!
-//! It is a program of its own (`crash`), so that this one does not need the server.
+//! It is a program of its own (`verify/crash`), so that this one does not need the server.
 
 use std::{
     path::Path,

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: gives the fuzz targets their corpus and mutations of it.
 //!
-//! The runner is a program of its own (`fuzz`), so that this one does not need the library.
+//! The runner is a program of its own (`verify/fuzz`), so that this one does not need the library.
 
 use std::{
     path::Path,

@@ -1,6 +1,6 @@
 //! `cargo xtask simulate`: lets informers live through drawn changes and faults.
 //!
-//! The simulation is a program of its own (`simulation`), so that this one does not need the library.
+//! The simulation is a program of its own (`verify/simulation`), so that this one does not need the library.
 
 use std::{
     path::Path,

@@ -1,7 +1,8 @@
 //! [`Seen`]: what lives have shown. Lives in which nothing happens prove nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use harness::coverage::{self, Counts};
 use kube_informer::{InitialList, status::Activity};
 
 use crate::{
@@ -9,25 +10,18 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// At least so often everything must have been seen ...
-const REQUIRED: usize = 50;
-/// ... in so many lives. Fewer lives need as much less.
-const PER_LIVES: usize = 1000;
-
-/// What happened, and how often.
+/// How often each thing was seen, by its table and its name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(BTreeMap<(&'static str, String), usize>);
+pub(crate) struct Seen(Counts<String>);
 
 impl Seen {
-    fn count(&mut self, table: &'static str, name: impl Into<String>) {
-        *self.0.entry((table, name.into())).or_default() += 1;
+    fn count(&mut self, table: &'static str, name: &str) {
+        self.0.count(what(table, name));
     }
 
-    /// Adds what another one has seen.
+    /// Adds the counts of another life.
     pub(crate) fn add(&mut self, other: Self) {
-        for (what, times) in other.0 {
-            *self.0.entry(what).or_default() += times;
-        }
+        self.0.add_all(other.0);
     }
 
     pub(crate) fn setting(&mut self, setting: &Setting) {
@@ -74,13 +68,13 @@ impl Seen {
             let words =
                 words.filter(|(at, word)| (*at == 0 && is_status(word)) || !has_figure(word));
             let words: Vec<_> = words.map(|(_, word)| word).collect();
-            self.count("hit by", words.join(" "));
+            self.count("hit by", &words.join(" "));
         }
     }
 
     pub(crate) fn edge(&mut self, from: &'static str, to: &'static str) {
         if from != to {
-            self.count("activity", format!("{from} → {to}"));
+            self.count("activity", &format!("{from} → {to}"));
         }
     }
 
@@ -88,38 +82,33 @@ impl Seen {
         self.count("checked", what);
     }
 
-    /// A line for each thing seen.
+    /// A line for each thing that was seen.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        let line = |((table, name), times): (&(&str, String), &usize)| {
-            format!("{times:>9} × {table}: {name}")
-        };
-        self.0.iter().map(line)
+        let counts = self.0.iter();
+        counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// How much of what must be seen was, and what of it least.
+    /// How many things are required, and which of them was seen least often.
     pub(crate) fn summary(&self) -> String {
         let required = required();
-        let times = required
-            .iter()
-            .map(|what| (self.0.get(what).copied().unwrap_or(0), what));
-        let (least, (table, name)) = times.min().expect("something is required");
+        let times = required.iter().map(|what| (self.0.of(what), what));
+        let (least, what) = times.min().expect("something is required");
         let count = required.len();
-        format!("{count} things that must be seen; the least often: {table}: {name}, {least} times")
+        format!("{count} things that must be seen; the least often: {what}, {least} times")
     }
 
-    /// What was seen too seldom in so many lives.
+    /// The required things that were seen too rarely in so many lives.
     pub(crate) fn missing(&self, lives: usize) -> Vec<String> {
-        let least = REQUIRED * lives / PER_LIVES;
-        let missing = required().into_iter().filter_map(|(table, name)| {
-            let times = self.0.get(&(table, name.clone())).copied().unwrap_or(0);
-            (times < least).then(|| format!("{table}: {name} was seen {times} times, of {least}"))
-        });
-        missing.collect()
+        self.0.rare(&required(), coverage::required(lives))
     }
 }
 
-/// Everything that must have been seen.
-fn required() -> BTreeSet<(&'static str, String)> {
+fn what(table: &str, name: &str) -> String {
+    format!("{table}: {name}")
+}
+
+/// Everything that a run must see.
+fn required() -> BTreeSet<String> {
     let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
         ("bodies", &["packed", "lazy", "decoded"]),
@@ -157,14 +146,11 @@ fn required() -> BTreeSet<(&'static str, String)> {
             ],
         ),
     ];
-    let names = names
-        .into_iter()
-        .flat_map(|(table, names)| names.iter().map(move |name| (table, (*name).to_owned())));
-    let faults = fault::KINDS
-        .iter()
-        .map(|kind| ("fault", kind.name.to_owned()));
-    let edges = EDGES.iter().map(|edge| ("activity", (*edge).to_owned()));
-    let hits = HITS.iter().map(|hit| ("hit by", (*hit).to_owned()));
+    let names = names.into_iter();
+    let names = names.flat_map(|(table, names)| names.iter().map(move |name| what(table, name)));
+    let faults = fault::KINDS.iter().map(|kind| what("fault", kind.name));
+    let edges = EDGES.iter().map(|edge| what("activity", edge));
+    let hits = HITS.iter().map(|hit| what("hit by", hit));
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 

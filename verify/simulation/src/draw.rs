@@ -3,6 +3,7 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use fastrand::Rng;
+use harness::draw::Choose as _;
 use kube_informer::{InitialList, shared_informer::ListenerBuffer};
 
 use crate::{
@@ -56,11 +57,12 @@ impl Drawing {
         let rng = &mut self.rng;
         let objects = (0..rng.usize(..8)).map(|_| key(rng)).collect();
         let rng = &mut self.rng;
-        let (seed, store) = (rng.u64(..), rng.usize(..3));
+        let seed = rng.u64(..);
+        let store = *rng.one(&[Store::Typed, Store::Dynamic, Store::Metadata]);
         let form = rng.u8(..3);
         Setting {
             rng: seed,
-            store: [Store::Typed, Store::Dynamic, Store::Metadata][store],
+            store,
             packed: (form == 0).then(|| rng.usize(8..32)),
             lazy: form == 1,
             scope: match rng.u8(..4) {

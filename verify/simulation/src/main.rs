@@ -2,30 +2,23 @@
 //!
 //! `cargo xtask simulate` starts it.
 
-mod coverage;
-mod draw;
 mod fault;
-mod history;
 mod life;
-mod planted;
-mod run;
-mod seeds;
-mod shrink;
-mod stored;
+mod draw;
+mod coverage;
 mod truth;
+mod history;
+mod stored;
 mod wire;
+mod planted;
 mod world;
+mod shrink;
+mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    match run::run(&run::Arguments::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::report::exit(run::run(&run::Arguments::parse()))
 }

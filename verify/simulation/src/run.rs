@@ -1,16 +1,15 @@
 //! The command: which lives, and what is said of them.
 
-use std::{
-    ops::Range,
-    path::Path,
-    process::ExitCode,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    thread,
-};
+use std::ops::ControlFlow;
 
-use anyhow::{Context as _, Result};
-use clap::{ArgGroup, Parser};
-use parking_lot::Mutex;
+use anyhow::Result;
+use clap::Parser;
+use harness::{
+    planted::{Planted as _, Search, find_each},
+    report::say,
+    seeds::{Fixed, Selection},
+    threads::run_each,
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -18,10 +17,12 @@ use crate::{
     draw::draw,
     life::Life,
     planted::Bug,
-    seeds,
     shrink::{keep, shrink},
     world::{Wrong, live},
 };
+
+/// The file of the fixed seeds.
+const FIXED: &str = "verify/simulation/seeds.toml";
 
 /// So many failing lives are shortened and shown.
 const SHOWN: usize = 3;
@@ -32,30 +33,19 @@ const FULL_RUN: usize = 500;
 /// A planted bug must be found among so many lives.
 const BUG_SEEDS: u64 = 1000;
 
-/// What may be typed.
+/// The arguments of the command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask simulate",
     bin_name = "cargo xtask simulate",
-    about = "Let informers live through drawn changes and faults, and check that all comes right",
-    group = ArgGroup::new("what").required(true).multiple(true).args(["seeds", "fixed", "fresh", "planted"])
+    about = "Let informers live through drawn changes and faults, and check that all comes right"
 )]
 pub(crate) struct Arguments {
-    /// Which lives: A..B, without B
-    #[arg(long, value_name = "A..B", value_parser = seeds::range)]
-    seeds: Option<Range<u64>>,
+    #[command(flatten)]
+    selection: Selection,
     /// Of each life only these steps, as a shortened schedule names them: 3,7,12
     #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
     steps: Option<Vec<usize>>,
-    /// The lives of verify/simulation/seeds.toml
-    #[arg(long)]
-    fixed: bool,
-    /// Lives that follow from this text, for example from the commit's id
-    #[arg(long, value_name = "TEXT")]
-    fresh: Option<String>,
-    /// Plant bugs instead, and see that each is found within 1,000 lives
-    #[arg(long, value_parser = ["all"])]
-    planted: Option<String>,
     /// Say how often everything was seen
     #[arg(long)]
     counts: bool,
@@ -64,37 +54,25 @@ pub(crate) struct Arguments {
     trace: bool,
 }
 
-/// Does what was typed.
+/// Runs the selected lives. Returns whether all of them came right and every bug was found.
 ///
 /// # Errors
-/// A file can't be read.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = root
-        .ancestors()
-        .nth(2)
-        .context("the crate stands in a workspace")?;
-    // Handlers panic as drawn, and what else panics is told with its seed.
+/// The file of the fixed seeds can't be read.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    // Handlers panic as drawn, and other panics are reported with their seed.
     std::panic::set_hook(Box::new(|_| {}));
     let mut good = true;
-    if arguments.planted.is_some() {
-        good &= find_bugs();
+    if arguments.selection.planted.is_some() {
+        good &= find_bugs()?;
     }
-    if let Some(seeds) = &arguments.seeds {
-        let seeds: Vec<_> = seeds.clone().collect();
+    let sets = arguments.selection.sets(|| {
+        let fixed: Fixed<Vec<u64>> = Fixed::read(FIXED)?;
+        Ok(fixed.and(&fixed.joined))
+    })?;
+    for (_, seeds) in sets {
         good &= judge(&seeds, arguments);
     }
-    if arguments.fixed {
-        good &= judge(&seeds::fixed(root)?, arguments);
-    }
-    if let Some(text) = &arguments.fresh {
-        good &= judge(&seeds::fresh(text), arguments);
-    }
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(good)
 }
 
 /// What lives came to.
@@ -105,40 +83,30 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Lives all of these, on as many threads as the machine has; with `first_only` until one fails.
+/// Lives all of these; with `first_only` until one fails.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,
     bug: Option<Bug>,
     first_only: bool,
 ) -> Tally {
-    let next = AtomicUsize::new(0);
-    let ended = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
-    let work = || {
-        while !ended.load(Ordering::Relaxed)
-            && let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            let outcome = live(&drawn(*seed, arguments), bug);
-            let mut tally = tally.lock();
-            tally.seen.add(outcome.seen);
-            if arguments.is_some_and(|arguments| arguments.trace) {
-                tally.traces.push((*seed, outcome.trace));
-            }
-            if let Some(wrong) = outcome.wrong {
-                tally.failed.push((*seed, wrong));
-                ended.store(first_only, Ordering::Relaxed);
-            }
+    let mut tally = Tally::default();
+    let run = |seed: &u64| live(&drawn(*seed, arguments), bug);
+    run_each(seeds, run, |seed, outcome| {
+        tally.seen.add(outcome.seen);
+        if arguments.is_some_and(|arguments| arguments.trace) {
+            tally.traces.push((*seed, outcome.trace));
         }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
+        match outcome.wrong {
+            Some(wrong) => tally.failed.push((*seed, wrong)),
+            None => return ControlFlow::Continue(()),
         }
-        work();
+        if first_only {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
-    let mut tally = tally.into_inner();
     tally.failed.sort_unstable();
     tally.traces.sort_unstable();
     tally
@@ -167,7 +135,7 @@ fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
         tally.seen.lines().for_each(|line| say(&line));
     }
     for (seed, wrong) in tally.failed.iter().take(SHOWN) {
-        show(drawn(*seed, Some(arguments)), wrong.clone(), None);
+        show(drawn(*seed, Some(arguments)), wrong.clone());
     }
     for (seed, wrong) in tally.failed.iter().skip(SHOWN) {
         let wrong = wrong.lines().next().unwrap_or_default();
@@ -189,11 +157,16 @@ fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
     failed == 0 && missing.is_empty()
 }
 
-/// Shortens a life that fails, and tells it.
-fn show(mut life: Life, wrong: Wrong, bug: Option<Bug>) {
-    let wrong = shrink(&mut life, wrong, &mut |life| live(life, bug).wrong);
+/// Shortens a life that fails. Returns its schedule and its failure.
+fn shortened(life: &mut Life, wrong: Wrong, bug: Option<Bug>) -> String {
+    let wrong = shrink(life, wrong, &mut |life| live(life, bug).wrong);
+    format!("{life}  {wrong}")
+}
+
+/// Shortens a life that fails, and reports it.
+fn show(mut life: Life, wrong: Wrong) {
+    say(&shortened(&mut life, wrong, None));
     let places: Vec<_> = life.steps.iter().map(|(at, _)| at.to_string()).collect();
-    say(&format!("{life}  {wrong}"));
     let (seed, next) = (life.seed, life.seed + 1);
     say(&format!(
         "replay: cargo xtask simulate --seeds {seed}..{next} --steps {}\n",
@@ -201,33 +174,19 @@ fn show(mut life: Life, wrong: Wrong, bug: Option<Bug>) {
     ));
 }
 
-fn find_bugs() -> bool {
+fn find_bugs() -> Result<bool> {
     let seeds: Vec<_> = (1..=BUG_SEEDS).collect();
-    let mut good = true;
-    for bug in Bug::ALL {
+    find_each(Bug::ALL.iter().copied(), |bug| {
         let tally = live_all(&seeds, None, Some(bug), true);
         let Some((seed, wrong)) = tally.failed.first() else {
-            say(&format!("{bug}: NOT FOUND in {BUG_SEEDS} lives"));
-            good = false;
-            continue;
+            let within = format!("{BUG_SEEDS} lives");
+            return Ok(Search::Missed { within });
         };
-        say(&format!("{bug}: found by seed {seed}"));
-        let mut life = draw(*seed);
-        let wrong = shrink(&mut life, wrong.clone(), &mut |life| {
-            live(life, Some(bug)).wrong
-        });
-        say(&format!("{life}  {wrong}\n"));
-    }
-    good
-}
-
-/// Writes a line.
-#[expect(
-    clippy::print_stdout,
-    reason = "a command line's answer goes to standard output"
-)]
-fn say(line: &str) {
-    println!("{line}");
+        Ok(Search::Found {
+            by: format!("seed {seed}"),
+            shown: shortened(&mut draw(*seed), wrong.clone(), Some(bug)),
+        })
+    })
 }
 
 #[cfg(test)]

@@ -1,33 +1,27 @@
 //! Shrinking: the shortest schedule found that still fails.
 
+use std::convert::Infallible;
+
+use harness::shrink::leave_out;
+
 use crate::{life::Life, world::Wrong};
 
-/// Leaves out the steps that are not needed to see a failure, until none can be left out, and says
-/// what fails then. `judge` lives a life.
+/// Leaves out the steps that a failure does not need, and returns the failure of what is left.
+/// `judge` lives a life.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
     judge: &mut dyn FnMut(&Life) -> Option<Wrong>,
 ) -> Wrong {
-    let mut size = life.steps.len().div_ceil(2);
-    while size > 0 {
-        let mut dropped = false;
-        let mut at = 0;
-        while at < life.steps.len() {
-            let mut shorter = life.clone();
-            let end = (at + size).min(shorter.steps.len());
-            shorter.steps.drain(at..end);
-            if let Some(still) = judge(&shorter) {
-                (*life, wrong) = (shorter, still);
-                dropped = true;
-            } else {
-                at += size;
-            }
-        }
-        if !dropped || size > 1 {
-            size /= 2;
-        }
-    }
+    let Ok(()) = leave_out(life.steps.len(), |range| {
+        let mut shorter = life.clone();
+        shorter.steps.drain(range);
+        let still = judge(&shorter);
+        Ok::<_, Infallible>(still.map(|still| {
+            (*life, wrong) = (shorter, still);
+            life.steps.len()
+        }))
+    });
     wrong
 }
 

@@ -3,35 +3,23 @@
 //! `cargo xtask crash` starts it.
 
 mod child;
+mod object;
 mod informed;
 mod known;
-mod object;
 mod planted;
 mod revisions;
-mod run;
-mod watcher;
 mod writer;
+mod watcher;
+mod run;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments.split_first() {
-        Some((role, rest)) if role == child::ROLE => child::play(rest),
+    harness::report::exit(match arguments.split_first() {
+        Some((role, rest)) if role == child::ROLE => child::play(rest).map(|()| true),
         _ => run::Arguments::parse().run(),
-    };
-    report(done)
-}
-
-fn report(done: Result<()>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }

@@ -1,10 +1,11 @@
-//! Bugs on purpose: a search that does not find them is worth nothing.
+//! Planted bugs, which a run must find.
 //!
 //! Each is what a server with the bug would leave on its disk, or what a watcher would be told.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use harness::bugs;
 use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
@@ -14,31 +15,17 @@ const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
-/// A bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bug {
-    /// A write is acknowledged before the disk has it: the newest object is as if it had never been.
-    AcknowledgedTooEarly,
-    /// A batch is not one transaction: half of the newest object is there.
-    HalfStored,
-    /// The revision is not stored, and counting goes on from the newest object.
-    RevisionForgotten,
-    /// A watch that goes on misses the first event.
-    GapInWatch,
-    /// A watch is told of no deletion.
-    DeletionUntold,
+bugs! {
+    pub(crate) enum Bug {
+        AcknowledgedTooEarly: "a write acknowledged before the disk has it, so the newest object is missing",
+        HalfStored: "a batch that is not one transaction, so half of the newest object is stored",
+        RevisionForgotten: "a revision that is not stored, so counting resumes at the newest object",
+        GapInWatch: "a watch that resumes behind the first event",
+        DeletionUntold: "a watch that delivers no deletion",
+    }
 }
 
 impl Bug {
-    /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::AcknowledgedTooEarly,
-        Self::HalfStored,
-        Self::RevisionForgotten,
-        Self::GapInWatch,
-        Self::DeletionUntold,
-    ];
-
     /// Does to a data directory, while nobody has it open, what the bug would have done.
     ///
     /// # Errors
@@ -99,16 +86,4 @@ fn highest(
         highest = highest.max(revision.parse()?);
     }
     Ok(highest)
-}
-
-impl fmt::Display for Bug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AcknowledgedTooEarly => "a write acknowledged before the disk has it",
-            Self::HalfStored => "an object stored in part",
-            Self::RevisionForgotten => "a revision that is not stored",
-            Self::GapInWatch => "a watch that goes on with a gap",
-            Self::DeletionUntold => "a watch that is told of no deletion",
-        })
-    }
 }

@@ -56,10 +56,6 @@ impl Revisions {
         Ok(())
     }
 
-    pub(crate) fn highest(&self) -> u64 {
-        self.highest
-    }
-
     /// The first revision above one and up to another that nobody knows as a change.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))

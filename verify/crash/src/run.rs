@@ -1,7 +1,6 @@
 //! The command: life after life of one data directory, and what is looked at after each.
 
 use std::{
-    fmt,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,6 +10,11 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::Parser;
 use fastrand::Rng;
+use harness::{
+    coverage::Counts,
+    planted::{Planted as _, Search, find_each},
+    report::say,
+};
 use kube_client::{Client, Config};
 use tokio::{
     sync::watch,
@@ -23,7 +27,7 @@ use crate::{
     informed::{self, Informed},
     object::KINDS,
     planted::Bug,
-    watcher::{self, Tally, Watcher},
+    watcher::{self, EVENT, RESUMED, TOO_OLD, Watcher},
     writer::{self, Notes, Writer},
 };
 
@@ -79,18 +83,23 @@ enum Moment {
     Calm,
 }
 
-/// What was seen.
-#[derive(Debug, Default)]
-struct Counts {
-    lives: u64,
-    killed_before_ready: u64,
-    compacted: u64,
-    acknowledged: usize,
-    unanswered_and_stored: usize,
-    watches: Tally,
-    heard: usize,
-    revision: u64,
-}
+const KILLED_AT_START: &str = "kills within a start";
+const COMPACTED: &str = "files made small";
+const ACKNOWLEDGED: &str = "acknowledged writes";
+const UNANSWERED: &str = "writes stored without an answer";
+const INFORMED: &str = "events of the informer";
+
+/// Everything that a full run must see.
+const REQUIRED: [&str; 8] = [
+    KILLED_AT_START,
+    COMPACTED,
+    ACKNOWLEDGED,
+    UNANSWERED,
+    EVENT,
+    RESUMED,
+    TOO_OLD,
+    INFORMED,
+];
 
 /// One data directory through all its lives.
 struct Lives {
@@ -100,39 +109,47 @@ struct Lives {
     rng: Rng,
     watchers: Vec<Watcher>,
     informed: Option<Informed>,
-    counts: Counts,
+    seen: Counts<&'static str>,
     bug: Option<Bug>,
 }
 
 impl Arguments {
-    /// Does what was typed.
+    /// Runs the lives, or searches the planted bugs. Returns whether a run saw everything, or all bugs were found.
     ///
     /// # Errors
-    /// Something was lost, or a planted bug was not found.
-    pub(crate) fn run(&self) -> Result<()> {
+    /// Something that must hold does not.
+    pub(crate) fn run(&self) -> Result<bool> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
         let runtime = tokio::runtime::Runtime::new()?;
         if self.planted.is_some() {
-            for bug in Bug::ALL {
+            return find_each(Bug::ALL.iter().copied(), |bug| {
                 let lives = Lives::new(seed, Some(bug))?;
                 let directory = lives.directory.clone();
                 let Err(error) = runtime.block_on(lives.run(BUG_LIVES)) else {
-                    anyhow::bail!("{bug} was not found with seed {seed}");
+                    let within = format!("{BUG_LIVES} lives of seed {seed}");
+                    return Ok(Search::Missed { within });
                 };
-                say(&format!("found: {bug}: {}", error.root_cause()));
                 std::fs::remove_dir_all(directory)?;
-            }
-            return Ok(());
+                let by = format!("seed {seed}");
+                let shown = format!("  {}", error.root_cause());
+                Ok(Search::Found { by, shown })
+            });
         }
         let counts = runtime
             .block_on(Lives::new(seed, None)?.run(self.kills))
             .with_context(|| format!("--kills {} --seed {seed}", self.kills))?;
-        say(&format!("seed {seed}: {counts}"));
-        ensure!(
-            self.kills < FULL_RUN || counts.is_full(),
-            "not everything was seen that there is to see"
-        );
-        Ok(())
+        let lines: Vec<_> = counts
+            .iter()
+            .map(|(what, times)| format!("{times} {what}"))
+            .collect();
+        let lines = lines.join(", ");
+        say(&format!("seed {seed}: {} kills: {lines}", self.kills));
+        let mut missing = counts.rare(&REQUIRED, 1);
+        missing.retain(|_| self.kills >= FULL_RUN);
+        for line in &missing {
+            say(line);
+        }
+        Ok(missing.is_empty())
     }
 }
 
@@ -150,12 +167,12 @@ impl Lives {
             rng: Rng::with_seed(seed),
             watchers: Vec::new(),
             informed: None,
-            counts: Counts::default(),
+            seen: Counts::default(),
             bug,
         })
     }
 
-    async fn run(mut self, kills: u64) -> Result<Counts> {
+    async fn run(mut self, kills: u64) -> Result<Counts<&'static str>> {
         for life in 0..kills {
             let moment = self.moment(life);
             let lived = timeout(LIFE_MAX, self.live(moment, life)).await;
@@ -170,17 +187,15 @@ impl Lives {
         self.look(ready).await?;
         self.compare().await?;
         running.kill()?;
-        for watcher in &self.watchers {
+        for watcher in std::mem::take(&mut self.watchers) {
             watcher.check(&self.notes)?;
-            self.counts.watches.add(watcher.tally);
+            self.seen.add_all(watcher.seen);
         }
         if let Some(informed) = self.informed.take() {
-            self.counts.heard = informed.stop().await;
+            self.seen.add(INFORMED, informed.stop().await);
         }
-        self.counts.lives = kills;
-        self.counts.revision = self.notes.revisions.lock().highest();
         std::fs::remove_dir_all(&self.directory)?;
-        Ok(self.counts)
+        Ok(self.seen)
     }
 
     fn moment(&mut self, life: u64) -> Moment {
@@ -211,12 +226,12 @@ impl Lives {
         if let Moment::Starting(period) = moment {
             sleep(period).await;
             running.kill()?;
-            self.counts.killed_before_ready += 1;
-            self.counts.compacted += u64::from(bytes(&file) < before);
+            self.seen.count(KILLED_AT_START);
+            self.seen.add(COMPACTED, usize::from(bytes(&file) < before));
             return Ok(());
         }
         let client = self.look(running.ready().await?).await?;
-        self.counts.compacted += u64::from(bytes(&file) < before);
+        self.seen.add(COMPACTED, usize::from(bytes(&file) < before));
         if life.is_multiple_of(COMPARED_EVERY) {
             self.compare().await?;
         }
@@ -260,7 +275,7 @@ impl Lives {
         }
         self.watchers.sort_by_key(Watcher::kind);
         self.find_gap()?;
-        self.counts.acknowledged += *acknowledged.borrow();
+        self.seen.add(ACKNOWLEDGED, *acknowledged.borrow());
         if let Some(bug) = self.bug {
             bug.spoil(&self.directory, &self.notes.known.lock())?;
         }
@@ -345,7 +360,8 @@ impl Lives {
             revisions.changed(seen.revision, &(seen.key.clone(), Some(seen.value)))?;
         }
         drop(revisions);
-        self.counts.unanswered_and_stored += self.notes.known.lock().compare(&stored)?;
+        let unanswered = self.notes.known.lock().compare(&stored)?;
+        self.seen.add(UNANSWERED, unanswered);
         if self.watchers.is_empty() {
             let new = |kind| Watcher::new(kind, ready.revision, self.bug);
             self.watchers = (0..KINDS.len()).map(new).collect();
@@ -369,51 +385,4 @@ impl Lives {
         let url = format!("http://{}", self.address).parse()?;
         Ok(Client::try_from(Config::new(url))?)
     }
-}
-
-impl Counts {
-    /// Whether everything was seen.
-    fn is_full(&self) -> bool {
-        let Tally {
-            events,
-            resumed,
-            too_old,
-        } = self.watches;
-        let seen = [
-            self.acknowledged,
-            self.unanswered_and_stored,
-            events,
-            resumed,
-            too_old,
-            self.heard,
-        ];
-        self.killed_before_ready > 0 && self.compacted > 0 && !seen.contains(&0)
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} kills, {} of them at the start; {} writes acknowledged, {} stored without an answer; {} watch events, {} watches that went on and {} that were too old; {} events of an informer; {} files made small; revision {}",
-            self.lives,
-            self.killed_before_ready,
-            self.acknowledged,
-            self.unanswered_and_stored,
-            self.watches.events,
-            self.watches.resumed,
-            self.watches.too_old,
-            self.heard,
-            self.compacted,
-            self.revision
-        )
-    }
-}
-
-#[expect(
-    clippy::print_stdout,
-    reason = "a command line's answer goes to standard output"
-)]
-fn say(line: &str) {
-    println!("{line}");
 }

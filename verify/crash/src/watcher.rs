@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{AsyncBufReadExt as _, StreamExt as _};
+use harness::coverage::Counts;
 use http::Request;
 use kube_client::Client;
 use serde_json::Value;
@@ -26,26 +27,17 @@ pub(crate) struct Watcher {
     last: u64,
     /// The changes since it began.
     told: Vec<u64>,
-    pub(crate) tally: Tally,
+    pub(crate) seen: Counts<&'static str>,
     /// What it does not hear, on purpose.
     bug: Option<Bug>,
 }
 
-/// How its watches began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) events: usize,
-    pub(crate) resumed: usize,
-    pub(crate) too_old: usize,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.events += other.events;
-        self.resumed += other.resumed;
-        self.too_old += other.too_old;
-    }
-}
+/// Counted: an event of a watch.
+pub(crate) const EVENT: &str = "watch events";
+/// Counted: a watch that resumes from its last revision.
+pub(crate) const RESUMED: &str = "resumed watches";
+/// Counted: a watch whose revision is too old.
+pub(crate) const TOO_OLD: &str = "watches that were too old";
 
 impl Watcher {
     /// One that has heard nothing; it begins with a new server's first revision.
@@ -55,7 +47,7 @@ impl Watcher {
             begun: revision,
             last: revision,
             told: Vec::new(),
-            tally: Tally::default(),
+            seen: Counts::default(),
             bug,
         }
     }
@@ -109,7 +101,7 @@ impl Watcher {
                     break;
                 }
                 if is_first && std::mem::take(&mut resumes) {
-                    self.tally.resumed += 1;
+                    self.seen.count(RESUMED);
                     if self.bug == Some(Bug::GapInWatch) {
                         continue;
                     }
@@ -142,7 +134,7 @@ impl Watcher {
         );
         self.last = revision;
         self.told.push(revision);
-        self.tally.events += 1;
+        self.seen.count(EVENT);
         let seen = Seen::read(self.kind, object)?;
         let value = match event["type"].as_str() {
             Some("ADDED" | "MODIFIED") => Some(seen.value),
@@ -164,7 +156,7 @@ impl Watcher {
             self.last
         );
         self.check(notes)?;
-        self.tally.too_old += 1;
+        self.seen.count(TOO_OLD);
         (self.begun, self.last) = (list, list);
         self.told.clear();
         notes.revisions.lock().told(list);

@@ -1,24 +1,16 @@
 //! The inputs that a target begins with: files, named for what they are.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
-
-/// The folder of all corpora and of what runs leave.
-pub(crate) fn root() -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    Ok(root.context("the crate stands in a workspace")?.to_owned())
-}
+use harness::report::workspace;
 
 /// The files of a target, in the order of their names.
 ///
 /// # Errors
 /// There is none, or one can't be read.
 pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let folder = root()?.join("verify/fuzz/corpus").join(target);
+    let folder = workspace().join("verify/fuzz/corpus").join(target);
     let entries =
         fs::read_dir(&folder).with_context(|| format!("no corpus {}", folder.display()))?;
     let mut inputs = Vec::new();
@@ -37,7 +29,7 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
 /// # Errors
 /// It can't be made.
 pub(crate) fn left_by(target: &str) -> Result<PathBuf> {
-    let folder = root()?.join("target/fuzz").join(target);
+    let folder = workspace().join("target/fuzz").join(target);
     fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;
     Ok(folder)
 }

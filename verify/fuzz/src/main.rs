@@ -6,19 +6,13 @@
 mod corpus;
 mod minimize;
 mod mutate;
-mod run;
 mod smoke;
+mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    match run::run(&run::Arguments::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::report::exit(run::run(&run::Arguments::parse()))
 }

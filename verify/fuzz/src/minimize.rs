@@ -1,5 +1,9 @@
 //! An input that fails, as short as it can be made.
 
+use std::convert::Infallible;
+
+use harness::shrink::leave_out;
+
 /// So often it is tried to leave something out.
 const TRIES: usize = 4_000;
 
@@ -7,26 +11,16 @@ const TRIES: usize = 4_000;
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;
-    let mut length = best.len().div_ceil(2);
-    while length > 0 {
-        let (mut at, mut is_shorter) = (0, false);
-        while at < best.len() && tries < TRIES {
-            tries += 1;
-            let mut shorter = best.clone();
-            shorter.drain(at..(at + length).min(best.len()));
-            if fails(&shorter) {
-                (best, is_shorter) = (shorter, true);
-            } else {
-                at += length;
-            }
+    let Ok(()) = leave_out(best.len(), |range| {
+        tries += 1;
+        let mut shorter = best.clone();
+        shorter.drain(range);
+        let still = tries <= TRIES && fails(&shorter);
+        if still {
+            best = shorter;
         }
-        if !is_shorter || length > 1 {
-            length /= 2;
-        }
-        if tries >= TRIES {
-            break;
-        }
-    }
+        Ok::<_, Infallible>(still.then_some(best.len()))
+    });
     for at in 0..best.len() {
         let mut plainer = best.clone();
         plainer[at] = b'a';

@@ -1,6 +1,7 @@
 //! New inputs from old ones: what bytes of a corpus become by a few small accidents.
 
 use fastrand::Rng;
+use harness::draw::Choose as _;
 
 /// No mutation is longer: what a length decides is decided by then.
 const LONGEST: usize = 8 << 10;
@@ -16,7 +17,7 @@ const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 /// Every other one is made of the `first`, which are the corpus: what has gone a new way since is mostly a new way to be wrong, and soon outnumbers what is nearly right.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
-    let mut input = pool[random.usize(..choice)].clone();
+    let mut input = random.one(&pool[..choice]).clone();
     for _ in 0..=random.usize(..ACCIDENTS) {
         accident(random, &mut input, pool, words);
     }
@@ -29,7 +30,7 @@ fn accident(random: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], words: &[&s
     let piece = piece(random, input.len());
     match random.u32(..9) {
         0 if at < input.len() => input[at] ^= 1 << random.u32(..8),
-        1 if at < input.len() => input[at] = TURNS[random.usize(..TURNS.len())],
+        1 if at < input.len() => input[at] = *random.one(TURNS),
         2 => input.insert(at, random.u8(..)),
         3 => drop(input.drain(piece)),
         4 => {
@@ -37,22 +38,22 @@ fn accident(random: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], words: &[&s
             insert(input, at, &copy);
         }
         5 => {
-            let other = &pool[random.usize(..pool.len())];
+            let other = random.one(pool);
             let from = self::piece(random, other.len());
             insert(input, at, &other[from]);
         }
         6 => {
-            let other = &pool[random.usize(..pool.len())];
+            let other = random.one(pool);
             input.truncate(at);
             input.extend_from_slice(&other[random.usize(..=other.len())..]);
         }
         _ if words.is_empty() => input.insert(at, random.u8(..)),
         7 => {
             let end = (at + random.usize(..8)).min(input.len());
-            let word = words[random.usize(..words.len())].bytes();
+            let word = random.one(words).bytes();
             input.splice(at..end, word);
         }
-        _ => insert(input, at, words[random.usize(..words.len())].as_bytes()),
+        _ => insert(input, at, random.one(words).as_bytes()),
     }
 }
 

@@ -2,17 +2,21 @@
 
 use std::{
     ffi::OsString,
+    ops::ControlFlow,
     path::PathBuf,
-    process::{Command, ExitCode, Output},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
+    process::{Command, Output},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
+use harness::{
+    planted::{Planted as _, Search, find_each},
+    report::say,
+    seeds::hash,
+    threads::run_each,
+};
 use kube_informer_fuzz::{Bug, TARGETS, Target};
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
@@ -26,7 +30,7 @@ const SEED: u64 = 1;
 /// Address space of the process that runs a target, in KiB: far above what any input may cost.
 const MEMORY_KIB: u64 = 2 << 20;
 
-/// What may be typed.
+/// The arguments of the command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask fuzz",
@@ -59,30 +63,26 @@ pub(crate) struct Arguments {
     here: bool,
 }
 
-/// Does what was typed.
+/// Runs the selected targets. Returns whether all of them held and every bug was found.
 ///
 /// # Errors
 /// There is no such target, or a file can't be read or written.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let targets = named(&arguments.targets)?;
-    let good = if let Some(path) = &arguments.input {
-        replay(&targets, path)?
-    } else if arguments.planted.is_some() {
-        find_bugs()?
-    } else if arguments.here {
-        here(&targets, arguments)?
-    } else {
-        let mut good = apart(&targets, arguments, arguments.seed)?;
-        if let Some(text) = &arguments.fresh {
-            good &= apart(&targets, arguments, seed_of(text))?;
-        }
-        good
-    };
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    if let Some(path) = &arguments.input {
+        return replay(&targets, path);
+    }
+    if arguments.planted.is_some() {
+        return find_bugs();
+    }
+    if arguments.here {
+        return here(&targets, arguments);
+    }
+    let mut good = apart(&targets, arguments, arguments.seed)?;
+    if let Some(text) = &arguments.fresh {
+        good &= apart(&targets, arguments, hash(text))?;
+    }
+    Ok(good)
 }
 
 fn named(names: &[String]) -> Result<Vec<&'static Target>> {
@@ -103,32 +103,15 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// FNV-1a: any text is a seed.
-fn seed_of(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |seed, byte| {
-        (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 /// Runs each target in a process of its own, with bounded memory, as many at a time as the machine has threads.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
-    let next = AtomicUsize::new(0);
-    let outputs = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let output = child(target, arguments, seed);
-            outputs.lock().push((target.name, output));
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(work);
-        }
-        work();
+    let mut outputs = Vec::new();
+    let run = |target: &&Target| child(target, arguments, seed);
+    run_each(targets, run, |target, output| {
+        outputs.push((target.name, output));
+        ControlFlow::Continue(())
     });
-    let mut outputs = outputs.into_inner();
     outputs.sort_unstable_by_key(|(name, _)| *name);
     let mut good = true;
     for (name, output) in outputs {
@@ -234,9 +217,8 @@ fn replay(targets: &[&Target], path: &PathBuf) -> Result<bool> {
 
 fn find_bugs() -> Result<bool> {
     note_panics();
-    let mut good = true;
-    for bug in Bug::ALL {
-        let target = TARGETS.iter().find(|target| target.name == bug.target());
+    find_each(Bug::ALL.iter().copied(), |bug| {
+        let target = TARGETS.iter().find(|target| target.name == bug.place());
         let target = target.context("a bug names the target that finds it")?;
         let effort = Effort {
             seed: SEED,
@@ -244,28 +226,12 @@ fn find_bugs() -> Result<bool> {
             time: None,
         };
         let Some(mut failure) = smoke(target, effort, Some(bug), false)?.failure else {
-            say(&format!(
-                "{bug}: NOT FOUND in {} runs of {}",
-                target.runs, target.name
-            ));
-            good = false;
-            continue;
+            let within = format!("{} runs", target.runs);
+            return Ok(Search::Missed { within });
         };
-        let origin = failure.origin.clone();
+        let by = failure.origin.clone();
         failure.shorten(target, Some(bug))?;
-        say(&format!(
-            "{bug}: found by {}, {origin}\n{failure}\n",
-            target.name
-        ));
-    }
-    Ok(good)
-}
-
-/// Writes a line.
-#[expect(
-    clippy::print_stdout,
-    reason = "a command line's answer goes to standard output"
-)]
-fn say(line: &str) {
-    println!("{line}");
+        let shown = failure.to_string();
+        Ok(Search::Found { by, shown })
+    })
 }

@@ -1,6 +1,6 @@
 //! [`Bench`]: both sides, ready to be asked the same.
 
-use std::{collections::BTreeMap, path::Path, thread};
+use std::{collections::BTreeMap, fmt::Write as _, thread};
 
 use anyhow::Result;
 
@@ -12,7 +12,7 @@ use crate::{
     oracle::{Oracle, Version},
     planted::Bug,
     sequence::{Answer, Sequence, Step},
-    shrink::shrink,
+    shrink::{Finding, shrink},
 };
 
 /// So many sequences are sent at one go: enough that nobody waits for a single one.
@@ -24,16 +24,6 @@ const IN_TURN: usize = 50;
 /// The oracles.
 pub(crate) struct Bench {
     oracles: BTreeMap<Version, Oracle>,
-}
-
-/// A sequence that shows a difference.
-pub(crate) struct Finding {
-    /// The seed that drew it.
-    pub(crate) seed: u64,
-    /// The sequence.
-    pub(crate) sequence: Sequence,
-    /// Where it differs.
-    pub(crate) failure: Failure,
 }
 
 /// What a run over seeds came to.
@@ -58,10 +48,10 @@ impl Bench {
     ///
     /// # Errors
     /// One of them can't be built or started.
-    pub(crate) fn new(root: &Path) -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let mut oracles = BTreeMap::new();
         for version in Version::ALL {
-            let binary = Oracle::build(root, version)?;
+            let binary = Oracle::build(version)?;
             oracles.insert(version, Oracle::start(&binary)?);
         }
         Ok(Self { oracles })
@@ -118,6 +108,53 @@ impl Bench {
             let told = self.tell_one(component, bug, sequence)?;
             Ok(told.failure(component, sequence))
         })
+    }
+
+    /// Writes a finding, with what both sides said of each operation.
+    ///
+    /// # Errors
+    /// An oracle has ended.
+    pub(crate) fn show(
+        &mut self,
+        component: &Component,
+        bug: Option<Bug>,
+        finding: &Finding,
+    ) -> Result<String> {
+        let Finding {
+            seed,
+            sequence,
+            failure,
+        } = finding;
+        let told = self.tell_one(component, bug, sequence)?;
+        let mut text = format!(
+            "{} seed {seed}, options {:?}",
+            component.name, sequence.flags
+        );
+        if let Some(limiter) = &sequence.limiter {
+            write!(text, ", limiter {limiter}")?;
+        }
+        text += "\n";
+        let theirs = told
+            .theirs
+            .iter()
+            .find(|(version, _)| *version == failure.version);
+        for (at, operation) in sequence.operations.iter().enumerate() {
+            let ours = &told.ours[at].answer;
+            let their = theirs.and_then(|(_, theirs)| theirs[at].as_ref());
+            match their {
+                Some(their) if ours.agrees(their) => writeln!(text, "  {operation:<44} {ours}")?,
+                None => writeln!(text, "  {operation:<44} {ours} (only here)")?,
+                Some(their) => {
+                    writeln!(text, "  {operation}")?;
+                    writeln!(text, "      {}: {their}", failure.version)?;
+                    writeln!(text, "      here:           {ours}")?;
+                }
+            }
+        }
+        if let Some(reason) = failure.reason {
+            writeln!(text, "  {reason}")?;
+        }
+        Ok(text)
     }
 
     /// What one sequence comes to on both sides.

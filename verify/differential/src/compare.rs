@@ -1,22 +1,10 @@
 //! Comparison: step by step, until two answers differ and no divergence says why.
 
 use crate::{
-    component::{Accepted, Component},
+    component::{Accepted, Component, Moment},
     oracle::Version,
     sequence::{Answer, Sequence, Step},
 };
-
-/// Two answers that differ, with all that came before.
-pub(crate) struct Moment<'a> {
-    /// What was asked.
-    pub(crate) sequence: &'a Sequence,
-    /// Which operation it is.
-    pub(crate) at: usize,
-    /// What all operations gave here.
-    pub(crate) ours: &'a [Step],
-    /// What all operations gave there; `None` where that version can't be asked.
-    pub(crate) theirs: &'a [Option<Answer>],
-}
 
 /// What a comparison came to.
 #[derive(Debug, Default)]
@@ -38,34 +26,6 @@ pub(crate) struct Failure {
     pub(crate) at: usize,
     /// Why, if the answers are the same.
     pub(crate) reason: Option<&'static str>,
-}
-
-impl Moment<'_> {
-    /// The verb of the operation.
-    pub(crate) fn verb(&self) -> &'static str {
-        self.sequence.operations[self.at].verb
-    }
-
-    /// What it gave here.
-    pub(crate) fn our(&self) -> &Answer {
-        &self.ours[self.at].answer
-    }
-
-    /// What it gave there.
-    pub(crate) fn their(&self) -> Option<&Answer> {
-        self.theirs[self.at].as_ref()
-    }
-
-    /// Whether this operation has shown a behaviour here.
-    pub(crate) fn saw(&self, behaviour: &str) -> bool {
-        self.ours[self.at].seen.contains(&behaviour)
-    }
-
-    /// Whether an operation of one of these verbs came before.
-    pub(crate) fn after(&self, verbs: &[&str]) -> bool {
-        let before = &self.sequence.operations[..self.at];
-        before.iter().any(|done| verbs.contains(&done.verb))
-    }
 }
 
 /// Compares what one version gave with ours.

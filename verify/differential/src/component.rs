@@ -2,15 +2,10 @@
 //! do stands in its table; everything else is the same for all.
 
 use crate::{
-    compare::Moment,
-    delta_fifo,
     draw::Draw,
-    in_order, indexer, informer,
     oracle::{Counterpart, Version},
     planted::Bug,
-    rate_limiter, requests,
-    sequence::{Sequence, Step},
-    workqueue,
+    sequence::{Answer, Sequence, Step},
 };
 
 /// How a component is drawn, asked and judged.
@@ -36,6 +31,18 @@ pub(crate) struct Component {
 /// Makes whom a sequence is a conversation with.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
+/// Two answers that differ, with all that came before.
+pub(crate) struct Moment<'a> {
+    /// What was asked.
+    pub(crate) sequence: &'a Sequence,
+    /// Which operation it is.
+    pub(crate) at: usize,
+    /// What all operations gave here.
+    pub(crate) ours: &'a [Step],
+    /// What all operations gave there; `None` where that version can't be asked.
+    pub(crate) theirs: &'a [Option<Answer>],
+}
+
 /// A difference that is on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
@@ -47,72 +54,35 @@ pub(crate) enum Accepted {
     FromHere(&'static str),
 }
 
-/// All of them, in the order in which they run.
-pub(crate) const COMPONENTS: [&Component; 7] = [
-    &delta_fifo::COMPONENT,
-    &in_order::COMPONENT,
-    &indexer::COMPONENT,
-    &informer::COMPONENT,
-    &requests::COMPONENT,
-    &workqueue::COMPONENT,
-    &rate_limiter::COMPONENT,
-];
+impl Moment<'_> {
+    /// The verb of the operation.
+    pub(crate) fn verb(&self) -> &'static str {
+        self.sequence.operations[self.at].verb
+    }
+
+    /// What it gave here.
+    pub(crate) fn our(&self) -> &Answer {
+        &self.ours[self.at].answer
+    }
+
+    /// What it gave there.
+    pub(crate) fn their(&self) -> Option<&Answer> {
+        self.theirs[self.at].as_ref()
+    }
+
+    /// Whether this operation has shown a behaviour here.
+    pub(crate) fn saw(&self, behaviour: &str) -> bool {
+        self.ours[self.at].seen.contains(&behaviour)
+    }
+
+    /// Whether an operation of one of these verbs came before.
+    pub(crate) fn after(&self, verbs: &[&str]) -> bool {
+        let before = &self.sequence.operations[..self.at];
+        before.iter().any(|done| verbs.contains(&done.verb))
+    }
+}
 
 /// For components that have no such rule.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sequences(component: &Component) -> impl Iterator<Item = Sequence> {
-        (1..40).map(|seed| (component.draw)(&mut Draw::new(component.name, seed)))
-    }
-
-    #[test]
-    fn a_seed_draws_the_same_sequence_each_time_and_another_seed_another_one() {
-        for component in COMPONENTS {
-            let text = |sequence| serde_json::to_string(&sequence).unwrap();
-            let once: Vec<_> = sequences(component).map(text).collect();
-            let again: Vec<_> = sequences(component).map(text).collect();
-            assert_eq!(once, again, "{}", component.name);
-            assert_ne!(once[0], once[1], "{}", component.name);
-        }
-    }
-
-    #[test]
-    fn every_operation_gives_a_step_that_shows_what_the_table_has() {
-        for component in COMPONENTS {
-            for sequence in sequences(component) {
-                let steps = (component.replay)(&sequence, None);
-                assert_eq!(steps.len(), sequence.operations.len());
-                for step in &steps {
-                    assert_eq!((component.must_not)(step), None);
-                    for seen in &step.seen {
-                        assert!(component.behaviours.contains(seen), "{seen}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_bug_belongs_to_a_component_and_changes_what_it_says() {
-        for bug in Bug::ALL {
-            let of_it = |component: &&&Component| component.name == bug.component();
-            let component = COMPONENTS.iter().find(of_it).unwrap();
-            let answers = |sequence: &Sequence, bug| {
-                let steps = (component.replay)(sequence, bug);
-                steps
-                    .into_iter()
-                    .map(|step| step.answer)
-                    .collect::<Vec<_>>()
-            };
-            let differs =
-                |sequence: Sequence| answers(&sequence, Some(bug)) != answers(&sequence, None);
-            assert!(sequences(component).any(differs), "{bug}");
-        }
-    }
 }

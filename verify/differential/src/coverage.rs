@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use harness::coverage::{Counts, required};
+
 use crate::{
     component::Component,
     oracle::Version,
     sequence::{Answer, Sequence, Step},
 };
-
-/// At least so often everything must have been seen ...
-const REQUIRED: usize = 100;
-/// ... in so many sequences. Fewer sequences need as much less.
-const PER_SEQUENCES: usize = 2000;
 
 /// The middle one of all sequences' lengths must not be less.
 const MEDIAN_LENGTH: usize = 40;
@@ -21,12 +18,13 @@ const MEDIAN_LENGTH: usize = 40;
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// How often each behaviour was seen.
-    seen: BTreeMap<&'static str, usize>,
+    seen: Counts<&'static str>,
     /// How often it was compared with a version.
-    compared: BTreeMap<(Version, &'static str), usize>,
-    /// How often each divergence was met, and at which behaviours.
-    accepted: BTreeMap<&'static str, usize>,
-    differing: BTreeMap<&'static str, BTreeMap<&'static str, usize>>,
+    compared: Counts<(Version, &'static str)>,
+    /// How often each divergence was met.
+    accepted: Counts<&'static str>,
+    /// How often each divergence was met at a behaviour, by behaviour.
+    differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
@@ -35,7 +33,7 @@ impl Coverage {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
             for behaviour in behaviours(operation.verb, step) {
-                *self.seen.entry(behaviour).or_default() += 1;
+                self.seen.count(behaviour);
             }
         }
     }
@@ -52,15 +50,14 @@ impl Coverage {
         for ((operation, step), their) in steps {
             if their.is_some() {
                 for behaviour in behaviours(operation.verb, step) {
-                    *self.compared.entry((version, behaviour)).or_default() += 1;
+                    self.compared.count((version, behaviour));
                 }
             }
         }
         for (at, name) in accepted {
-            *self.accepted.entry(name).or_default() += 1;
+            self.accepted.count(*name);
             for behaviour in behaviours(sequence.operations[*at].verb, &ours[*at]) {
-                let of = self.differing.entry(behaviour).or_default();
-                *of.entry(name).or_default() += 1;
+                self.differing.entry(behaviour).or_default().count(*name);
             }
         }
     }
@@ -72,25 +69,25 @@ impl Coverage {
 
     /// How often a behaviour was seen.
     pub(crate) fn seen(&self, behaviour: &str) -> usize {
-        self.seen.get(behaviour).copied().unwrap_or_default()
+        self.seen.of(behaviour)
     }
 
     /// How often a version was asked about it.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
-        self.compared
-            .get(&(version, behaviour))
-            .copied()
-            .unwrap_or_default()
+        self.compared.of(&(version, behaviour))
     }
 
     /// The divergences that showed in steps of this behaviour.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
-        let names = self.differing.get(behaviour).into_iter();
-        names.flat_map(BTreeMap::keys).copied().collect()
+        let counts = self.differing.get(behaviour).into_iter();
+        counts
+            .flat_map(Counts::iter)
+            .map(|(name, _)| *name)
+            .collect()
     }
 
     /// How often each divergence was met.
-    pub(crate) fn accepted(&self) -> &BTreeMap<&'static str, usize> {
+    pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
@@ -103,21 +100,11 @@ impl Coverage {
 
     /// What is too rare, or too short.
     pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
-        let required = REQUIRED * self.sequences() / PER_SEQUENCES;
-        let rare = component
-            .behaviours
-            .iter()
-            .filter(|behaviour| self.seen(behaviour) < required);
-        let mut findings: Vec<_> = rare
-            .map(|behaviour| {
-                let seen = self.seen(behaviour);
-                format!("{behaviour:?} was seen {seen} times, at least {required} are needed")
-            })
-            .collect();
-        let strange = self
+        let mut findings = self
             .seen
-            .keys()
-            .filter(|seen| !component.behaviours.contains(seen));
+            .rare(component.behaviours, required(self.sequences()));
+        let strange = self.seen.iter().map(|(seen, _)| seen);
+        let strange = strange.filter(|seen| !component.behaviours.contains(seen));
         findings.extend(strange.map(|seen| format!("{seen:?} is not in the table of behaviours")));
         if self.median() < MEDIAN_LENGTH {
             findings.push(format!(

@@ -1,18 +1,18 @@
 //! `DeltaFifo` against `cache.DeltaFIFO`, with a store as its consumer keeps it, or with none.
 
+use harness::draw::Choose as _;
 use kube_informer::{
     object::{Deleted, Known, ObjectName, SourceId},
-    queue::{DeltaFifo, Popped, Queue, Replaced},
+    queue::{DeltaFifo, Popped, Replaced},
     reflector::{Delta, DeltaKind},
 };
 
 use crate::{
     cached::{self, K, Store},
-    compare::Moment,
-    component::{Accepted, Component, nothing_more},
+    component::{Accepted, Component, Moment, nothing_more},
     draw::Draw,
     oracle::Version,
-    planted::{Bug, Faulty},
+    planted::{Bug, Faulty, Fifo},
     sequence::{Answer, Operation, Sequence, Step},
 };
 
@@ -120,7 +120,7 @@ const BEHAVIOURS: &[&str] = &[
 ];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    let flags = draw.flags(&[
+    let flags = draw.subset(&[
         (70, KNOWN),
         (60, EMIT_REPLACED),
         (35, REQUEUE),
@@ -197,36 +197,6 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
             .their()
             .is_some_and(|their| their.text() == Some("closed"));
     closed.then_some(Accepted::Here("a_queue_is_not_closed"))
-}
-
-/// What is asked of a delta FIFO, so that a faulty one can answer.
-pub(crate) trait Fifo: Queue<K> {
-    /// The queue itself, for reading.
-    fn inner(&self) -> &DeltaFifo<K>;
-    /// Takes out a unit.
-    fn pop_unit(&mut self) -> Option<Popped<K>>;
-    /// Puts a unit back.
-    fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Whether the first list has been popped.
-    fn synced(&self) -> bool;
-}
-
-impl Fifo for DeltaFifo<K> {
-    fn inner(&self) -> &DeltaFifo<K> {
-        self
-    }
-
-    fn pop_unit(&mut self) -> Option<Popped<K>> {
-        self.pop()
-    }
-
-    fn put_back(&mut self, popped: Popped<K>) -> bool {
-        self.add_if_not_present(popped).is_ok()
-    }
-
-    fn synced(&self) -> bool {
-        self.has_synced()
-    }
 }
 
 fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {

@@ -1,12 +1,13 @@
 //! What differs on purpose: read from `verify/differential/divergences.toml`, and recognised by the predicates
 //! of the components, which know each by its name.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use harness::report::workspace;
 use serde::Deserialize;
 
-use crate::component::COMPONENTS;
+use crate::components::COMPONENTS;
 
 /// The file, in the workspace.
 pub(crate) const FILE: &str = "verify/differential/divergences.toml";
@@ -36,8 +37,8 @@ pub(crate) type Divergences = BTreeMap<String, Divergence>;
 ///
 /// # Errors
 /// It is not there, a field is missing or unknown, or a component is.
-pub(crate) fn read(root: &Path) -> Result<Divergences> {
-    let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
+pub(crate) fn read() -> Result<Divergences> {
+    let text = std::fs::read_to_string(workspace().join(FILE)).context(FILE)?;
     parse(&text).context(FILE)
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use harness::draw::Choose;
+
 use crate::sequence::{Operation, Thing};
 
 /// Sequences have so many operations, 60 on the average.
@@ -35,38 +37,9 @@ impl Draw {
         self.random.usize(LENGTH)
     }
 
-    /// Whether something is so that is so `percent` times out of a hundred.
-    pub(crate) fn chance(&mut self, percent: u32) -> bool {
-        self.random.u32(0..100) < percent
-    }
-
     /// A number.
     pub(crate) fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
         self.random.u64(range)
-    }
-
-    /// One of these.
-    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.random.usize(..of.len())]
-    }
-
-    /// One of these, each as often as its weight says.
-    pub(crate) fn weighted(&mut self, of: &[(u32, &'static str)]) -> &'static str {
-        let all = of.iter().map(|(weight, _)| weight).sum();
-        let mut at = self.random.u32(0..all);
-        for (weight, choice) in of {
-            if at < *weight {
-                return choice;
-            }
-            at -= weight;
-        }
-        unreachable!("{at} is less than all weights together")
-    }
-
-    /// Those of these options that are on, each so many times out of a hundred.
-    pub(crate) fn flags(&mut self, of: &[(u32, &'static str)]) -> Vec<&'static str> {
-        let on = of.iter().filter(|(percent, _)| self.chance(*percent));
-        on.map(|(_, flag)| *flag).collect()
     }
 
     /// A key.
@@ -105,6 +78,12 @@ impl Draw {
         }
         self.random.shuffle(&mut things);
         things
+    }
+}
+
+impl Choose for Draw {
+    fn random(&mut self) -> &mut fastrand::Rng {
+        &mut self.random
     }
 }
 

@@ -1,19 +1,19 @@
 //! `InOrder` against `cache.RealFIFO`, with the options that informers give it; and without, for what
 //! means the same there.
 
+use harness::draw::Choose as _;
 use kube_informer::{
     object::SourceId,
-    queue::{BATCH, InOrder, Queue, Replaced},
+    queue::{BATCH, InOrder, Replaced},
     reflector::{Delta, DeltaKind, DeltaType},
 };
 
 use crate::{
     cached::{self, K},
-    compare::Moment,
-    component::{Accepted, Component},
+    component::{Accepted, Component, Moment},
     draw::Draw,
     oracle::Version,
-    planted::{Bug, Faulty},
+    planted::{Bug, Faulty, Ordered},
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
@@ -93,7 +93,7 @@ const BEHAVIOURS: &[&str] = &[
 ];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    let flags = draw.flags(&[(85, ATOMIC)]);
+    let flags = draw.subset(&[(85, ATOMIC)]);
     let mut verbs = vec![
         (12, "add"),
         (12, "update"),
@@ -179,18 +179,6 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
             .is_some_and(|rest| rest.starts_with(", "))
     });
     (repeated && (popped || ended)).then_some(Accepted::FromHere("one_resync_waits"))
-}
-
-/// What is asked of a queue in order, so that a faulty one can answer.
-pub(crate) trait Ordered: Queue<K> {
-    /// Whether the first list has been popped.
-    fn synced(&self) -> bool;
-}
-
-impl Ordered for InOrder<K> {
-    fn synced(&self) -> bool {
-        self.has_synced()
-    }
 }
 
 fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {

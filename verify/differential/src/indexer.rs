@@ -2,15 +2,13 @@
 
 mod store;
 
-pub(crate) use store::Store;
-
 use std::collections::BTreeMap;
 
+use harness::draw::Choose as _;
 use kube_informer::indexer::NAMESPACE;
 
 use crate::{
-    compare::Moment,
-    component::{Accepted, Component, nothing_more},
+    component::{Accepted, Component, Moment, nothing_more},
     draw::Draw,
     oracle::Version,
     sequence::{Answer, Operation, Sequence, Thing},
@@ -101,7 +99,7 @@ const BEHAVIOURS: &[&str] = &[
 ];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    let flags = draw.flags(&[(50, BATCHES)]);
+    let flags = draw.subset(&[(50, BATCHES)]);
     let mut verbs = vec![
         (10, "add"),
         (12, "update"),

@@ -12,9 +12,10 @@ mod source;
 
 use std::collections::BTreeMap;
 
+use harness::draw::Choose as _;
+
 use crate::{
-    compare::Moment,
-    component::{Accepted, Component},
+    component::{Accepted, Component, Moment},
     draw::Draw,
     oracle::Version,
     sequence::{Answer, Operation, Sequence, Step, Thing},
@@ -181,7 +182,7 @@ const ENDED: &[(u32, &str)] = &[
 fn draw(draw: &mut Draw) -> Sequence {
     // The first one is that of the empty collection.
     draw.revision();
-    let flags = draw.flags(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
+    let flags = draw.subset(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
     // When resyncs come is another question once a list has failed or is repeated, or a handler is held
     // up: most sequences that have them do without.
     let resync = flags.contains(&RESYNC);

@@ -3,38 +3,32 @@
 //! `cargo xtask conformance oracle` starts it; what it asks client-go with stands in
 //! `verify/differential/oracle`.
 
-mod bench;
-mod cached;
-mod compare;
-mod component;
-mod coverage;
-mod delta_fifo;
-mod divergences;
+mod sequence;
 mod draw;
+mod cached;
+mod oracle;
+mod planted;
+mod component;
+mod rate_limiter;
+mod workqueue;
+mod delta_fifo;
 mod in_order;
 mod indexer;
 mod informer;
-mod oracle;
-mod planted;
-mod rate_limiter;
-mod report;
 mod requests;
-mod run;
-mod seeds;
-mod sequence;
+mod components;
+mod compare;
+mod coverage;
+mod divergences;
 mod shrink;
-mod workqueue;
+mod bench;
+mod report;
+mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    match run::run(&run::Arguments::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::report::exit(run::run(&run::Arguments::parse()))
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use harness::report::workspace;
 
 use crate::sequence::{Answer, Sequence};
 
@@ -67,10 +68,9 @@ impl Oracle {
     ///
     /// # Errors
     /// There is no Go, or it does not compile.
-    pub(crate) fn build(root: &Path, version: Version) -> Result<PathBuf> {
-        let module = root
-            .join("verify/differential/oracle")
-            .join(version.folder());
+    pub(crate) fn build(version: Version) -> Result<PathBuf> {
+        let module = workspace().join("verify/differential/oracle");
+        let module = module.join(version.folder());
         let here = std::env::current_exe().context("a program knows where it is")?;
         let binary = here.with_file_name("oracle").join(version.folder());
         let status = Command::new("go")

@@ -1,122 +1,40 @@
-//! Bugs on purpose: a comparison that does not find them is worth nothing.
+//! Planted bugs, which the comparison must find.
 //!
 //! Each is a faulty implementation behind a seam of the library, or what a reader would see of one.
 
-use std::{fmt, time::Duration};
-
 use futures_core::future::BoxFuture;
+use harness::bugs;
 use kube_informer::{
     indexer::{Indexer, IndexerWriter, NoSuchIndex, Snapshot},
     object::{Deleted, Known, ObjectName, ResourceVersion},
     queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Popped, Queue, Replaced},
     reflector::{Delta, DeltaKind},
     transport::{ByteStream, Error, ListOptions, ListerWatcher},
-    workqueue::rate_limiter::RateLimiter,
 };
 use parking_lot::Mutex;
 
-use crate::{
-    cached::K, delta_fifo::Fifo, in_order::Ordered, indexer::Store, rate_limiter::Dynamic,
-};
+use crate::cached::K;
 
-/// A bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bug {
-    /// A deletion of what is queued, but not in the store yet, is ignored.
-    QueuedOnlyDeleteIgnored,
-    /// A resync queues what has changes waiting.
-    ResyncOvertakes,
-    /// Synced from the first list on, not from its last pop.
-    SyncedBeforeLastPop,
-    /// A list's tombstones don't say what the object was last.
-    TombstoneWithoutState,
-    /// The same of a queue in order.
-    SyncedBeforeList,
-    /// What two batches are for comes in one.
-    NameTwiceInBatch,
-    /// The revision is read before a list is applied.
-    RevisionBeforeReplace,
-    /// An index keeps an object where it was.
-    StaleIndexValue,
-    /// A list tells everyone of everything that it brings.
-    UnchangedToldToAll,
-    /// What happens while a handler joins passes it by.
-    LateWithoutBarrier,
-    /// A registration has synced with the informer, not with its handler.
-    SyncedBeforeLastItem,
-    /// A drain does not wait.
-    DrainReturnsEarly,
-    /// What is added while it is in work is not handed out again.
-    AddedInWorkLost,
-    /// Failures are not forgotten.
-    ForgetIgnored,
-    /// The first list wants the newest state.
-    FirstListNotAtZero,
-    /// A revision that has expired is asked for again.
-    NewestNeverAsked,
-    /// Every page is asked for as if it were the first.
-    ContinueDropped,
-    /// A list is watched on from the revision that it was asked for, not from its own.
-    RevisionBeforeList,
-}
-
-impl Bug {
-    /// All of them.
-    pub(crate) const ALL: [Self; 18] = [
-        Self::QueuedOnlyDeleteIgnored,
-        Self::ResyncOvertakes,
-        Self::SyncedBeforeLastPop,
-        Self::TombstoneWithoutState,
-        Self::SyncedBeforeList,
-        Self::NameTwiceInBatch,
-        Self::RevisionBeforeReplace,
-        Self::StaleIndexValue,
-        Self::UnchangedToldToAll,
-        Self::LateWithoutBarrier,
-        Self::SyncedBeforeLastItem,
-        Self::DrainReturnsEarly,
-        Self::AddedInWorkLost,
-        Self::ForgetIgnored,
-        Self::FirstListNotAtZero,
-        Self::NewestNeverAsked,
-        Self::ContinueDropped,
-        Self::RevisionBeforeList,
-    ];
-
-    /// The component that has it.
-    pub(crate) fn component(self) -> &'static str {
-        self.describe().0
-    }
-
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            Self::QueuedOnlyDeleteIgnored => {
-                ("delta_fifo", "a delete of a queued-only key ignored")
-            }
-            Self::ResyncOvertakes => ("delta_fifo", "resync overtaking a pending delta"),
-            Self::SyncedBeforeLastPop => ("delta_fifo", "has-synced before the last initial pop"),
-            Self::TombstoneWithoutState => ("delta_fifo", "a tombstone without the last state"),
-            Self::SyncedBeforeList => ("in_order", "has-synced before the first list is popped"),
-            Self::NameTwiceInBatch => ("in_order", "a batch that has a name twice"),
-            Self::RevisionBeforeReplace => ("indexer", "revision taken before Replace"),
-            Self::StaleIndexValue => ("indexer", "a stale index value"),
-            Self::UnchangedToldToAll => ("informer", "unchanged Replaced told to everyone"),
-            Self::LateWithoutBarrier => ("informer", "a late handler without the barrier"),
-            Self::SyncedBeforeLastItem => ("informer", "has-synced before the last initial item"),
-            Self::DrainReturnsEarly => ("workqueue", "a drain that returns early"),
-            Self::AddedInWorkLost => ("workqueue", "an add of an item in work that is lost"),
-            Self::ForgetIgnored => ("rate_limiter", "failures that are not forgotten"),
-            Self::FirstListNotAtZero => ("requests", "a first list that is not at 0"),
-            Self::NewestNeverAsked => ("requests", "a relist that never falls back to \"\""),
-            Self::ContinueDropped => ("requests", "a continue token that is dropped"),
-            Self::RevisionBeforeList => ("requests", "a watch from before the list"),
-        }
-    }
-}
-
-impl fmt::Display for Bug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.describe().1)
+bugs! {
+    pub(crate) enum Bug {
+        QueuedOnlyDeleteIgnored in "delta_fifo": "a delete of a queued-only key ignored",
+        ResyncOvertakes in "delta_fifo": "resync overtaking a pending delta",
+        SyncedBeforeLastPop in "delta_fifo": "has-synced before the last initial pop",
+        TombstoneWithoutState in "delta_fifo": "a tombstone without the last state",
+        SyncedBeforeList in "in_order": "has-synced before the first list is popped",
+        NameTwiceInBatch in "in_order": "a batch that has a name twice",
+        RevisionBeforeReplace in "indexer": "revision taken before Replace",
+        StaleIndexValue in "indexer": "a stale index value",
+        UnchangedToldToAll in "informer": "unchanged Replaced told to everyone",
+        LateWithoutBarrier in "informer": "a late handler without the barrier",
+        SyncedBeforeLastItem in "informer": "has-synced before the last initial item",
+        DrainReturnsEarly in "workqueue": "a drain that returns early",
+        AddedInWorkLost in "workqueue": "an add of an item in work that is lost",
+        ForgetIgnored in "rate_limiter": "failures that are not forgotten",
+        FirstListNotAtZero in "requests": "a first list that is not at 0",
+        NewestNeverAsked in "requests": "a relist that never falls back to \"\"",
+        ContinueDropped in "requests": "a continue token that is dropped",
+        RevisionBeforeList in "requests": "a watch from before the list",
     }
 }
 
@@ -224,6 +142,36 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
+/// What is asked of a delta FIFO, so that a faulty one can answer.
+pub(crate) trait Fifo: Queue<K> {
+    /// The queue itself, for reading.
+    fn inner(&self) -> &DeltaFifo<K>;
+    /// Takes out a unit.
+    fn pop_unit(&mut self) -> Option<Popped<K>>;
+    /// Puts a unit back.
+    fn put_back(&mut self, popped: Popped<K>) -> bool;
+    /// Whether the first list has been popped.
+    fn synced(&self) -> bool;
+}
+
+impl Fifo for DeltaFifo<K> {
+    fn inner(&self) -> &DeltaFifo<K> {
+        self
+    }
+
+    fn pop_unit(&mut self) -> Option<Popped<K>> {
+        self.pop()
+    }
+
+    fn put_back(&mut self, popped: Popped<K>) -> bool {
+        self.add_if_not_present(popped).is_ok()
+    }
+
+    fn synced(&self) -> bool {
+        self.has_synced()
+    }
+}
+
 impl Fifo for Faulty<DeltaFifo<K>> {
     fn inner(&self) -> &DeltaFifo<K> {
         &self.inner
@@ -241,6 +189,18 @@ impl Fifo for Faulty<DeltaFifo<K>> {
 
     fn synced(&self) -> bool {
         (self.bug == Bug::SyncedBeforeLastPop && self.listed) || self.inner.has_synced()
+    }
+}
+
+/// What is asked of a queue in order, so that a faulty one can answer.
+pub(crate) trait Ordered: Queue<K> {
+    /// Whether the first list has been popped.
+    fn synced(&self) -> bool;
+}
+
+impl Ordered for InOrder<K> {
+    fn synced(&self) -> bool {
+        self.has_synced()
     }
 }
 
@@ -300,6 +260,26 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
 
     fn is_empty(&self) -> bool {
         self.inner.is_empty()
+    }
+}
+
+/// What is asked of a store, so that a faulty one can answer.
+pub(crate) trait Store {
+    /// Its reading end.
+    fn read(&self) -> &Indexer<K>;
+    /// Its writing end.
+    fn write(&mut self) -> &mut IndexerWriter<K>;
+    /// The names that an index has under a value.
+    fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
+        self.read().index_keys(index, value)
+    }
+    /// Makes it hold what a list has.
+    fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
+        self.write().replace(objects, revision).is_ok()
+    }
+    /// The store's revision.
+    fn revision(&self) -> ResourceVersion {
+        self.read().snapshot().revision()
     }
 }
 
@@ -363,21 +343,6 @@ impl<S: Store> Store for FaultyStore<S> {
             return self.before.revision();
         }
         self.inner.revision()
-    }
-}
-
-/// A limiter that forgets nothing.
-pub(crate) struct FaultyLimiter(pub(crate) Dynamic);
-
-impl RateLimiter<String> for FaultyLimiter {
-    fn when(&mut self, item: &String, now: Duration) -> Duration {
-        self.0.when(item, now)
-    }
-
-    fn forget(&mut self, _: &String) {}
-
-    fn requeues(&self, item: &String) -> u32 {
-        self.0.requeues(item)
     }
 }
 

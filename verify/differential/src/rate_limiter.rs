@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use harness::draw::Choose as _;
 use kube_informer::workqueue::rate_limiter::{
     self, Bucket, ItemExponentialFailure, ItemFastSlow, MaxOf, RateLimiter, WithMaxWait,
 };
 
 use crate::{
-    compare::Moment,
-    component::{Accepted, Component, nothing_more},
+    component::{Accepted, Component, Moment, nothing_more},
     draw::Draw,
     oracle::Version,
-    planted::{Bug, FaultyLimiter},
+    planted::Bug,
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
@@ -204,6 +204,21 @@ impl RateLimiter<String> for Boxed {
     fn forget(&mut self, item: &String) {
         self.0.forget(item);
     }
+
+    fn requeues(&self, item: &String) -> u32 {
+        self.0.requeues(item)
+    }
+}
+
+/// A limiter that forgets nothing.
+struct FaultyLimiter(Dynamic);
+
+impl RateLimiter<String> for FaultyLimiter {
+    fn when(&mut self, item: &String, now: Duration) -> Duration {
+        self.0.when(item, now)
+    }
+
+    fn forget(&mut self, _: &String) {}
 
     fn requeues(&self, item: &String) -> u32 {
         self.0.requeues(item)

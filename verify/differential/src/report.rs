@@ -1,8 +1,9 @@
 //! `docs/CONFORMANCE.md`: what the fixed seeds have shown, behaviour by behaviour.
 
-use std::{fmt::Write as _, path::Path};
+use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
+use harness::report::{say, workspace};
 
 use crate::{component::Component, coverage::Coverage, divergences::Divergences, oracle::Version};
 
@@ -31,7 +32,7 @@ pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) 
     for (name, divergence) in divergences {
         let met: usize = shown
             .iter()
-            .filter_map(|(_, coverage)| coverage.accepted().get(name.as_str()))
+            .map(|(_, coverage)| coverage.accepted().of(name.as_str()))
             .sum();
         let (behaviour, reason) = (&divergence.behaviour, &divergence.reason);
         let recognised = &divergence.recognised;
@@ -94,8 +95,8 @@ fn repeatable(text: &str) -> Vec<&str> {
 ///
 /// # Errors
 /// It can't be read or written.
-pub(crate) fn keep(root: &Path, text: &str, write: bool) -> Result<bool> {
-    let path = root.join(FILE);
+pub(crate) fn keep(text: &str, write: bool) -> Result<bool> {
+    let path = workspace().join(FILE);
     if write {
         std::fs::write(path, text).context(FILE)?;
         return Ok(true);
@@ -103,7 +104,7 @@ pub(crate) fn keep(root: &Path, text: &str, write: bool) -> Result<bool> {
     let same =
         std::fs::read_to_string(path).is_ok_and(|kept| repeatable(&kept) == repeatable(text));
     if !same {
-        crate::run::say(&format!(
+        say(&format!(
             "{FILE} is out of date; write it with `cargo xtask conformance oracle --fixed --write`"
         ));
     }

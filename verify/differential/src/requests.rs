@@ -11,10 +11,10 @@ mod host;
 mod line;
 mod reflector;
 mod trigger;
+use harness::draw::Choose as _;
 
 use crate::{
-    compare::Moment,
-    component::{Accepted, Component, nothing_more},
+    component::{Accepted, Component, Moment, nothing_more},
     draw::Draw,
     oracle::Version,
     sequence::{Operation, Sequence},

@@ -1,22 +1,32 @@
 //! The command: which seeds, which components, and what is said of them.
 
-use std::{ops::Range, path::Path, process::ExitCode};
+use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, ensure};
-use clap::{ArgGroup, Parser};
+use anyhow::{Result, ensure};
+use clap::Parser;
+use harness::{
+    planted::{Planted as _, Search, find_each},
+    report::say,
+    seeds::{self, Origin, Selection},
+};
 use tokio::time::Instant;
 
 use crate::{
     bench::{Bench, Tally},
-    component::{COMPONENTS, Component},
+    component::Component,
+    components::COMPONENTS,
     coverage::Coverage,
     divergences::{self, Divergences},
     oracle::Version,
     planted::Bug,
     report,
-    seeds::{self, Fixed},
-    shrink,
 };
+
+/// The file of the fixed seeds.
+const FIXED: &str = "verify/differential/seeds.toml";
+
+/// The fixed seeds: those of every component, and those that joined one of them.
+type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
 /// So many failing sequences of a component are shortened and shown.
 const SHOWN: usize = 3;
@@ -27,75 +37,67 @@ const FULL_RUN: usize = 1000;
 /// A planted bug must be found among so many seeds.
 const BUG_SEEDS: u64 = 500;
 
-/// What may be typed.
+/// The arguments of the command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask conformance oracle",
     bin_name = "cargo xtask conformance oracle",
-    about = "Compare with client-go, by drawn sequences",
-    group = ArgGroup::new("what").required(true).multiple(true).args(["seeds", "fixed", "fresh", "planted"])
+    about = "Compare with client-go, by drawn sequences; with --fixed docs/CONFORMANCE.md must be up to date"
 )]
 pub(crate) struct Arguments {
-    /// Which sequences: A..B, without B
-    #[arg(long, value_name = "A..B", value_parser = seeds::range)]
-    seeds: Option<Range<u64>>,
-    /// The seeds of verify/differential/seeds.toml, and docs/CONFORMANCE.md must be what they show
-    #[arg(long)]
-    fixed: bool,
-    /// Seeds that follow from this text, for example from the commit's id
-    #[arg(long, value_name = "TEXT")]
-    fresh: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// Write docs/CONFORMANCE.md
     #[arg(long, requires = "fixed", conflicts_with = "component")]
     write: bool,
     /// Only this component
     #[arg(long)]
     component: Option<String>,
-    /// Plant bugs instead, and see that each is found within 500 seeds
-    #[arg(long, value_parser = ["all"])]
-    planted: Option<String>,
     /// Say how often each behaviour was seen: here, and how often 0.37 and 0.32 were asked
     #[arg(long)]
     counts: bool,
 }
 
-/// Does what was typed.
+/// Compares the selected sequences, or searches the planted bugs. Returns whether all is as it must be.
 ///
 /// # Errors
 /// An oracle can't be built, or has ended; a file can't be read or written.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = root
-        .ancestors()
-        .nth(2)
-        .context("the crate stands in a workspace")?;
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = |component: &&&Component| {
         let name = arguments.component.as_ref();
         name.is_none_or(|name| name == component.name)
     };
     let components: Vec<_> = COMPONENTS.iter().filter(wanted).copied().collect();
     ensure!(!components.is_empty(), "there is no such component");
-    let mut bench = Bench::new(root)?;
-    let good = if arguments.planted.is_some() {
-        find_bugs(&mut bench, &components)?
+    let mut bench = Bench::new()?;
+    if arguments.selection.planted.is_some() {
+        find_bugs(&mut bench, &components)
     } else {
-        let divergences = divergences::read(root)?;
-        compare_all(&mut bench, root, arguments, (&components, &divergences))?
-    };
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+        let divergences = divergences::read()?;
+        compare_all(&mut bench, arguments, &components, &divergences)
+    }
+}
+
+/// Reads the fixed seeds.
+///
+/// # Errors
+/// The file can't be read, or names a component that does not exist.
+fn fixed() -> Result<Fixed> {
+    let fixed = Fixed::read(FIXED)?;
+    for name in fixed.joined.keys() {
+        let known = COMPONENTS.iter().any(|component| component.name == name);
+        ensure!(known, "{FIXED}: there is no component {name}");
+    }
+    Ok(fixed)
 }
 
 fn compare_all(
     bench: &mut Bench,
-    root: &Path,
     arguments: &Arguments,
-    (components, divergences): (&[&'static Component], &Divergences),
+    components: &[&'static Component],
+    divergences: &Divergences,
 ) -> Result<bool> {
-    let fixed = Fixed::read(root)?;
+    let fixed = fixed()?;
     let mut good = true;
     let mut shown = Vec::new();
     for component in components {
@@ -105,20 +107,18 @@ fn compare_all(
             divergences,
             counts: arguments.counts,
         };
-        if let Some(seeds) = &arguments.seeds {
-            good &= judge.judge(&seeds.clone().collect::<Vec<_>>(), None)?.0;
-        }
-        if arguments.fixed {
-            let (as_it_must, coverage) = judge.judge(&fixed.of(component.name), None)?;
+        let joined = fixed.joined.get(component.name);
+        let joined = joined.map_or(&[][..], Vec::as_slice);
+        for (origin, seeds) in arguments.selection.sets(|| Ok(fixed.and(joined)))? {
+            let (as_it_must, coverage) = judge.judge(&seeds, origin)?;
             good &= as_it_must;
-            shown.push((*component, coverage));
-        }
-        if let Some(text) = &arguments.fresh {
-            good &= judge.judge(&seeds::fresh(text), Some("fresh "))?.0;
+            if origin == Origin::Fixed {
+                shown.push((*component, coverage));
+            }
         }
     }
-    if arguments.fixed && arguments.component.is_none() {
-        good &= report::keep(root, &report::text(&shown, divergences), arguments.write)?;
+    if arguments.selection.fixed && arguments.component.is_none() {
+        good &= report::keep(&report::text(&shown, divergences), arguments.write)?;
     }
     Ok(good)
 }
@@ -132,10 +132,11 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether all is as it must be, and what was seen. Seeds that are of this run alone are told how
-    /// to stay.
-    fn judge(&mut self, seeds: &[u64], once: Option<&str>) -> Result<(bool, Coverage)> {
+    /// Whether all is as it must be, and what was seen. For a failure of fresh seeds, the line that
+    /// joins it to the fixed ones is reported.
+    fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
+        let fresh = origin == Origin::Fresh;
         let begun = Instant::now();
         let Tally {
             coverage,
@@ -146,7 +147,7 @@ impl Judge<'_> {
             "{}: {} {}passed, {failed} failed, median length {}, {:.1} s",
             component.name,
             seeds.len() - failed,
-            once.unwrap_or_default(),
+            if fresh { "fresh " } else { "" },
             coverage.median(),
             begun.elapsed().as_secs_f64(),
         ));
@@ -155,14 +156,12 @@ impl Judge<'_> {
         }
         for finding in findings.iter_mut().take(SHOWN) {
             self.bench.shrink(component, None, finding)?;
-            say(&shrink::show(self.bench, component, None, finding)?);
+            say(&self.bench.show(component, None, finding)?);
         }
-        if let Some(finding) = findings.first().filter(|_| once.is_some()) {
+        if let Some(finding) = findings.first().filter(|_| fresh) {
             say(&format!(
-                "  it joins the fixed set by a line in {}: {} = [{}]",
-                seeds::FILE,
-                component.name,
-                finding.seed
+                "  it joins the fixed set by a line in {FIXED}: {} = [{}]",
+                component.name, finding.seed
             ));
         }
         let mut complaints = coverage.findings(component);
@@ -188,15 +187,15 @@ fn strays(
             .get(name)
             .is_some_and(|divergence| divergence.component == component.name)
     };
-    let met = coverage.accepted().keys().filter(|name| !described(name));
+    let met = coverage.accepted().iter().map(|(name, _)| name);
     let mut strays: Vec<_> = met
+        .filter(|name| !described(name))
         .map(|name| format!("{name} is not in {}", divergences::FILE))
         .collect();
     let of_it = divergences
         .iter()
         .filter(|(_, divergence)| divergence.component == component.name);
-    let stale =
-        of_it.filter(|(name, _)| complete && !coverage.accepted().contains_key(name.as_str()));
+    let stale = of_it.filter(|(name, _)| complete && coverage.accepted().of(name.as_str()) == 0);
     strays.extend(stale.map(|(name, _)| format!("{name} was never met; is it stale?")));
     strays
 }
@@ -211,44 +210,36 @@ fn tell_counts(component: &Component, coverage: &Coverage) {
             asked.concat()
         ));
     }
-    for (name, times) in coverage.accepted() {
+    for (name, times) in coverage.accepted().iter() {
         say(&format!("  {times:>7} different on purpose: {name}"));
     }
 }
 
 fn find_bugs(bench: &mut Bench, components: &[&Component]) -> Result<bool> {
     let seeds: Vec<_> = (1..=BUG_SEEDS).collect();
-    let mut good = true;
-    for component in components {
-        for bug in Bug::ALL
-            .into_iter()
-            .filter(|bug| bug.component() == component.name)
-        {
-            let mut tally = bench.run(component, Some(bug), &seeds, true)?;
-            let Some(finding) = tally.findings.first_mut() else {
-                say(&format!(
-                    "{}: {bug}: NOT FOUND in {BUG_SEEDS} seeds",
-                    component.name
-                ));
-                good = false;
-                continue;
-            };
-            bench.shrink(component, Some(bug), finding)?;
-            say(&format!(
-                "{}: {bug}: found by seed {}",
-                component.name, finding.seed
-            ));
-            say(&shrink::show(bench, component, Some(bug), finding)?);
-        }
-    }
-    Ok(good)
+    let named = |bug: &Bug| components.iter().find(|of| of.name == bug.place());
+    let bugs = Bug::ALL.iter().copied();
+    find_each(bugs.filter(|bug| named(bug).is_some()), |bug| {
+        let component = named(&bug).expect("only bugs of these components are searched");
+        let mut tally = bench.run(component, Some(bug), &seeds, true)?;
+        let Some(finding) = tally.findings.first_mut() else {
+            let within = format!("{BUG_SEEDS} seeds");
+            return Ok(Search::Missed { within });
+        };
+        bench.shrink(component, Some(bug), finding)?;
+        Ok(Search::Found {
+            by: format!("seed {}", finding.seed),
+            shown: bench.show(component, Some(bug), finding)?,
+        })
+    })
 }
 
-/// Writes a line.
-#[expect(
-    clippy::print_stdout,
-    reason = "a command line's answer goes to standard output"
-)]
-pub(crate) fn say(line: &str) {
-    println!("{line}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_seeds_name_components_that_exist() {
+        assert_eq!(fixed().unwrap().all, 1..2001);
+    }
 }

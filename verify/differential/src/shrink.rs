@@ -1,16 +1,19 @@
-//! Shrinking: the shortest sequence found that still shows a difference, and its text.
-
-use std::fmt::Write as _;
+//! Shrinking: the shortest sequence found that still shows a difference.
 
 use anyhow::Result;
+use harness::shrink::leave_out;
 
-use crate::{
-    bench::{Bench, Finding},
-    compare::Failure,
-    component::Component,
-    planted::Bug,
-    sequence::Sequence,
-};
+use crate::{compare::Failure, sequence::Sequence};
+
+/// A sequence that shows a difference.
+pub(crate) struct Finding {
+    /// The seed that drew it.
+    pub(crate) seed: u64,
+    /// The sequence.
+    pub(crate) sequence: Sequence,
+    /// Where it differs.
+    pub(crate) failure: Failure,
+}
 
 /// Says whether a sequence shows a difference, and which; both sides are asked anew.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
@@ -22,35 +25,17 @@ type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 /// Those of `judge`.
 pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     finding.sequence.operations.truncate(finding.failure.at + 1);
-    let mut size = finding.sequence.operations.len().div_ceil(2);
-    while size > 0 {
-        let dropped = drop_runs(finding, size, judge)?;
-        if !dropped || size > 1 {
-            size /= 2;
-        }
-    }
+    leave_out(finding.sequence.operations.len(), |range| {
+        let mut shorter = finding.sequence.clone();
+        shorter.operations.drain(range);
+        let fails = still_fails(finding, shorter, judge)?;
+        anyhow::Ok(fails.then_some(finding.sequence.operations.len()))
+    })?;
     for at in (0..finding.sequence.operations.len()).rev() {
         drop_parts(finding, at, judge)?;
         lessen(finding, at, judge)?;
     }
     Ok(())
-}
-
-/// Tries to do without each run of so many operations; whether one was not needed.
-fn drop_runs(finding: &mut Finding, size: usize, judge: Judge<'_>) -> Result<bool> {
-    let mut dropped = false;
-    let mut at = 0;
-    while at < finding.sequence.operations.len() {
-        let mut shorter = finding.sequence.clone();
-        let end = (at + size).min(shorter.operations.len());
-        shorter.operations.drain(at..end);
-        if still_fails(finding, shorter, judge)? {
-            dropped = true;
-        } else {
-            at += size;
-        }
-    }
-    Ok(dropped)
 }
 
 /// Tries to do without each object of a list, and each change of a batch.
@@ -96,53 +81,6 @@ fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> 
     finding.failure = failure;
     finding.sequence = other;
     Ok(true)
-}
-
-/// Writes a finding, with what both sides said of each operation.
-///
-/// # Errors
-/// An oracle has ended.
-pub(crate) fn show(
-    bench: &mut Bench,
-    component: &Component,
-    bug: Option<Bug>,
-    finding: &Finding,
-) -> Result<String> {
-    let Finding {
-        seed,
-        sequence,
-        failure,
-    } = finding;
-    let told = bench.tell_one(component, bug, sequence)?;
-    let mut text = format!(
-        "{} seed {seed}, options {:?}",
-        component.name, sequence.flags
-    );
-    if let Some(limiter) = &sequence.limiter {
-        write!(text, ", limiter {limiter}")?;
-    }
-    text += "\n";
-    let theirs = told
-        .theirs
-        .iter()
-        .find(|(version, _)| *version == failure.version);
-    for (at, operation) in sequence.operations.iter().enumerate() {
-        let ours = &told.ours[at].answer;
-        let their = theirs.and_then(|(_, theirs)| theirs[at].as_ref());
-        match their {
-            Some(their) if ours.agrees(their) => writeln!(text, "  {operation:<44} {ours}")?,
-            None => writeln!(text, "  {operation:<44} {ours} (only here)")?,
-            Some(their) => {
-                writeln!(text, "  {operation}")?;
-                writeln!(text, "      {}: {their}", failure.version)?;
-                writeln!(text, "      here:           {ours}")?;
-            }
-        }
-    }
-    if let Some(reason) = failure.reason {
-        writeln!(text, "  {reason}")?;
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

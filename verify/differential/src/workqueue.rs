@@ -4,10 +4,10 @@
 //! several workers is given an item is not compared: which item is given to any, and when, is.
 
 mod workers;
+use harness::draw::Choose as _;
 
 use crate::{
-    compare::Moment,
-    component::{Accepted, Component},
+    component::{Accepted, Component, Moment},
     draw::Draw,
     oracle::Version,
     sequence::{Answer, Limiter, Operation, Sequence, Step},

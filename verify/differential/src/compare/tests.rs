@@ -120,7 +120,7 @@ fn what_is_too_rare_too_short_or_not_in_the_table_is_a_finding() {
     };
     assert_eq!(
         coverage.findings(&component),
-        ["\"never\" was seen 0 times, at least 1 are needed"]
+        ["never: seen 0 times, required are 1"]
     );
     let nothing = Component {
         behaviours: &[],

@@ -15,29 +15,9 @@ use super::{
 };
 use crate::{
     cached::{self, K},
-    planted::{Bug, FaultyStore},
+    planted::{Bug, FaultyStore, Store},
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
-
-/// What is asked of a store, so that a faulty one can answer.
-pub(crate) trait Store {
-    /// Its reading end.
-    fn read(&self) -> &Indexer<K>;
-    /// Its writing end.
-    fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// The names that an index has under a value.
-    fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
-        self.read().index_keys(index, value)
-    }
-    /// Makes it hold what a list has.
-    fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
-        self.write().replace(objects, revision).is_ok()
-    }
-    /// The store's revision.
-    fn revision(&self) -> ResourceVersion {
-        self.read().snapshot().revision()
-    }
-}
 
 /// A store as it is.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);

@@ -6,7 +6,7 @@
 
 mod asked;
 
-use crate::compare::Moment;
+use crate::component::Moment;
 
 use self::asked::{
     LOSE, Pause, Request, Side, expired, is_away, is_page, is_probe, is_stream, is_watch,

@@ -2,7 +2,7 @@
 //! of pause came before it.
 
 use super::super::THEN;
-use crate::compare::Moment;
+use crate::component::Moment;
 
 /// The verbs that break an open watch off.
 pub(super) const LOSE: [&str; 2] = ["break", "cut_amid"];

@@ -110,7 +110,7 @@ impl Bench {
         })
     }
 
-    /// Writes a finding, with what both sides said of each operation.
+    /// The text of a finding, with the answers of both sides to each operation.
     ///
     /// # Errors
     /// An oracle has ended.

@@ -1,5 +1,6 @@
-//! [`Component`]: a part of the library that has a counterpart in client-go. What each must be able to
-//! do stands in its table; everything else is the same for all.
+//! [`Component`]: a part of the library that has a counterpart in client-go.
+//!
+//! A component is a table of functions and names; the rest of the program treats all components alike.
 
 use crate::{
     draw::Draw,
@@ -8,49 +9,49 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// How a component is drawn, asked and judged.
+/// How the sequences of a component are drawn, run and compared.
 pub(crate) struct Component {
-    /// Its name, on both sides.
+    /// The component's name, on both sides.
     pub(crate) name: &'static str,
     /// Draws a sequence.
     pub(crate) draw: fn(&mut Draw) -> Sequence,
-    /// Which versions of client-go can be asked it.
+    /// The versions of client-go that can run a sequence.
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
-    /// Carries it out here, faultily if a bug is planted: a step per operation.
+    /// Runs a sequence on the library, with a planted bug if there is one: a step per operation.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Whom client-go's side of it talks to in the midst of a sequence, if it does.
+    /// The peer that client-go's side talks to while a sequence runs, if it needs one.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// What a run has to have shown: verbs, types of deltas, branches.
+    /// What a run must see: verbs, types of deltas, branches.
     pub(crate) behaviours: &'static [&'static str],
-    /// Which divergence it is that two answers differ, if it is one.
+    /// The divergence that explains why two answers differ, if one does.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// What is wrong with a step whatever client-go says: what a divergence promises of ours.
+    /// What is wrong with a step, whatever client-go answers: a divergence states what ours must do.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// Makes whom a sequence is a conversation with.
+/// Creates the peer of a sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// Two answers that differ, with all that came before.
+/// Two answers that differ, and the sequence up to them.
 pub(crate) struct Moment<'a> {
-    /// What was asked.
+    /// The sequence.
     pub(crate) sequence: &'a Sequence,
-    /// Which operation it is.
+    /// The place of the operation whose answers differ.
     pub(crate) at: usize,
-    /// What all operations gave here.
+    /// The steps of the library.
     pub(crate) ours: &'a [Step],
-    /// What all operations gave there; `None` where that version can't be asked.
+    /// The answers of client-go; `None` for an operation that this version does not have.
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// A difference that is on purpose.
+/// A difference on purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// This one; what follows can be compared.
+    /// One divergence; the answers after it are compared.
     Here(&'static str),
-    /// All of these; what follows can be compared.
+    /// Several divergences; the answers after them are compared.
     Several(Vec<&'static str>),
-    /// This one; from here on both are in different states.
+    /// One divergence; both sides are in different states after it, so the rest is not compared.
     FromHere(&'static str),
 }
 
@@ -60,29 +61,29 @@ impl Moment<'_> {
         self.sequence.operations[self.at].verb
     }
 
-    /// What it gave here.
+    /// The library's answer.
     pub(crate) fn our(&self) -> &Answer {
         &self.ours[self.at].answer
     }
 
-    /// What it gave there.
+    /// The answer of client-go.
     pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Whether this operation has shown a behaviour here.
+    /// Whether the library showed a behaviour in this operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }
 
-    /// Whether an operation of one of these verbs came before.
+    /// Whether an earlier operation has one of these verbs.
     pub(crate) fn after(&self, verbs: &[&str]) -> bool {
         let before = &self.sequence.operations[..self.at];
         before.iter().any(|done| verbs.contains(&done.verb))
     }
 }
 
-/// For components that have no such rule.
+/// The `must_not` of components without such a rule.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

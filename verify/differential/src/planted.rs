@@ -38,7 +38,7 @@ bugs! {
     }
 }
 
-/// A queue that can be spoilt.
+/// A queue that [`Faulty`] can wrap.
 pub(crate) trait Inner: Queue<K> {
     /// Whether changes of this name wait, as far as it can be asked.
     fn has(&self, name: &ObjectName) -> bool;
@@ -142,11 +142,11 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// What is asked of a delta FIFO, so that a faulty one can answer.
+/// The calls of a comparison on a delta FIFO, which a faulty one implements too.
 pub(crate) trait Fifo: Queue<K> {
     /// The queue itself, for reading.
     fn inner(&self) -> &DeltaFifo<K>;
-    /// Takes out a unit.
+    /// Pops a unit.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
     /// Puts a unit back.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
@@ -192,7 +192,7 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// What is asked of a queue in order, so that a faulty one can answer.
+/// The calls of a comparison on a queue in order, which a faulty one implements too.
 pub(crate) trait Ordered: Queue<K> {
     /// Whether the first list has been popped.
     fn synced(&self) -> bool;
@@ -263,17 +263,17 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// What is asked of a store, so that a faulty one can answer.
+/// The calls of a comparison on a store, which a faulty one implements too.
 pub(crate) trait Store {
-    /// Its reading end.
+    /// The handle for reads.
     fn read(&self) -> &Indexer<K>;
-    /// Its writing end.
+    /// The handle for writes.
     fn write(&mut self) -> &mut IndexerWriter<K>;
     /// The names that an index has under a value.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Makes it hold what a list has.
+    /// Replaces the objects by those of a list.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }

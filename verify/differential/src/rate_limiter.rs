@@ -210,7 +210,7 @@ impl RateLimiter<String> for Boxed {
     }
 }
 
-/// A limiter that forgets nothing.
+/// A limiter whose `forget` does nothing.
 struct FaultyLimiter(Dynamic);
 
 impl RateLimiter<String> for FaultyLimiter {

@@ -11,7 +11,7 @@ pub(crate) struct Finding {
     pub(crate) seed: u64,
     /// The sequence.
     pub(crate) sequence: Sequence,
-    /// Where it differs.
+    /// The operation whose answers differ.
     pub(crate) failure: Failure,
 }
 

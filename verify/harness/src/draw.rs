@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 
-/// Draws choices. Each method draws exactly one number per choice, so its callers' seeds keep their meaning.
+/// Draws choices.
+///
+/// Each method draws one number per choice, so that a seed keeps its meaning.
 pub trait Choose {
     /// The random source.
     fn random(&mut self) -> &mut Rng;

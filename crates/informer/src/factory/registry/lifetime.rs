@@ -5,12 +5,12 @@ use std::{sync::Weak, time::Duration};
 
 use tokio::{sync::watch, time::sleep};
 
-use super::registry::{EntryId, Registry};
+use super::{EntryId, Registry};
 use crate::status::InformerError;
 
 /// What is wanted of an informer that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(in super::super) enum Demand {
     /// It is held, or is to run as long as the factory does.
     Wanted,
     /// It is no longer held.
@@ -32,7 +32,7 @@ impl Demand {
 
 /// The time for which an informer runs. Its receivers live until the informer's last task has ended, which is what
 /// those who wait for the end wait for.
-pub(super) struct Lifetime {
+pub(in super::super) struct Lifetime {
     registry: Weak<Registry>,
     id: EntryId,
     demand: watch::Receiver<Demand>,
@@ -56,7 +56,7 @@ impl Lifetime {
     }
 
     /// Waits until it is over.
-    pub(super) async fn over(&mut self) {
+    pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();
             if demand == Demand::Ended {
@@ -87,7 +87,7 @@ impl Lifetime {
     }
 
     /// The informer's tasks have ended, because it failed if there is an error.
-    pub(super) fn end(self, failure: Option<InformerError>) {
+    pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {
                 registry.failed(failure);

@@ -2,21 +2,17 @@
 //!
 //! Everything here is for people and CI working on the project; no published crate links it.
 
-mod bench;
-mod conformance;
-mod crash;
-mod fuzz;
 mod kinds;
-mod simulate;
+mod program;
 mod tidy;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-/// What may be typed after `cargo xtask`.
+/// The arguments of the command line, without those of programs, which are in the table.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about)]
 struct Arguments {
@@ -34,74 +30,10 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Let informers live through drawn changes and faults, and check that all comes right
-    #[command(disable_help_flag = true)]
-    Simulate {
-        /// --help tells them
-        #[arg(
-            value_name = "OPTIONS",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        options: Vec<String>,
-    },
-    /// Kill a server with a data directory under writes, and look what is left
-    #[command(disable_help_flag = true)]
-    Crash {
-        /// --help tells them
-        #[arg(
-            value_name = "OPTIONS",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        options: Vec<String>,
-    },
-    /// Measure the informer and its peers side by side, and write BENCHMARKING.md (needs Go)
-    #[command(disable_help_flag = true)]
-    Bench {
-        /// --help tells them
-        #[arg(
-            value_name = "OPTIONS",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        options: Vec<String>,
-    },
-    /// Give the fuzz targets their corpus and mutations of it
-    #[command(disable_help_flag = true)]
-    Fuzz {
-        /// --help tells them
-        #[arg(
-            value_name = "OPTIONS",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        options: Vec<String>,
-    },
-    /// Compare with what others do
-    Conformance {
-        #[command(subcommand)]
-        with: Conformance,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum Conformance {
-    /// Give client-go and the library the same drawn sequences of operations (needs Go)
-    #[command(disable_help_flag = true)]
-    Oracle {
-        /// --help tells them
-        #[arg(
-            value_name = "OPTIONS",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        options: Vec<String>,
-    },
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
+    match run() {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -110,11 +42,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: &Task) -> Result<ExitCode> {
+fn run() -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
-        .context("xtask stands in a folder of the workspace")?;
-    match task {
+        .context("xtask is a folder of the workspace")?;
+    let matches = program::add_to(Arguments::command()).get_matches();
+    if let Some((program, options)) = program::typed(&matches) {
+        return program.run(root, &options);
+    }
+    match Arguments::from_arg_matches(&matches)?.command {
         Task::Tidy => {
             let findings = tidy::check(root)?;
             for finding in &findings {
@@ -127,7 +63,7 @@ fn run(task: &Task) -> Result<ExitCode> {
             })
         }
         Task::Kinds { check } => {
-            let mode = if *check {
+            let mode = if check {
                 kinds::Mode::Check
             } else {
                 kinds::Mode::Write
@@ -135,13 +71,6 @@ fn run(task: &Task) -> Result<ExitCode> {
             say(&kinds::run(root, mode)?);
             Ok(ExitCode::SUCCESS)
         }
-        Task::Simulate { options } => simulate::run(root, options),
-        Task::Crash { options } => crash::run(root, options),
-        Task::Bench { options } => bench::run(root, options),
-        Task::Fuzz { options } => fuzz::run(root, options),
-        Task::Conformance {
-            with: Conformance::Oracle { options },
-        } => conformance::oracle(root, options),
     }
 }
 

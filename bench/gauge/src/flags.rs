@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 /// How a program is set up, and what it goes through.
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
-    /// Address of the replay source (plain HTTP)
+    /// Address of the neutral source (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
     /// Kubeconfig of a real server; the parent process writes the events after this program prints `ready`
@@ -38,8 +38,8 @@ pub struct Flags {
 /// The server that a program lists from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The replay source at an address.
-    Replay(&'a str),
+    /// The neutral source at an address.
+    Neutral(&'a str),
     /// A real server, named by a kubeconfig.
     Real(&'a PathBuf),
 }
@@ -51,7 +51,7 @@ impl Flags {
     /// The flags name none.
     pub fn source(&self) -> Result<Server<'_>> {
         let real = self.kubeconfig.as_ref().map(Server::Real);
-        real.or_else(|| self.server.as_deref().map(Server::Replay))
+        real.or_else(|| self.server.as_deref().map(Server::Neutral))
             .context("--server or --kubeconfig is missing; --help explains them")
     }
 }

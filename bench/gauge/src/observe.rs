@@ -12,7 +12,7 @@ use crate::{
     flags::{Flags, Handler},
     line::Line,
     process::{Memory, cpu_time, reset_peak},
-    source::{Replay, Source},
+    source::{Neutral, Source},
     told::Told,
 };
 
@@ -88,7 +88,7 @@ pub async fn observe(
         watch(flags, told, &source, &mut line).await?;
     }
     if flags.relist > 0 {
-        relist(flags.relist, told, source.replay()?, &mut line).await?;
+        relist(flags.relist, told, source.neutral()?, &mut line).await?;
     }
     let line = serde_json::to_string(&line)?;
     writeln!(std::io::stdout(), "{line}").context("nobody reads the line")
@@ -127,7 +127,7 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     clippy::cast_precision_loss,
     reason = "nobody relists more often than 2^52 times"
 )]
-async fn relist(times: u64, told: &Told, source: &Replay, line: &mut Line) -> Result<()> {
+async fn relist(times: u64, told: &Told, source: &Neutral, line: &mut Line) -> Result<()> {
     reset_peak()?;
     let start = Start::new();
     for _ in 0..times {

@@ -13,8 +13,8 @@ use crate::flags::Server;
 /// The server that a measured program reads from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// A replay source, which takes commands.
-    Replay(Replay),
+    /// The neutral source, which takes commands.
+    Neutral(Neutral),
     /// A real server. The parent process changes its objects when this program's standard output says so.
     Real,
 }
@@ -22,7 +22,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn new(server: Server<'_>) -> Result<Self> {
         match server {
-            Server::Replay(address) => Replay::new(address).map(Self::Replay),
+            Server::Neutral(address) => Neutral::new(address).map(Self::Neutral),
             Server::Real(_) => Ok(Self::Real),
         }
     }
@@ -30,26 +30,26 @@ impl Source {
     /// Reports that the first list has been delivered.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
-            Self::Replay(_) => Ok(()),
+            Self::Neutral(_) => Ok(()),
             Self::Real => print("synced"),
         }
     }
 
-    /// Requests `events` events for open watches, at `rate` per second. Returns when a replay source has sent
+    /// Requests `events` events for open watches, at `rate` per second. Returns when the neutral source has sent
     /// the last one, and at once for a real server.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
-            Self::Replay(replay) => replay.emit(events, rate).await,
+            Self::Neutral(source) => source.emit(events, rate).await,
             Self::Real => print("ready"),
         }
     }
 
-    /// The replay source; only it can expire revisions and count watches.
-    pub(crate) fn replay(&self) -> Result<&Replay> {
+    /// The neutral source; only it can expire revisions and count watches.
+    pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
-            Self::Replay(replay) => Ok(replay),
+            Self::Neutral(source) => Ok(source),
             Self::Real => {
-                bail!("--relist needs the replay source: a real server expires no revision")
+                bail!("--relist needs the neutral source: a real server expires no revision")
             }
         }
     }
@@ -59,14 +59,14 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// The replay source at an address. Every command opens its own connection, so that none is shared with the
+/// The neutral source at an address. Every command opens its own connection, so that none is shared with the
 /// measured client.
 #[derive(Clone, Debug)]
-pub(crate) struct Replay {
+pub(crate) struct Neutral {
     authority: String,
 }
 
-impl Replay {
+impl Neutral {
     /// # Errors
     /// It is not an address of plain HTTP.
     pub(crate) fn new(server: &str) -> Result<Self> {
@@ -132,9 +132,9 @@ mod tests {
     use super::*;
 
     /// A source that answers once, and what it was asked.
-    async fn answering(answer: &'static str) -> (Replay, impl Future<Output = String>) {
+    async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let source = Replay::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let asked = async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = vec![0; 1_000];
@@ -174,6 +174,6 @@ mod tests {
 
     #[test]
     fn an_address_of_another_protocol_is_refused() {
-        assert!(Replay::new("https://127.0.0.1:1").is_err());
+        assert!(Neutral::new("https://127.0.0.1:1").is_err());
     }
 }

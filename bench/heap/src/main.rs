@@ -12,8 +12,8 @@ use clap::Parser;
 use gauge::resident_kib;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_informer::fuzzing::decode_exactly;
-use replay::{Corpus, CorpusKind, Encoding, Version};
 use serde::{Serialize, de::DeserializeOwned};
+use source::{Corpus, CorpusKind, Encoding, Version};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 // Linked, it takes the place of the system's own, as in the programs that are compared.
 use tikv_jemallocator as _;

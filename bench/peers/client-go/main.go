@@ -53,7 +53,7 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
-	flags.StringVar(&o.server, "server", "", "the `URL` of the replay source")
+	flags.StringVar(&o.server, "server", "", "the `URL` of the neutral source")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the `file` that names a real server; who started the program then writes the events, when it prints ready")
 	flags.StringVar(&o.encoding, "encoding", "protobuf", "protobuf or json")
 	flags.Func("prune", "true or false: whether a transform drops managedFields (default true)", func(value string) error {
@@ -73,7 +73,7 @@ func parse(arguments []string) (options, error) {
 		return o, fmt.Errorf("unknown argument %q", flags.Arg(0))
 	}
 	if o.kubeconfig != "" && (o.server != "" || o.relist > 0) {
-		return o, errors.New("--server and --relist need the replay source, which --kubeconfig excludes")
+		return o, errors.New("--server and --relist need the neutral source, which --kubeconfig excludes")
 	}
 	for _, err := range []error{
 		oneOf(o.encoding, "protobuf", "json"),

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// source is the replay source at an address; its connections are not those of the client that is measured.
+// source is the neutral source at an address; its connections are not those of the client that is measured.
 // Without an address it is a real server: who started this program changes its objects, and reads from standard output when.
 type source struct {
 	server string
@@ -34,7 +34,7 @@ func (s source) synced() {
 	}
 }
 
-// emit requests so many events for open watches. The replay source has sent the last when this returns; for a real server it returns at once.
+// emit requests so many events for open watches. The neutral source has sent the last when this returns; for a real server it returns at once.
 func (s source) emit(events, rate int64) error {
 	if s.real() {
 		fmt.Println("ready")

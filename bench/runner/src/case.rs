@@ -33,7 +33,7 @@ pub(crate) enum Program {
     /// No informer: clones of what one decodes.
     Heap,
     /// The source itself.
-    Replay,
+    Source,
 }
 
 /// One program with its arguments.
@@ -186,7 +186,7 @@ fn corpora(plan: &Plan) -> [Case; 4] {
         let arguments = format!("--kind {kind} --pods {} --describe --line", plan.pods);
         Case {
             rounds: 1,
-            ..Case::new(name, Program::Replay, &arguments)
+            ..Case::new(name, Program::Source, &arguments)
         }
     })
 }

@@ -31,7 +31,7 @@ pub(crate) struct Programs {
     chunks: Chunks,
 }
 
-/// Where the chunks of the source's lists and watches end, as `replay --chunks` knows it.
+/// Where the chunks of the source's lists and watches end, as `source --chunks` knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Chunks {
     /// As those of kube-apiserver
@@ -85,7 +85,7 @@ impl Programs {
             Program::KubeRs => "peer-kube-rs",
             Program::KubeRsSystem => "peer-kube-rs-system",
             Program::Heap => "heap",
-            Program::Replay => "replay",
+            Program::Source => "source",
         })
     }
 
@@ -166,7 +166,7 @@ struct Source {
 
 impl Source {
     fn start(release: &Path, pods: u32, chunks: Chunks) -> Result<Self> {
-        let child = Command::new(release.join("replay"))
+        let child = Command::new(release.join("source"))
             .args(["--kind", "pods", "--seed", SEED, "--port", "0"])
             .args(["--pods", &pods.to_string()])
             .args(["--chunks", chunks.name()])

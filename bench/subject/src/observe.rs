@@ -68,7 +68,7 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
 
 async fn config(server: Server<'_>) -> Result<Config> {
     match server {
-        Server::Replay(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Neutral(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
         Server::Real(path) => {
             let file = Kubeconfig::read_from(path)?;
             Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)

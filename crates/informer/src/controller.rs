@@ -30,11 +30,7 @@ pub(crate) use self::{
     inbox::Inbox,
     warm_up::WarmUp,
 };
-pub use self::{
-    config::{Config, ProcessError},
-    end::Ended,
-    process_loop::ProcessLoop,
-};
+pub use self::{config::Config, end::Ended, process_loop::ProcessLoop, processing::ProcessError};
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 

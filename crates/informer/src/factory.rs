@@ -9,12 +9,12 @@ mod discovery;
 mod dynamic;
 mod kind;
 mod lifecycle;
-mod lifetime;
 mod listing;
 mod make;
 mod namespace_options;
 mod options;
 mod registry;
+mod request;
 mod scope;
 
 pub use self::{
@@ -38,8 +38,8 @@ use self::{
     defaults::Defaults,
     definitions::Definitions,
     listing::Registered,
-    make::Request,
     registry::{New, Registry, Want},
+    request::Request,
 };
 use crate::{
     controller::Controller,

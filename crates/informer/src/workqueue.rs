@@ -87,6 +87,7 @@ mod delaying_queue;
 
 mod item;
 mod rate_limiting_queue;
+mod shared;
 mod timing;
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub async fn run() -> Result<()> {
 
 async fn config(server: Server<'_>) -> Result<Config> {
     match server {
-        Server::Replay(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
+        Server::Neutral(address) => Ok(Config::new(address.parse().context("--server is no URL")?)),
         Server::Real(path) => {
             let file = Kubeconfig::read_from(path)?;
             Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http::{Method, Request};
 use kube_client::Client;
-use replay::{Corpus, CorpusKind, Encoding, Version};
 use serde_json::{Map, Value, json};
+use source::{Corpus, CorpusKind, Encoding, Version};
 use tokio::time::{Instant, sleep_until};
 
 /// Seed of the pods: every server has the same ones.

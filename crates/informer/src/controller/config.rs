@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::{
     bounds::CHANNEL_CAPACITY,
     process_loop::{Feed, ProcessLoop},
-    processing::{Process, Processing, ResyncTimer, Retry},
+    processing::{Process, ProcessError, Processing, ResyncTimer, Retry},
 };
 use crate::{
     logs::Ration,
@@ -20,9 +20,6 @@ use crate::{
     queue::{DeltaFifo, Popped},
     reflector::ReflectorBuilder,
 };
-
-/// Why a process function could not process an object.
-pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Settles the parts of a controller that calls the program's own process function.
 ///

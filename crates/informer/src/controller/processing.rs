@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Bounds, ProcessError, queue_delta};
+use super::{Bounds, queue_delta};
 use crate::{
     clock,
     limits::{MESSAGE_BYTES, one_line},
@@ -25,6 +25,9 @@ const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
+
+/// Why a process function could not process an object.
+pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The known objects, shared with the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;

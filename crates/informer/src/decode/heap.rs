@@ -6,6 +6,7 @@
 
 mod access;
 mod key;
+mod plain;
 mod visit;
 
 use std::cell::Cell;

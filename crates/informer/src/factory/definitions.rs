@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    SharedInformerFactory, kind::qualified, lifecycle::Hold, make::Request,
-    options::InformerOptions, registry::Key,
+    SharedInformerFactory, discovery::qualified, lifecycle::Hold, options::InformerOptions,
+    registry::Key, request::Request,
 };
 use crate::{
     controller::Definition,

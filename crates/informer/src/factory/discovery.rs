@@ -15,7 +15,6 @@ use kube_core::{
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::kind::qualified;
 use crate::{
     limits::{DISCOVERY_BYTES, PARTS},
     transport::{
@@ -277,6 +276,15 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
     let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
     let answered = timeout(PATIENCE, asked).await.map_err(late).flatten();
     answered.inspect_err(|error| client.failed(error))
+}
+
+/// As people name a kind: `pods`, `deployments.apps`.
+pub(super) fn qualified(plural: &str, group: &str) -> String {
+    if group.is_empty() {
+        plural.to_owned()
+    } else {
+        format!("{plural}.{group}")
+    }
 }
 
 #[cfg(test)]

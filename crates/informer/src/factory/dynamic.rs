@@ -7,9 +7,9 @@ use super::{
     SharedInformerFactory,
     discovery::{self, DiscoverError, Discovered},
     kind::{self, KindError, KindRef},
-    make::Request,
     options::InformerOptions,
     registry::Want,
+    request::Request,
 };
 use crate::shared_informer::SharedInformer;
 

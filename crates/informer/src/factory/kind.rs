@@ -5,7 +5,10 @@ use kube_core::{
     discovery::{ApiCapabilities, Scope, verbs},
 };
 
-use super::{discovery::Discovered, options::OptionsConflict};
+use super::{
+    discovery::{Discovered, qualified},
+    options::OptionsConflict,
+};
 
 /// What names a kind at run time: an `ApiResource`, or what discovery says of one, which also knows
 /// whether it is namespaced and can be watched. A pair is what `kube_client::discovery` answers with.
@@ -114,15 +117,6 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
         return Err(KindError::NotWatchable { plural });
     }
     Ok(())
-}
-
-/// As people name a kind: `pods`, `deployments.apps`.
-pub(super) fn qualified(plural: &str, group: &str) -> String {
-    if group.is_empty() {
-        plural.to_owned()
-    } else {
-        format!("{plural}.{group}")
-    }
 }
 
 /// Whether a name is one segment of a path, and none that leads elsewhere: letters, digits, and inside

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use super::{
     SharedInformerFactory,
     kind::{KindError, KindRef},
-    make::Request,
     options::{InformerOptions, OptionsConflict},
     registry::{Ending, EntryId, Found, Registry, Want},
+    request::Request,
 };
 use crate::{shared_informer::SharedInformer, status::Status};
 

@@ -2,17 +2,16 @@
 
 use std::{any::TypeId, convert::Infallible, sync::Arc};
 
-use k8s_openapi::ClusterResourceScope;
 use kube_core::{ApiResource, Resource};
 use serde::de::DeserializeOwned;
 
 use super::{
     SharedInformerFactory, constructing,
     definitions::Followed,
-    lifetime::Lifetime,
     listing::{Coverage, Registered},
     options::{InformerOptions, OptionsConflict, QueueKind},
-    registry::{Found, Key, New, Run, Want},
+    registry::{Found, Key, Lifetime, New, Run, Want},
+    request::Request,
     scope::{Scope, Section},
 };
 use crate::{
@@ -22,37 +21,6 @@ use crate::{
     shared_informer::{self, SharedInformer},
     transport::client::ListWatch,
 };
-
-/// A request for an informer.
-pub(super) struct Request<K: Resource> {
-    dyntype: K::DynamicType,
-    options: InformerOptions<K>,
-    is_namespaced: bool,
-}
-
-impl<K: Resource + 'static> Request<K> {
-    pub(super) fn of_type(options: InformerOptions<K>) -> Self
-    where
-        K::DynamicType: Default,
-    {
-        Self::of_kind(K::DynamicType::default(), options, None)
-    }
-
-    /// Of a kind of which it may be known whether it is in namespaces; else the type says it, or it is
-    /// taken for one that is.
-    pub(super) fn of_kind(
-        dyntype: K::DynamicType,
-        options: InformerOptions<K>,
-        is_namespaced: Option<bool>,
-    ) -> Self {
-        let is_cluster_scoped = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
-        Self {
-            dyntype,
-            options,
-            is_namespaced: is_namespaced.unwrap_or(!is_cluster_scoped),
-        }
-    }
-}
 
 impl SharedInformerFactory {
     /// Which informer is requested.

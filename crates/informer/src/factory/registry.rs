@@ -4,6 +4,10 @@
 //! program's; of several threads that construct the same one the first to insert it wins, and what the others
 //! constructed is dropped without having run.
 
+mod lifetime;
+
+pub(super) use self::lifetime::Lifetime;
+
 use std::{
     any::{Any, TypeId},
     convert::Infallible,
@@ -16,8 +20,8 @@ use kube_core::ApiResource;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet};
 
+use self::lifetime::Demand;
 use super::{
-    lifetime::{Demand, Lifetime},
     listing::{AnyInformer, Registered},
     options::InformerOptions,
     scope::Scope,

@@ -19,6 +19,28 @@ pub struct Builder<T> {
     metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
 }
 
+impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
+    /// An empty queue, first in, first out, whose failed items wait as `limiter` says.
+    #[doc(alias = "NewTypedRateLimitingQueue")]
+    #[doc(alias = "NewRateLimitingQueue")]
+    #[doc(alias = "NewNamedRateLimitingQueue")]
+    #[doc(alias = "NewTyped")]
+    #[doc(alias = "NewNamed")]
+    #[doc(alias = "NewDelayingQueue")]
+    #[doc(alias = "NewTypedDelayingQueue")]
+    pub fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
+        Self::builder(limiter).build()
+    }
+
+    /// As [`RateLimitingQueue::new`], with more to choose.
+    #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
+    #[doc(alias = "NewTypedWithConfig")]
+    #[doc(alias = "NewTypedDelayingQueueWithConfig")]
+    pub fn builder(limiter: impl RateLimiter<T> + 'static) -> Builder<T> {
+        Builder::new(limiter)
+    }
+}
+
 impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
     pub(super) fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
         Self {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::hashed::Hashed;
-use super::rate_limiting_queue::Shared;
+use super::shared::{Shared, Verdict};
 
 /// An item in a worker's hands; nobody else is given it until it has had its verdict.
 ///
@@ -37,18 +37,6 @@ pub struct Item<T: Clone + Eq + Hash> {
     /// Whether there was a verdict.
     ended: bool,
     shared: Arc<Shared<T>>,
-}
-
-/// How the work on an item ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Done,
-    Forget,
-    Retry,
-    RetryAfter(Duration),
-    GiveUp,
-    /// The worker said nothing.
-    Dropped,
 }
 
 impl<T: Clone + Eq + Hash> Item<T> {

@@ -23,14 +23,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::builder::Builder;
 use super::delaying_queue::DelayingQueue;
-use super::hashed::Hashed;
-use super::item::{Item, Verdict};
+use super::item::Item;
 use super::order::Order;
 use super::queue::{Next, Phase};
 use super::rate_limiter::RateLimiter;
-use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
+use super::shared::{Shared, State};
+use crate::metrics::{SampledWorkQueue, WorkQueueMetrics};
 
 /// A queue of keys with delays and a rate limiter; a clone is another handle on the same queue.
 ///
@@ -48,39 +47,6 @@ use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 #[doc(alias = "Typed")]
 pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     shared: Arc<Shared<T>>,
-}
-
-/// What the handles and the items of one queue share.
-pub(super) struct Shared<T: Clone + Eq + Hash> {
-    state: Mutex<State<T>>,
-    /// Told when there is something new for a task that waits for an item.
-    ready: Notify,
-    /// Told when a drain has ended, or waits for nothing any more.
-    drained: Notify,
-    /// From which the delaying queue and the limiter count their time.
-    origin: Instant,
-    /// Hears how long items waited and were worked on, if anybody wants to know.
-    metrics: Option<Box<dyn WorkQueueMetrics>>,
-}
-
-struct State<T> {
-    delaying: DelayingQueue<T>,
-    /// How many tasks wait for an item, or are about to.
-    waiting: usize,
-    limiter: Box<dyn RateLimiter<T>>,
-    dropped: u64,
-    given_up: u64,
-    /// How often an item was added with a delay.
-    retries: u64,
-}
-
-/// Who must look again after an operation.
-enum Wake {
-    Nobody,
-    One,
-    Everybody,
-    /// Everybody, and the drains too.
-    Drains,
 }
 
 /// What a task that asked for an item does next.
@@ -109,26 +75,6 @@ impl<T: Clone + Eq + Hash> Drop for Waiting<'_, T> {
 // === impl RateLimitingQueue ===
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// An empty queue, first in, first out, whose failed items wait as `limiter` says.
-    #[doc(alias = "NewTypedRateLimitingQueue")]
-    #[doc(alias = "NewRateLimitingQueue")]
-    #[doc(alias = "NewNamedRateLimitingQueue")]
-    #[doc(alias = "NewTyped")]
-    #[doc(alias = "NewNamed")]
-    #[doc(alias = "NewDelayingQueue")]
-    #[doc(alias = "NewTypedDelayingQueue")]
-    pub fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
-        Self::builder(limiter).build()
-    }
-
-    /// As [`RateLimitingQueue::new`], with more to choose.
-    #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    #[doc(alias = "NewTypedWithConfig")]
-    #[doc(alias = "NewTypedDelayingQueueWithConfig")]
-    pub fn builder(limiter: impl RateLimiter<T> + 'static) -> Builder<T> {
-        Builder::new(limiter)
-    }
-
     /// Adds an item, unless it is queued already; one that is in work is queued again when it is
     /// done.
     ///
@@ -358,133 +304,5 @@ impl<T: Clone + Eq + Hash> fmt::Debug for RateLimitingQueue<T> {
             .field("processing", &processing)
             .field("phase", &phase)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Shared ===
-
-impl<T: Clone + Eq + Hash> Shared<T> {
-    pub(super) fn requeues(&self, item: &T) -> u32 {
-        self.operate(|state| state.limiter.requeues(item))
-    }
-
-    pub(super) fn end(&self, item: &Hashed<T>, verdict: Verdict) {
-        self.operate(|state| state.end(item, verdict, || self.now()));
-    }
-
-    /// Does something under the lock, and afterwards wakes who must know.
-    ///
-    /// What has come due is queued first, so no operation sees an item as delayed after its time.
-    /// The clock, which costs more than all the rest, is read only if something is delayed.
-    fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
-        let mut state = self.state.lock();
-        let earliest = state.delaying.earliest();
-        if earliest.is_some() {
-            state.delaying.promote(self.now());
-        }
-        let answer = operation(&mut state);
-        let wake = state.wake(earliest);
-        if let Some(metrics) = &self.metrics {
-            let observed = state.delaying.queue().take_observed();
-            drop(state);
-            if let Some(observed) = observed {
-                metrics::guarded(|| metrics.observe(observed));
-            }
-        } else {
-            drop(state);
-        }
-        match wake {
-            Wake::Nobody => {}
-            Wake::One => self.ready.notify_one(),
-            Wake::Everybody => self.ready.notify_waiters(),
-            Wake::Drains => {
-                self.ready.notify_waiters();
-                self.drained.notify_waiters();
-            }
-        }
-        answer
-    }
-
-    fn now(&self) -> Duration {
-        self.origin.elapsed()
-    }
-}
-
-impl<T: Clone + Eq + Hash + Send> SampledWorkQueue for Shared<T> {
-    fn sample(&self) -> WorkQueueSample {
-        self.operate(|state| WorkQueueSample {
-            delayed: state.delaying.delayed_len(),
-            retries: state.retries,
-            ..state.delaying.queue().sample()
-        })
-    }
-}
-
-// === impl State ===
-
-impl<T: Clone + Eq + Hash> State<T> {
-    fn add_after(&mut self, item: T, delay: Duration, now: impl FnOnce() -> Duration) {
-        if self.delaying.queue().is_shutting_down() {
-            return;
-        }
-        self.retries += 1;
-        if delay.is_zero() {
-            self.delaying.queue().add(item);
-        } else {
-            self.delaying.add_at(item, now().saturating_add(delay));
-        }
-    }
-
-    fn add_rate_limited(&mut self, item: T, now: Duration) {
-        // The limiter would remember an item that nobody is going to forget.
-        if self.delaying.queue().is_shutting_down() {
-            return;
-        }
-        let delay = self.limiter.when(&item, now);
-        self.add_after(item, delay, || now);
-    }
-
-    fn end(&mut self, item: &Hashed<T>, verdict: Verdict, now: impl FnOnce() -> Duration) {
-        self.delaying.queue().done(item);
-        match verdict {
-            Verdict::Done => {}
-            Verdict::Forget => self.limiter.forget(item),
-            Verdict::Retry => self.add_rate_limited(T::clone(item), now()),
-            Verdict::RetryAfter(delay) => self.add_after(T::clone(item), delay, now),
-            Verdict::GiveUp => {
-                self.limiter.forget(item);
-                self.given_up += 1;
-            }
-            Verdict::Dropped => {
-                self.dropped += 1;
-                self.add_rate_limited(T::clone(item), now());
-            }
-        }
-    }
-
-    /// `earliest` is when a delayed item was due before the operation.
-    fn wake(&mut self, earliest: Option<Duration>) -> Wake {
-        let sooner = match (self.delaying.earliest(), earliest) {
-            (Some(now), Some(before)) => now < before,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        let queue = self.delaying.queue();
-        let news = queue.take_news();
-        if news.ending {
-            if queue.is_idle() || queue.phase() == Phase::ShutDown {
-                Wake::Drains
-            } else {
-                Wake::Everybody
-            }
-        } else if self.waiting == 0 {
-            Wake::Nobody
-        } else if sooner || news.pushed > 1 {
-            Wake::Everybody
-        } else if news.pushed == 1 {
-            Wake::One
-        } else {
-            Wake::Nobody
-        }
     }
 }

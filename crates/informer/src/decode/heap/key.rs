@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, Seq
 
 use super::{
     Heap,
-    visit::{plain, plain_values},
+    plain::{plain, plain_values},
 };
 
 /// What stands between the type of a key and the parser.

@@ -1,0 +1,96 @@
+//! A server that lives as long as its test.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use source::{Chunking, Corpus, CorpusKind, Source, serve};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+pub(crate) struct Served {
+    pub(crate) uri: String,
+    http: Client<HttpConnector, Empty<Bytes>>,
+    _server: JoinSet<()>,
+}
+
+/// A time for every change, each later than the one before.
+fn ticks() -> u64 {
+    static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
+    TICKS.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Served {
+    pub(crate) async fn new(kind: CorpusKind, objects: usize) -> Served {
+        let corpus = Corpus::new(kind, objects, 1).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let uri = format!("http://{}", listener.local_addr().unwrap());
+        let mut server = JoinSet::new();
+        server.spawn(serve(
+            listener,
+            Source::new(corpus, ticks),
+            Chunking::Server,
+            std::future::pending(),
+        ));
+        Served {
+            uri,
+            http: Client::builder(TokioExecutor::new()).build_http(),
+            _server: server,
+        }
+    }
+
+    pub(crate) fn kube(&self) -> kube::Client {
+        let config = kube::Config::new(self.uri.parse().unwrap());
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// The answer over HTTP/2, with windows that are never full.
+    pub(crate) async fn ask_http2(&self, path: &str, accept: &str) -> Response<Incoming> {
+        let http: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new())
+            .http2_only(true)
+            .http2_initial_stream_window_size(1 << 28)
+            .http2_initial_connection_window_size(1 << 29)
+            .build_http();
+        let request = Request::get(format!("{}{path}", self.uri)).header(header::ACCEPT, accept);
+        let request = request.body(Empty::new()).unwrap();
+        http.request(request).await.unwrap()
+    }
+
+    /// The code and the body; of a watch, all of it once it is cut.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+    ) -> (StatusCode, Bytes) {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.uri))
+            .header(header::ACCEPT, accept);
+        let answer = self
+            .http
+            .request(request.body(Empty::new()).unwrap())
+            .await
+            .unwrap();
+        let code = answer.status();
+        (code, answer.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Value {
+        let (code, body) = self.ask(Method::POST, path, "*/*").await;
+        assert_eq!(code, StatusCode::OK, "{path}");
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (StatusCode, Value) {
+        let (code, body) = self.ask(Method::GET, path, "application/json").await;
+        (code, serde_json::from_slice(&body).unwrap())
+    }
+}

@@ -1,0 +1,187 @@
+//! What the handles and the items of one work queue share: the plain structs, one lock, and who is woken after what.
+
+use std::hash::Hash;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::delaying_queue::DelayingQueue;
+use super::hashed::Hashed;
+use super::queue::Phase;
+use super::rate_limiter::RateLimiter;
+use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
+
+/// What the handles and the items of one queue share.
+pub(super) struct Shared<T: Clone + Eq + Hash> {
+    pub(super) state: Mutex<State<T>>,
+    /// Told when there is something new for a task that waits for an item.
+    pub(super) ready: Notify,
+    /// Told when a drain has ended, or waits for nothing any more.
+    pub(super) drained: Notify,
+    /// From which the delaying queue and the limiter count their time.
+    pub(super) origin: Instant,
+    /// Hears how long items waited and were worked on, if anybody wants to know.
+    pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
+}
+
+pub(super) struct State<T> {
+    pub(super) delaying: DelayingQueue<T>,
+    /// How many tasks wait for an item, or are about to.
+    pub(super) waiting: usize,
+    pub(super) limiter: Box<dyn RateLimiter<T>>,
+    pub(super) dropped: u64,
+    pub(super) given_up: u64,
+    /// How often an item was added with a delay.
+    pub(super) retries: u64,
+}
+
+/// Who must look again after an operation.
+enum Wake {
+    Nobody,
+    One,
+    Everybody,
+    /// Everybody, and the drains too.
+    Drains,
+}
+
+/// How the work on an item ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Done,
+    Forget,
+    Retry,
+    RetryAfter(Duration),
+    GiveUp,
+    /// The worker said nothing.
+    Dropped,
+}
+
+// === impl Shared ===
+
+impl<T: Clone + Eq + Hash> Shared<T> {
+    pub(super) fn requeues(&self, item: &T) -> u32 {
+        self.operate(|state| state.limiter.requeues(item))
+    }
+
+    pub(super) fn end(&self, item: &Hashed<T>, verdict: Verdict) {
+        self.operate(|state| state.end(item, verdict, || self.now()));
+    }
+
+    /// Does something under the lock, and afterwards wakes who must know.
+    ///
+    /// What has come due is queued first, so no operation sees an item as delayed after its time.
+    /// The clock, which costs more than all the rest, is read only if something is delayed.
+    pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.state.lock();
+        let earliest = state.delaying.earliest();
+        if earliest.is_some() {
+            state.delaying.promote(self.now());
+        }
+        let answer = operation(&mut state);
+        let wake = state.wake(earliest);
+        if let Some(metrics) = &self.metrics {
+            let observed = state.delaying.queue().take_observed();
+            drop(state);
+            if let Some(observed) = observed {
+                metrics::guarded(|| metrics.observe(observed));
+            }
+        } else {
+            drop(state);
+        }
+        match wake {
+            Wake::Nobody => {}
+            Wake::One => self.ready.notify_one(),
+            Wake::Everybody => self.ready.notify_waiters(),
+            Wake::Drains => {
+                self.ready.notify_waiters();
+                self.drained.notify_waiters();
+            }
+        }
+        answer
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+}
+
+impl<T: Clone + Eq + Hash + Send> SampledWorkQueue for Shared<T> {
+    fn sample(&self) -> WorkQueueSample {
+        self.operate(|state| WorkQueueSample {
+            delayed: state.delaying.delayed_len(),
+            retries: state.retries,
+            ..state.delaying.queue().sample()
+        })
+    }
+}
+
+// === impl State ===
+
+impl<T: Clone + Eq + Hash> State<T> {
+    pub(super) fn add_after(&mut self, item: T, delay: Duration, now: impl FnOnce() -> Duration) {
+        if self.delaying.queue().is_shutting_down() {
+            return;
+        }
+        self.retries += 1;
+        if delay.is_zero() {
+            self.delaying.queue().add(item);
+        } else {
+            self.delaying.add_at(item, now().saturating_add(delay));
+        }
+    }
+
+    pub(super) fn add_rate_limited(&mut self, item: T, now: Duration) {
+        // The limiter would remember an item that nobody is going to forget.
+        if self.delaying.queue().is_shutting_down() {
+            return;
+        }
+        let delay = self.limiter.when(&item, now);
+        self.add_after(item, delay, || now);
+    }
+
+    fn end(&mut self, item: &Hashed<T>, verdict: Verdict, now: impl FnOnce() -> Duration) {
+        self.delaying.queue().done(item);
+        match verdict {
+            Verdict::Done => {}
+            Verdict::Forget => self.limiter.forget(item),
+            Verdict::Retry => self.add_rate_limited(T::clone(item), now()),
+            Verdict::RetryAfter(delay) => self.add_after(T::clone(item), delay, now),
+            Verdict::GiveUp => {
+                self.limiter.forget(item);
+                self.given_up += 1;
+            }
+            Verdict::Dropped => {
+                self.dropped += 1;
+                self.add_rate_limited(T::clone(item), now());
+            }
+        }
+    }
+
+    /// `earliest` is when a delayed item was due before the operation.
+    fn wake(&mut self, earliest: Option<Duration>) -> Wake {
+        let sooner = match (self.delaying.earliest(), earliest) {
+            (Some(now), Some(before)) => now < before,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let queue = self.delaying.queue();
+        let news = queue.take_news();
+        if news.ending {
+            if queue.is_idle() || queue.phase() == Phase::ShutDown {
+                Wake::Drains
+            } else {
+                Wake::Everybody
+            }
+        } else if self.waiting == 0 {
+            Wake::Nobody
+        } else if sooner || news.pushed > 1 {
+            Wake::Everybody
+        } else if news.pushed == 1 {
+            Wake::One
+        } else {
+            Wake::Nobody
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// The server that users start, `kubectl-informer serve`, reached through the kubeconfig that it writes.
+
+package clients
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestServeIsReachedThroughItsKubeconfig(t *testing.T) {
+	path := os.Getenv("SERVE_KUBECONFIG")
+	if path == "" {
+		t.Fatal("SERVE_KUBECONFIG must name the kubeconfig of a running `kubectl-informer serve`; verify/clients/run does that")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	must(t, err)
+	config.ContentType = "application/json"
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+
+	// The plan that verify/clients/run gives to it.
+	unlucky := rest.CopyConfig(config)
+	unlucky.UserAgent = "unlucky"
+	refused, err := kubernetes.NewForConfig(unlucky)
+	must(t, err)
+	_, err = refused.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	said(t, refusal(err), "503 ServiceUnavailable: the server is currently unable to handle the request")
+
+	version, err := client.Discovery().ServerVersion()
+	must(t, err)
+	if !strings.HasPrefix(version.GitVersion, "v1.36.") {
+		t.Fatalf("version %s", version.GitVersion)
+	}
+	preferred, err := discovery.ServerPreferredResources(client.Discovery())
+	must(t, err)
+	kinds := map[string]bool{}
+	for _, list := range preferred {
+		for _, resource := range list.APIResources {
+			kinds[list.GroupVersion+" "+resource.Kind] = true
+		}
+	}
+	for _, kind := range []string{"v1 Pod", "apps/v1 Deployment", "coordination.k8s.io/v1 Lease"} {
+		equal(t, kind, kinds[kind], true)
+	}
+
+	told := follow(t, informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default")).Core().V1().ConfigMaps().Informer())
+	// Other tests use the same server.
+	name := "serve-" + rand.String(8)
+	maps := client.CoreV1().ConfigMaps("default")
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	stored, err := maps.Create(t.Context(), made, metav1.CreateOptions{})
+	must(t, err)
+	told.expect("add " + name + " " + stored.ResourceVersion)
+	must(t, maps.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	if line := told.next(); !strings.HasPrefix(line, "delete "+name+" ") {
+		t.Fatal(line)
+	}
+}

@@ -1,0 +1,25 @@
+//! Kills a server with a data directory under writes, starts it again, and looks what is left.
+//!
+//! `cargo xtask crash` starts it.
+
+mod child;
+mod object;
+mod informed;
+mod known;
+mod planted;
+mod revisions;
+mod writer;
+mod watcher;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    harness::report::exit(match arguments.split_first() {
+        Some((role, rest)) if role == child::ROLE => child::play(rest).map(|()| true),
+        _ => run::Arguments::parse().run(),
+    })
+}

@@ -1,0 +1,89 @@
+//! Planted bugs, which a run must find.
+//!
+//! Each is what a server with the bug would leave on its disk, or what a watcher would be told.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use harness::bugs;
+use redb::{Database, ReadableTable, TableDefinition};
+
+use crate::{known::Known, object::KINDS};
+
+/// The tables of `crates/apiserver/src/storage/disk.rs`.
+const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
+    TableDefinition::new("objects");
+const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
+
+bugs! {
+    pub(crate) enum Bug {
+        AcknowledgedTooEarly: "a write acknowledged before the disk has it, so the newest object is missing",
+        HalfStored: "a batch that is not one transaction, so half of the newest object is stored",
+        RevisionForgotten: "a revision that is not stored, so counting resumes at the newest object",
+        GapInWatch: "a watch that resumes behind the first event",
+        DeletionUntold: "a watch that delivers no deletion",
+    }
+}
+
+impl Bug {
+    /// Does to a data directory, while nobody has it open, what the bug would have done.
+    ///
+    /// # Errors
+    /// It is no data directory of this server.
+    pub(crate) fn spoil(self, directory: &Path, known: &Known) -> Result<()> {
+        if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
+            return Ok(());
+        }
+        let database = Database::open(directory.join("objects.redb"))?;
+        let transaction = database.begin_write()?;
+        {
+            let mut objects = transaction.open_table(OBJECTS)?;
+            let mut about = transaction.open_table(ABOUT)?;
+            if self == Self::RevisionForgotten {
+                let highest = highest(&objects)?;
+                about.insert("revision", highest)?;
+            } else if let Ok((key, _)) = known.newest() {
+                let namespace = if KINDS[key.kind].resource == "nodes" {
+                    ""
+                } else {
+                    "default/"
+                };
+                let place = format!("{namespace}{}", key.name);
+                let place = (KINDS[key.kind].resource, place.as_str());
+                let removed = objects.remove(place)?.map(|value| {
+                    let (start, end, members) = value.value();
+                    (start, end, members.to_vec())
+                });
+                if self == Self::HalfStored
+                    && let Some((start, end, members)) = removed
+                {
+                    let text = String::from_utf8(members)?;
+                    // The first digit of the text that is as long as pages.
+                    let cut = text.replacen("\"padding\":\"", "\"padding\":\"x", 1);
+                    let end = end + u32::try_from(cut.len() - text.len())?;
+                    objects.insert(place, (start, end, cut.as_bytes()))?;
+                }
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+/// The highest revision of any object.
+fn highest(
+    objects: &impl ReadableTable<(&'static str, &'static str), (u32, u32, &'static [u8])>,
+) -> Result<u64> {
+    let mut highest = 0;
+    for object in objects.iter()? {
+        let (_, value) = object?;
+        let (start, end, members) = value.value();
+        let metadata = members
+            .get(start as usize..end as usize)
+            .context("metadata")?;
+        let metadata: serde_json::Value = serde_json::from_slice(metadata)?;
+        let revision = metadata["resourceVersion"].as_str().context("a revision")?;
+        highest = highest.max(revision.parse()?);
+    }
+    Ok(highest)
+}

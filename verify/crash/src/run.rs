@@ -1,0 +1,388 @@
+//! The command: life after life of one data directory, and what is looked at after each.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use clap::Parser;
+use fastrand::Rng;
+use harness::{
+    coverage::Counts,
+    planted::{Planted as _, Search, find_each},
+    report::say,
+};
+use kube_client::{Client, Config};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    child::{Ready, Running},
+    informed::{self, Informed},
+    object::KINDS,
+    planted::Bug,
+    watcher::{self, EVENT, RESUMED, TOO_OLD, Watcher},
+    writer::{self, Notes, Writer},
+};
+
+/// Clients that write at the same time.
+const WRITERS: usize = 4;
+
+/// What each of them writes in a life that ends when nobody writes.
+const CALM_WRITES: usize = 10;
+
+/// Lives in which a planted bug must be found.
+const BUG_LIVES: u64 = 60;
+
+/// A run of so many kills must have seen everything that there is to see.
+const FULL_RUN: u64 = 100;
+
+/// One life in so many leaves a large file that is mostly empty, which the next start makes small.
+const BLOATED_EVERY: u64 = 100;
+
+/// Starts behind such a life that are killed before they end, if they can be.
+const BLOATED_STARTS: u64 = 8;
+
+/// A life takes a second or two; one that takes as long as this never ends.
+const LIFE_MAX: Duration = Duration::from_secs(120);
+
+/// The informer is compared after so many lives, and after the last.
+const COMPARED_EVERY: u64 = 10;
+
+/// Kill a server with a data directory under writes, and look what is left
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask crash", bin_name = "cargo xtask crash")]
+pub(crate) struct Arguments {
+    /// How often it is killed
+    #[arg(long, default_value_t = 200)]
+    kills: u64,
+    /// Draws what is written and when it ends; without one every run is another
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Plant bugs instead, and see that each is found
+    #[arg(long, value_parser = ["all"])]
+    planted: Option<String>,
+}
+
+/// When a server is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// So long after its process began, whatever it does then.
+    Starting(Duration),
+    /// When so many writes were acknowledged.
+    Acknowledged(usize),
+    /// So long after it listens.
+    Within(Duration),
+    /// When nobody writes any more.
+    Calm,
+}
+
+const KILLED_AT_START: &str = "kills within a start";
+const COMPACTED: &str = "files made small";
+const ACKNOWLEDGED: &str = "acknowledged writes";
+const UNANSWERED: &str = "writes stored without an answer";
+const INFORMED: &str = "events of the informer";
+
+/// Everything that a full run must see.
+const REQUIRED: [&str; 8] = [
+    KILLED_AT_START,
+    COMPACTED,
+    ACKNOWLEDGED,
+    UNANSWERED,
+    EVENT,
+    RESUMED,
+    TOO_OLD,
+    INFORMED,
+];
+
+/// One data directory through all its lives.
+struct Lives {
+    directory: PathBuf,
+    address: SocketAddr,
+    notes: Arc<Notes>,
+    rng: Rng,
+    watchers: Vec<Watcher>,
+    informed: Option<Informed>,
+    seen: Counts<&'static str>,
+    bug: Option<Bug>,
+}
+
+impl Arguments {
+    /// Runs the lives, or searches the planted bugs. Returns whether a run saw everything, or all bugs were found.
+    ///
+    /// # Errors
+    /// Something that must hold does not.
+    pub(crate) fn run(&self) -> Result<bool> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+        let runtime = tokio::runtime::Runtime::new()?;
+        if self.planted.is_some() {
+            return find_each(Bug::ALL.iter().copied(), |bug| {
+                let lives = Lives::new(seed, Some(bug))?;
+                let directory = lives.directory.clone();
+                let Err(error) = runtime.block_on(lives.run(BUG_LIVES)) else {
+                    let within = format!("{BUG_LIVES} lives of seed {seed}");
+                    return Ok(Search::Missed { within });
+                };
+                std::fs::remove_dir_all(directory)?;
+                let by = format!("seed {seed}");
+                let shown = format!("  {}", error.root_cause());
+                Ok(Search::Found { by, shown })
+            });
+        }
+        let counts = runtime
+            .block_on(Lives::new(seed, None)?.run(self.kills))
+            .with_context(|| format!("--kills {} --seed {seed}", self.kills))?;
+        let lines: Vec<_> = counts
+            .iter()
+            .map(|(what, times)| format!("{times} {what}"))
+            .collect();
+        let lines = lines.join(", ");
+        say(&format!("seed {seed}: {} kills: {lines}", self.kills));
+        let mut missing = counts.rare(&REQUIRED, 1);
+        missing.retain(|_| self.kills >= FULL_RUN);
+        for line in &missing {
+            say(line);
+        }
+        Ok(missing.is_empty())
+    }
+}
+
+impl Lives {
+    fn new(seed: u64, bug: Option<Bug>) -> Result<Self> {
+        let name = format!("kube-informer-crash-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)?;
+        }
+        Ok(Self {
+            directory,
+            address: ([127, 0, 0, 1], 0).into(),
+            notes: Arc::default(),
+            rng: Rng::with_seed(seed),
+            watchers: Vec::new(),
+            informed: None,
+            seen: Counts::default(),
+            bug,
+        })
+    }
+
+    async fn run(mut self, kills: u64) -> Result<Counts<&'static str>> {
+        for life in 0..kills {
+            let moment = self.moment(life);
+            let lived = timeout(LIFE_MAX, self.live(moment, life)).await;
+            let lived = lived.context("it takes too long").flatten();
+            lived.with_context(|| {
+                let directory = self.directory.display();
+                format!("life {life}, killed {moment:?}; {directory} is as it was left")
+            })?;
+        }
+        let mut running = Running::start(&self.directory, self.address)?;
+        let ready = timeout(LIFE_MAX, running.ready()).await??;
+        self.look(ready).await?;
+        self.compare().await?;
+        running.kill()?;
+        for watcher in std::mem::take(&mut self.watchers) {
+            watcher.check(&self.notes)?;
+            self.seen.add_all(watcher.seen);
+        }
+        if let Some(informed) = self.informed.take() {
+            self.seen.add(INFORMED, informed.stop().await);
+        }
+        std::fs::remove_dir_all(&self.directory)?;
+        Ok(self.seen)
+    }
+
+    fn moment(&mut self, life: u64) -> Moment {
+        let since_bloated = life % BLOATED_EVERY;
+        if since_bloated == 1 {
+            return Moment::Calm;
+        }
+        if (2..2 + BLOATED_STARTS).contains(&since_bloated) {
+            // Making a file small takes most of a second.
+            return Moment::Starting(Duration::from_millis(self.rng.u64(2..800)));
+        }
+        match self.rng.usize(..10) {
+            // The first start makes the directory and the file.
+            _ if life == 0 => Moment::Starting(Duration::from_millis(self.rng.u64(2..20))),
+            0 | 1 => Moment::Starting(Duration::from_micros(self.rng.u64(..25_000))),
+            2..6 => Moment::Acknowledged(self.rng.usize(..60)),
+            6..9 => Moment::Within(Duration::from_micros(self.rng.u64(..50_000))),
+            _ => Moment::Calm,
+        }
+    }
+
+    /// Starts the server, lets it be written to, and kills it.
+    async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
+        let file = self.directory.join("objects.redb");
+        let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+        let before = bytes(&file);
+        let mut running = Running::start(&self.directory, self.address)?;
+        if let Moment::Starting(period) = moment {
+            sleep(period).await;
+            running.kill()?;
+            self.seen.count(KILLED_AT_START);
+            self.seen.add(COMPACTED, usize::from(bytes(&file) < before));
+            return Ok(());
+        }
+        let client = self.look(running.ready().await?).await?;
+        self.seen.add(COMPACTED, usize::from(bytes(&file) < before));
+        if life.is_multiple_of(COMPARED_EVERY) {
+            self.compare().await?;
+        }
+        if life % BLOATED_EVERY == 1 {
+            writer::bloat(&client, &self.notes).await?;
+        }
+        let acknowledged = Arc::new(watch::Sender::new(0));
+        let left = matches!(moment, Moment::Calm).then_some(CALM_WRITES);
+        let mut writers = self.writers(&acknowledged, left)?;
+        let mut following = self.followers()?;
+        let mut reader = JoinSet::new();
+        reader.spawn(writer::read(client, Arc::clone(&self.notes)));
+        let mut wanted = acknowledged.subscribe();
+        match moment {
+            Moment::Acknowledged(count) => {
+                let reached = wanted.wait_for(|acknowledged| *acknowledged >= count);
+                tokio::select! {
+                    biased;
+                    reached = reached => drop(reached?),
+                    Some(written) = writers.join_next() => {
+                        written??;
+                        bail!("a write got no answer, and nobody has killed the server");
+                    }
+                }
+            }
+            Moment::Within(period) => sleep(period).await,
+            Moment::Calm | Moment::Starting(_) => {
+                while let Some(written) = writers.join_next().await {
+                    written??;
+                }
+            }
+        }
+        running.kill()?;
+        for tasks in [&mut writers, &mut reader] {
+            while let Some(ended) = tasks.join_next().await {
+                ended??;
+            }
+        }
+        while let Some(followed) = following.join_next().await {
+            self.watchers.push(followed??);
+        }
+        self.watchers.sort_by_key(Watcher::kind);
+        self.find_gap()?;
+        self.seen.add(ACKNOWLEDGED, *acknowledged.borrow());
+        if let Some(bug) = self.bug {
+            bug.spoil(&self.directory, &self.notes.known.lock())?;
+        }
+        Ok(())
+    }
+
+    /// Clients that write until the server is gone, or so much each.
+    fn writers(
+        &mut self,
+        acknowledged: &Arc<watch::Sender<usize>>,
+        left: Option<usize>,
+    ) -> Result<JoinSet<Result<()>>> {
+        let mut writers = JoinSet::new();
+        for number in 0..WRITERS {
+            let writer = Writer {
+                number,
+                // A client of its own has a connection of its own.
+                client: self.client()?,
+                notes: Arc::clone(&self.notes),
+                rng: self.rng.fork(),
+                acknowledged: Arc::clone(acknowledged),
+                left,
+            };
+            writers.spawn(writer.storm());
+        }
+        Ok(writers)
+    }
+
+    /// The watchers, going on until the server is gone.
+    fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
+        let mut following = JoinSet::new();
+        for mut watcher in std::mem::take(&mut self.watchers) {
+            let (client, notes) = (self.client()?, Arc::clone(&self.notes));
+            following.spawn(async move {
+                watcher.follow(&client, &notes).await?;
+                Ok(watcher)
+            });
+        }
+        Ok(following)
+    }
+
+    /// Whether every revision is a change that somebody was told of, as far as all watchers have come.
+    ///
+    /// No answer has the revision of a deletion, so without this nobody would miss one that its watcher is not told of.
+    fn find_gap(&self) -> Result<()> {
+        let begun = self.watchers.iter().map(Watcher::begun).max();
+        let last = self.watchers.iter().map(Watcher::last).min();
+        let revisions = self.notes.revisions.lock();
+        let gap = begun
+            .zip(last)
+            .and_then(|(begun, last)| revisions.gap(begun, last));
+        gap.map_or(Ok(()), |gap| {
+            Err(anyhow!("nobody was told what revision {gap} is"))
+        })
+    }
+
+    /// Compares what a server has when it has started with what is known.
+    async fn look(&mut self, ready: Ready) -> Result<Client> {
+        self.address = ready.address;
+        self.notes.revisions.lock().started(ready.revision)?;
+        let client = self.client()?;
+        let mut stored = Vec::new();
+        for kind in 0..KINDS.len() {
+            let list = watcher::list(&client, kind).await?;
+            let (seen, revision) = list.context("the server does not answer")?;
+            ensure!(
+                revision == ready.revision,
+                "a list at {revision}, where nobody has written since {}",
+                ready.revision
+            );
+            stored.extend(seen);
+        }
+        let mut revisions = self.notes.revisions.lock();
+        for seen in &stored {
+            ensure!(
+                seen.revision <= ready.revision,
+                "{} at revision {} on a server at {}",
+                seen.key,
+                seen.revision,
+                ready.revision
+            );
+            revisions.changed(seen.revision, &(seen.key.clone(), Some(seen.value)))?;
+        }
+        drop(revisions);
+        let unanswered = self.notes.known.lock().compare(&stored)?;
+        self.seen.add(UNANSWERED, unanswered);
+        if self.watchers.is_empty() {
+            let new = |kind| Watcher::new(kind, ready.revision, self.bug);
+            self.watchers = (0..KINDS.len()).map(new).collect();
+        }
+        if self.informed.is_none() {
+            self.informed = Some(Informed::start(self.client()?)?);
+        }
+        Ok(client)
+    }
+
+    /// Compares the informer with what is stored, while nobody writes.
+    async fn compare(&self) -> Result<()> {
+        let states = self.notes.known.lock().of_kind(informed::KIND);
+        match &self.informed {
+            Some(informed) => informed.agrees(&states).await,
+            None => Ok(()),
+        }
+    }
+
+    fn client(&self) -> Result<Client> {
+        let url = format!("http://{}", self.address).parse()?;
+        Ok(Client::try_from(Config::new(url))?)
+    }
+}

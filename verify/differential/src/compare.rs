@@ -1,0 +1,84 @@
+//! Comparison: step by step, until two answers differ and no divergence says why.
+
+use crate::{
+    component::{Accepted, Component, Moment},
+    oracle::Version,
+    sequence::{Answer, Sequence, Step},
+};
+
+/// What a comparison came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// How many steps were compared.
+    pub(crate) compared: usize,
+    /// The divergences that were met, with the step.
+    pub(crate) accepted: Vec<(usize, &'static str)>,
+    /// The first difference that is none.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// With which version.
+    pub(crate) version: Version,
+    /// At which operation.
+    pub(crate) at: usize,
+    /// Why, if the answers are the same.
+    pub(crate) reason: Option<&'static str>,
+}
+
+/// Compares what one version gave with ours.
+pub(crate) fn compare(
+    component: &Component,
+    version: Version,
+    sequence: &Sequence,
+    (ours, theirs): (&[Step], &[Option<Answer>]),
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut comparable = true;
+    for at in 0..sequence.operations.len() {
+        let fails = |reason| Failure {
+            version,
+            at,
+            reason,
+        };
+        if let Some(reason) = (component.must_not)(&ours[at]) {
+            outcome.failure = Some(fails(Some(reason)));
+            return outcome;
+        }
+        if !comparable {
+            continue;
+        }
+        outcome.compared = at + 1;
+        let Some(their) = &theirs[at] else { continue };
+        if ours[at].answer.agrees(their) {
+            continue;
+        }
+        let moment = Moment {
+            sequence,
+            at,
+            ours,
+            theirs,
+        };
+        match (component.recognise)(&moment) {
+            Some(Accepted::Here(name)) => outcome.accepted.push((at, name)),
+            Some(Accepted::Several(names)) => {
+                let here = names.into_iter().map(|name| (at, name));
+                outcome.accepted.extend(here);
+            }
+            Some(Accepted::FromHere(name)) => {
+                outcome.accepted.push((at, name));
+                comparable = false;
+            }
+            None => {
+                outcome.failure = Some(fails(None));
+                return outcome;
+            }
+        }
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests;

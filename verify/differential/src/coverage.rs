@@ -1,0 +1,126 @@
+//! [`Coverage`]: what the sequences of a run have shown. Sequences that show nothing prove nothing.
+
+use std::collections::BTreeMap;
+
+use harness::coverage::{Counts, required};
+
+use crate::{
+    component::Component,
+    oracle::Version,
+    sequence::{Answer, Sequence, Step},
+};
+
+/// The middle one of all sequences' lengths must not be less.
+const MEDIAN_LENGTH: usize = 40;
+
+/// What was seen of one component.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage {
+    lengths: Vec<usize>,
+    /// How often each behaviour was seen.
+    seen: Counts<&'static str>,
+    /// How often it was compared with a version.
+    compared: Counts<(Version, &'static str)>,
+    /// How often each divergence was met.
+    accepted: Counts<&'static str>,
+    /// How often each divergence was met at a behaviour, by behaviour.
+    differing: BTreeMap<&'static str, Counts<&'static str>>,
+}
+
+impl Coverage {
+    /// A sequence was drawn and carried out.
+    pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
+        self.lengths.push(sequence.operations.len());
+        for (operation, step) in sequence.operations.iter().zip(ours) {
+            for behaviour in behaviours(operation.verb, step) {
+                self.seen.count(behaviour);
+            }
+        }
+    }
+
+    /// So much of it was compared with a version, with these divergences.
+    pub(crate) fn compared(
+        &mut self,
+        version: Version,
+        sequence: &Sequence,
+        (ours, theirs): (&[Step], &[Option<Answer>]),
+        accepted: &[(usize, &'static str)],
+    ) {
+        let steps = sequence.operations.iter().zip(ours).zip(theirs);
+        for ((operation, step), their) in steps {
+            if their.is_some() {
+                for behaviour in behaviours(operation.verb, step) {
+                    self.compared.count((version, behaviour));
+                }
+            }
+        }
+        for (at, name) in accepted {
+            self.accepted.count(*name);
+            for behaviour in behaviours(sequence.operations[*at].verb, &ours[*at]) {
+                self.differing.entry(behaviour).or_default().count(*name);
+            }
+        }
+    }
+
+    /// How many sequences there were.
+    pub(crate) fn sequences(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// How often a behaviour was seen.
+    pub(crate) fn seen(&self, behaviour: &str) -> usize {
+        self.seen.of(behaviour)
+    }
+
+    /// How often a version was asked about it.
+    pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
+        self.compared.of(&(version, behaviour))
+    }
+
+    /// The divergences that showed in steps of this behaviour.
+    pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
+        let counts = self.differing.get(behaviour).into_iter();
+        counts
+            .flat_map(Counts::iter)
+            .map(|(name, _)| *name)
+            .collect()
+    }
+
+    /// How often each divergence was met.
+    pub(crate) fn accepted(&self) -> &Counts<&'static str> {
+        &self.accepted
+    }
+
+    /// The middle one of the lengths.
+    pub(crate) fn median(&self) -> usize {
+        let mut lengths = self.lengths.clone();
+        lengths.sort_unstable();
+        lengths.get(lengths.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// What is too rare, or too short.
+    pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
+        let mut findings = self
+            .seen
+            .rare(component.behaviours, required(self.sequences()));
+        let strange = self.seen.iter().map(|(seen, _)| seen);
+        let strange = strange.filter(|seen| !component.behaviours.contains(seen));
+        findings.extend(strange.map(|seen| format!("{seen:?} is not in the table of behaviours")));
+        if self.median() < MEDIAN_LENGTH {
+            findings.push(format!(
+                "the median length is {}, at least {MEDIAN_LENGTH} are needed",
+                self.median()
+            ));
+        }
+        findings
+    }
+}
+
+/// What one step has shown, each once.
+fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
+    let mut behaviours = step.seen.clone();
+    behaviours.push(verb);
+    behaviours.sort_unstable();
+    behaviours.dedup();
+    behaviours
+}

@@ -1,0 +1,34 @@
+//! Asks client-go and the library the same, and compares what they say.
+//!
+//! `cargo xtask conformance oracle` starts it; what it asks client-go with stands in
+//! `verify/differential/oracle`.
+
+mod sequence;
+mod draw;
+mod cached;
+mod oracle;
+mod planted;
+mod component;
+mod rate_limiter;
+mod workqueue;
+mod delta_fifo;
+mod in_order;
+mod indexer;
+mod informer;
+mod requests;
+mod components;
+mod compare;
+mod coverage;
+mod divergences;
+mod shrink;
+mod bench;
+mod report;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    harness::report::exit(run::run(&run::Arguments::parse()))
+}

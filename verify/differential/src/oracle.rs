@@ -1,0 +1,185 @@
+//! [`Oracle`]: a process that answers with client-go.
+
+use std::{
+    fmt,
+    io::{BufRead as _, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    thread,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use harness::report::workspace;
+
+use crate::sequence::{Answer, Sequence};
+
+/// A version of client-go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Version {
+    /// 0.37: queues in order, stores with revisions.
+    V37,
+    /// 0.32: the last one in which informers had `DeltaFIFO` only, whose units could be put back.
+    V32,
+}
+
+impl Version {
+    /// Both, newest first.
+    pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
+
+    /// The folder of its module.
+    pub(crate) fn folder(self) -> &'static str {
+        match self {
+            Self::V37 => "v37",
+            Self::V32 => "v32",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V37 => "client-go 0.37",
+            Self::V32 => "client-go 0.32",
+        })
+    }
+}
+
+/// Whom client-go talks to in the midst of a sequence.
+pub(crate) trait Counterpart {
+    /// Hears a line, and says what the oracle waits for, if it does.
+    ///
+    /// # Errors
+    /// It can't be understood.
+    fn hear(&mut self, line: &str) -> Result<Option<String>>;
+
+    /// The sequence is over, and has given this: what it comes to with all that was heard.
+    fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
+}
+
+/// A running oracle; it ends when it is dropped.
+pub(crate) struct Oracle {
+    child: Child,
+    input: Option<BufWriter<ChildStdin>>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Oracle {
+    /// Builds the oracle of a version; Go keeps what has not changed. Returns its file.
+    ///
+    /// # Errors
+    /// There is no Go, or it does not compile.
+    pub(crate) fn build(version: Version) -> Result<PathBuf> {
+        let module = workspace().join("verify/differential/oracle");
+        let module = module.join(version.folder());
+        let here = std::env::current_exe().context("a program knows where it is")?;
+        let binary = here.with_file_name("oracle").join(version.folder());
+        let status = Command::new("go")
+            .args(["test", "-c", "-vet=off", "-o"])
+            .arg(&binary)
+            .arg(".")
+            .current_dir(&module)
+            .status()
+            .context("no go; install Go 1.26 or newer from https://go.dev/dl")?;
+        ensure!(status.success(), "{version} does not compile");
+        Ok(binary)
+    }
+
+    /// Starts what was built.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub(crate) fn start(binary: &Path) -> Result<Self> {
+        let mut child = Command::new(binary)
+            .args(["-test.run=TestOracle", "-test.timeout=0"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} can't be started", binary.display()))?;
+        let input = child.stdin.take().map(BufWriter::new);
+        let output = child.stdout.take().context("standard output is piped")?;
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    /// Asks many sequences, and reads an answer per operation of each.
+    ///
+    /// # Errors
+    /// The oracle has ended; what it said stands on standard error.
+    pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
+        let input = self.input.as_mut().context("the oracle is running")?;
+        let output = &mut self.output;
+        thread::scope(|scope| {
+            // Written beside, so that neither side waits for the other with a full pipe.
+            let written = scope.spawn(|| -> Result<()> {
+                for sequence in sequences {
+                    serde_json::to_writer(&mut *input, sequence)?;
+                    input.write_all(b"\n")?;
+                }
+                Ok(input.flush()?)
+            });
+            let mut answers = Vec::with_capacity(sequences.len());
+            let mut line = String::new();
+            for sequence in sequences {
+                line.clear();
+                output.read_line(&mut line)?;
+                let steps: Vec<Option<Answer>> =
+                    serde_json::from_str(&line).with_context(|| {
+                        let asked = serde_json::to_string(sequence).unwrap_or_default();
+                        format!("an oracle has ended, or said {line:?}, when it was asked {asked}")
+                    })?;
+                ensure!(
+                    steps.len() == sequence.operations.len(),
+                    "an answer per operation"
+                );
+                answers.push(steps);
+            }
+            written.join().expect("writing does not panic")?;
+            Ok(answers)
+        })
+    }
+
+    /// Asks one sequence that client-go asks something itself while it carries it out.
+    ///
+    /// # Errors
+    /// As [`Oracle::ask`], and those of the counterpart.
+    pub(crate) fn converse(
+        &mut self,
+        sequence: &Sequence,
+        counterpart: &mut dyn Counterpart,
+    ) -> Result<Vec<Option<Answer>>> {
+        let mut say = serde_json::to_string(sequence)?;
+        let mut line = String::new();
+        loop {
+            let input = self.input.as_mut().context("the oracle is running")?;
+            input.write_all(say.as_bytes())?;
+            input.write_all(b"\n")?;
+            input.flush()?;
+            say = loop {
+                line.clear();
+                self.output.read_line(&mut line)?;
+                if line.starts_with('[') {
+                    let steps: Vec<Option<Answer>> = serde_json::from_str(&line)?;
+                    ensure!(
+                        steps.len() == sequence.operations.len(),
+                        "an answer per operation"
+                    );
+                    return Ok(counterpart.end(steps));
+                }
+                if let Some(reply) = counterpart.hear(&line)? {
+                    break reply;
+                }
+            };
+        }
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // Its input ends, and so does it.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}

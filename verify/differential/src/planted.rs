@@ -1,0 +1,424 @@
+//! Planted bugs, which the comparison must find.
+//!
+//! Each is a faulty implementation behind a seam of the library, or what a reader would see of one.
+
+use futures_core::future::BoxFuture;
+use harness::bugs;
+use kube_informer::{
+    indexer::{Indexer, IndexerWriter, NoSuchIndex, Snapshot},
+    object::{Deleted, Known, ObjectName, ResourceVersion},
+    queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Popped, Queue, Replaced},
+    reflector::{Delta, DeltaKind},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+};
+use parking_lot::Mutex;
+
+use crate::cached::K;
+
+bugs! {
+    pub(crate) enum Bug {
+        QueuedOnlyDeleteIgnored in "delta_fifo": "a delete of a queued-only key ignored",
+        ResyncOvertakes in "delta_fifo": "resync overtaking a pending delta",
+        SyncedBeforeLastPop in "delta_fifo": "has-synced before the last initial pop",
+        TombstoneWithoutState in "delta_fifo": "a tombstone without the last state",
+        SyncedBeforeList in "in_order": "has-synced before the first list is popped",
+        NameTwiceInBatch in "in_order": "a batch that has a name twice",
+        RevisionBeforeReplace in "indexer": "revision taken before Replace",
+        StaleIndexValue in "indexer": "a stale index value",
+        UnchangedToldToAll in "informer": "unchanged Replaced told to everyone",
+        LateWithoutBarrier in "informer": "a late handler without the barrier",
+        SyncedBeforeLastItem in "informer": "has-synced before the last initial item",
+        DrainReturnsEarly in "workqueue": "a drain that returns early",
+        AddedInWorkLost in "workqueue": "an add of an item in work that is lost",
+        ForgetIgnored in "rate_limiter": "failures that are not forgotten",
+        FirstListNotAtZero in "requests": "a first list that is not at 0",
+        NewestNeverAsked in "requests": "a relist that never falls back to \"\"",
+        ContinueDropped in "requests": "a continue token that is dropped",
+        RevisionBeforeList in "requests": "a watch from before the list",
+    }
+}
+
+/// A queue that [`Faulty`] can wrap.
+pub(crate) trait Inner: Queue<K> {
+    /// Whether changes of this name wait, as far as it can be asked.
+    fn has(&self, name: &ObjectName) -> bool;
+}
+
+impl Inner for DeltaFifo<K> {
+    fn has(&self, name: &ObjectName) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+impl Inner for InOrder<K> {
+    fn has(&self, _: &ObjectName) -> bool {
+        false
+    }
+}
+
+/// A queue with a bug.
+pub(crate) struct Faulty<Q> {
+    inner: Q,
+    bug: Bug,
+    listed: bool,
+}
+
+impl<Q: Inner> Faulty<Q> {
+    /// Spoils a queue.
+    pub(crate) fn new(inner: Q, bug: Bug) -> Self {
+        Self {
+            inner,
+            bug,
+            listed: false,
+        }
+    }
+}
+
+impl<Q> Faulty<Q> {
+    fn spoil(&self, deltas: &mut [Delta<K>]) {
+        for delta in deltas {
+            if let DeltaKind::Deleted(Deleted::FinalStateUnknown { last_known, .. }) =
+                &mut delta.kind
+                && self.bug == Bug::TombstoneWithoutState
+            {
+                *last_known = None;
+            }
+        }
+    }
+}
+
+impl<Q: Inner> Queue<K> for Faulty<Q> {
+    fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        if let DeltaKind::Deleted(deleted) = &delta.kind
+            && self.bug == Bug::QueuedOnlyDeleteIgnored
+            && self.inner.has(deleted.object_name())
+            && known.known(deleted.object_name()).is_none()
+        {
+            return Ok(());
+        }
+        self.inner.push(delta, known)
+    }
+
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
+        self.listed = true;
+        self.inner.replace(list, known)
+    }
+
+    fn resync(&mut self, known: &dyn Known<K>) {
+        if self.bug != Bug::ResyncOvertakes {
+            return self.inner.resync(known);
+        }
+        known.for_each(&mut |source, _, object| {
+            let delta = Delta::new(source, DeltaKind::Sync(object.clone()));
+            // Every object that is drawn has a key.
+            let _ = self.inner.push(delta, known);
+        });
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
+        let mut batch = self.inner.pop_batch(room)?;
+        self.spoil(&mut batch.deltas);
+        let single = batch
+            .deltas
+            .first()
+            .is_some_and(|delta| delta.object_name().is_some());
+        if self.bug == Bug::NameTwiceInBatch && single && room > 1 {
+            batch.deltas.extend(
+                self.inner
+                    .pop_batch(room)
+                    .into_iter()
+                    .flat_map(|next| next.deltas),
+            );
+        }
+        Some(batch)
+    }
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+}
+
+/// The calls of a comparison on a delta FIFO, which a faulty one implements too.
+pub(crate) trait Fifo: Queue<K> {
+    /// The queue itself, for reading.
+    fn inner(&self) -> &DeltaFifo<K>;
+    /// Pops a unit.
+    fn pop_unit(&mut self) -> Option<Popped<K>>;
+    /// Puts a unit back.
+    fn put_back(&mut self, popped: Popped<K>) -> bool;
+    /// Whether the first list has been popped.
+    fn synced(&self) -> bool;
+}
+
+impl Fifo for DeltaFifo<K> {
+    fn inner(&self) -> &DeltaFifo<K> {
+        self
+    }
+
+    fn pop_unit(&mut self) -> Option<Popped<K>> {
+        self.pop()
+    }
+
+    fn put_back(&mut self, popped: Popped<K>) -> bool {
+        self.add_if_not_present(popped).is_ok()
+    }
+
+    fn synced(&self) -> bool {
+        self.has_synced()
+    }
+}
+
+impl Fifo for Faulty<DeltaFifo<K>> {
+    fn inner(&self) -> &DeltaFifo<K> {
+        &self.inner
+    }
+
+    fn pop_unit(&mut self) -> Option<Popped<K>> {
+        let mut popped = self.inner.pop()?;
+        self.spoil(&mut popped.deltas);
+        Some(popped)
+    }
+
+    fn put_back(&mut self, popped: Popped<K>) -> bool {
+        self.inner.add_if_not_present(popped).is_ok()
+    }
+
+    fn synced(&self) -> bool {
+        (self.bug == Bug::SyncedBeforeLastPop && self.listed) || self.inner.has_synced()
+    }
+}
+
+/// The calls of a comparison on a queue in order, which a faulty one implements too.
+pub(crate) trait Ordered: Queue<K> {
+    /// Whether the first list has been popped.
+    fn synced(&self) -> bool;
+}
+
+impl Ordered for InOrder<K> {
+    fn synced(&self) -> bool {
+        self.has_synced()
+    }
+}
+
+impl Ordered for Faulty<InOrder<K>> {
+    fn synced(&self) -> bool {
+        (self.bug == Bug::SyncedBeforeList && self.listed) || self.inner.has_synced()
+    }
+}
+
+/// A queue that makes news of whatever a later list brings.
+pub(crate) struct Restless<Q> {
+    inner: Q,
+    listed: bool,
+}
+
+impl<Q> Restless<Q> {
+    /// Spoils a queue.
+    pub(crate) fn new(inner: Q) -> Self {
+        Self {
+            inner,
+            listed: false,
+        }
+    }
+}
+
+impl<Q: Queue<K>> Queue<K> for Restless<Q> {
+    fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>> {
+        self.inner.push(delta, known)
+    }
+
+    fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
+        if std::mem::replace(&mut self.listed, true) {
+            for object in &list.objects {
+                let delta = Delta::new(list.source, DeltaKind::Updated(object.clone()));
+                // Every object that is drawn has a key.
+                let _ = self.inner.push(delta, known);
+            }
+        }
+        self.inner.replace(list, known)
+    }
+
+    fn resync(&mut self, known: &dyn Known<K>) {
+        self.inner.resync(known);
+    }
+
+    fn pop_batch(&mut self, room: usize) -> Option<Batch<K>> {
+        self.inner.pop_batch(room)
+    }
+
+    fn keeps_order(&self) -> bool {
+        self.inner.keeps_order()
+    }
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+}
+
+/// The calls of a comparison on a store, which a faulty one implements too.
+pub(crate) trait Store {
+    /// The handle for reads.
+    fn read(&self) -> &Indexer<K>;
+    /// The handle for writes.
+    fn write(&mut self) -> &mut IndexerWriter<K>;
+    /// The names that an index has under a value.
+    fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
+        self.read().index_keys(index, value)
+    }
+    /// Replaces the objects by those of a list.
+    fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
+        self.write().replace(objects, revision).is_ok()
+    }
+    /// The store's revision.
+    fn revision(&self) -> ResourceVersion {
+        self.read().snapshot().revision()
+    }
+}
+
+/// A store with a bug.
+pub(crate) struct FaultyStore<S> {
+    inner: S,
+    bug: Bug,
+    /// As it was before it was written last.
+    before: Snapshot<K>,
+    /// Whether that was by a list.
+    listed: bool,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Spoils a store.
+    pub(crate) fn new(inner: S, bug: Bug) -> Self {
+        let before = inner.read().snapshot();
+        Self {
+            inner,
+            bug,
+            before,
+            listed: false,
+        }
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn read(&self) -> &Indexer<K> {
+        self.inner.read()
+    }
+
+    fn write(&mut self) -> &mut IndexerWriter<K> {
+        self.before = self.inner.read().snapshot();
+        self.listed = false;
+        self.inner.write()
+    }
+
+    fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
+        let replaced = self.write().replace(objects, revision);
+        self.listed = true;
+        replaced.is_ok()
+    }
+
+    fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
+        let mut names = self.inner.names(index, value)?;
+        if self.bug == Bug::StaleIndexValue {
+            let stale = self.before.index_keys(index, value).unwrap_or_default();
+            names.extend(
+                stale
+                    .into_iter()
+                    .filter(|name| self.read().get(name).is_some()),
+            );
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    fn revision(&self) -> ResourceVersion {
+        if self.bug == Bug::RevisionBeforeReplace && self.listed {
+            return self.before.revision();
+        }
+        self.inner.revision()
+    }
+}
+
+/// A source that is asked something else than it should be, or is not spoilt.
+pub(crate) struct FaultySource<S> {
+    inner: S,
+    bug: Option<Bug>,
+    asked: Mutex<Asked>,
+}
+
+/// What a source was asked for before.
+#[derive(Default)]
+struct Asked {
+    /// The last revision that a list named.
+    revision: ResourceVersion,
+    /// Whether nobody has watched since.
+    listed: bool,
+}
+
+impl<S> FaultySource<S> {
+    /// Spoils a source, if there is a bug.
+    pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
+        Self {
+            inner,
+            bug,
+            asked: Mutex::default(),
+        }
+    }
+
+    fn spoil_list(&self, options: &ListOptions) -> ListOptions {
+        let mut options = options.clone();
+        let mut asked = self.asked.lock();
+        let revision = &mut options.resource_version;
+        match self.bug {
+            Some(Bug::FirstListNotAtZero) if revision.is_zero() => {
+                *revision = ResourceVersion::UNSET;
+            }
+            Some(Bug::NewestNeverAsked) if options.continue_token.is_none() => {
+                if revision.is_unset() {
+                    revision.clone_from(&asked.revision);
+                }
+                asked.revision.clone_from(revision);
+            }
+            Some(Bug::ContinueDropped) => options.continue_token = None,
+            Some(Bug::RevisionBeforeList) => {
+                asked.revision.clone_from(revision);
+                asked.listed = true;
+            }
+            _ => {}
+        }
+        options
+    }
+
+    fn spoil_watch(&self, options: &ListOptions) -> ListOptions {
+        if options.send_initial_events.is_some() {
+            return self.spoil_list(options);
+        }
+        let mut options = options.clone();
+        let mut asked = self.asked.lock();
+        if self.bug == Some(Bug::RevisionBeforeList) && std::mem::take(&mut asked.listed) {
+            options.resource_version.clone_from(&asked.revision);
+        }
+        options
+    }
+}
+
+impl<S: ListerWatcher> ListerWatcher for FaultySource<S> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.inner.list(&self.spoil_list(options))
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.inner.watch(&self.spoil_watch(options))
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.inner.streams_lists()
+    }
+}

@@ -1,0 +1,131 @@
+//! `docs/CONFORMANCE.md`: what the fixed seeds have shown, behaviour by behaviour.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use harness::report::{say, workspace};
+
+use crate::{component::Component, coverage::Coverage, divergences::Divergences, oracle::Version};
+
+/// The file, in the workspace.
+const FILE: &str = "docs/CONFORMANCE.md";
+
+const OPENING: &str = "\
+# Conformance
+
+Written by `cargo xtask conformance oracle --fixed --write`, from what it saw.
+client-go and this library were given the same sequences of operations, and every answer was compared.
+A number says how often a behaviour was compared with that version, and `–` that the version does not have it, or can't be asked.
+*Same* means that no answer differed; a name is that of a difference on purpose, which stands at the end.
+How it is done stands in `verify/differential/README.md`.
+";
+
+/// The text for these components.
+pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
+    let mut text = OPENING.to_owned();
+    for (component, coverage) in shown {
+        text += &table(component, coverage);
+    }
+    text += "\n## Different on purpose\n\n";
+    text += "| name | behaviour | client-go | here | why | how it is recognised | met |\n";
+    text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+    for (name, divergence) in divergences {
+        let met: usize = shown
+            .iter()
+            .map(|(_, coverage)| coverage.accepted().of(name.as_str()))
+            .sum();
+        let (behaviour, reason) = (&divergence.behaviour, &divergence.reason);
+        let recognised = &divergence.recognised;
+        let (theirs, ours) = (&divergence.client_go, &divergence.ours);
+        let _ = writeln!(
+            text,
+            "| `{name}` | {behaviour} | {theirs} | {ours} | {reason} | {recognised} | {met} |"
+        );
+    }
+    text
+}
+
+fn table(component: &Component, coverage: &Coverage) -> String {
+    let mut text = format!(
+        "\n## {}\n\n{} sequences, of {} operations in the middle.\n\n",
+        component.name,
+        coverage.sequences(),
+        coverage.median()
+    );
+    text += "| behaviour | client-go 0.37 | client-go 0.32 | here |\n";
+    text += "| --- | --- | --- | --- |\n";
+    for behaviour in component.behaviours {
+        let asked = |version| match coverage.asked(version, behaviour) {
+            0 => "–".to_owned(),
+            times => times.to_string(),
+        };
+        let (newest, old) = (asked(Version::V37), asked(Version::V32));
+        let names = coverage.divergences(behaviour);
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        let here = if names.is_empty() {
+            "same".to_owned()
+        } else {
+            format!("same but for {}", names.join(", "))
+        };
+        // Operations have the names that they have in a sequence.
+        let behaviour = if behaviour.contains(' ') {
+            (*behaviour).to_owned()
+        } else {
+            format!("`{behaviour}`")
+        };
+        let _ = writeln!(text, "| {behaviour} | {newest} | {old} | {here} |");
+    }
+    text
+}
+
+/// What every run over the same seeds writes alike. The pauses of client-go's reflector are random, so
+/// what follows from them, which divergences an operation meets and how often, is not part of it.
+fn repeatable(text: &str) -> Vec<&str> {
+    let rows = text.lines().map(|line| {
+        let row = line.strip_suffix(" |").unwrap_or(line);
+        match row.rsplit_once(" | ") {
+            Some((rest, last)) if last.starts_with("same") || last.parse::<u64>().is_ok() => rest,
+            _ => line,
+        }
+    });
+    rows.collect()
+}
+
+/// Writes the file, or compares it; whether it is now what it must be.
+///
+/// # Errors
+/// It can't be read or written.
+pub(crate) fn keep(text: &str, write: bool) -> Result<bool> {
+    let path = workspace().join(FILE);
+    if write {
+        std::fs::write(path, text).context(FILE)?;
+        return Ok(true);
+    }
+    let same =
+        std::fs::read_to_string(path).is_ok_and(|kept| repeatable(&kept) == repeatable(text));
+    if !same {
+        say(&format!(
+            "{FILE} is out of date; write it with `cargo xtask conformance oracle --fixed --write`"
+        ));
+    }
+    Ok(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_out_of_date_by_all_but_what_is_random() {
+        let kept = "| `close` | 3 | 2 | same |\n| `a_name` | what | yes | 907 |\n";
+        let again = "| `close` | 3 | 2 | same but for `x` |\n| `a_name` | what | yes | 912 |\n";
+        assert_eq!(repeatable(kept), repeatable(again));
+        for other in [
+            "| `close` | 4 | 2 | same |\n| `a_name` | what | yes | 907 |\n",
+            "| `close` | 3 | 2 | same |\n| `a_name` | what | no | 907 |\n",
+            "| `close` | 3 | 2 | same |\n",
+        ] {
+            assert_ne!(repeatable(kept), repeatable(other), "{other}");
+        }
+    }
+}

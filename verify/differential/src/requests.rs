@@ -1,0 +1,276 @@
+//! The reflector's requests against those of client-go's reflector: each talks to an embedded server of
+//! its own, which are given the same changes and faults, so that both have the same revisions.
+//!
+//! Each answer is the list of requests that an operation has led to, with what became of them and the
+//! pause before each, and what the store has in the end. Pauses are random between once and twice of
+//! what they grow from, so that is what is compared of them.
+
+mod alignment;
+mod conversation;
+mod host;
+mod line;
+mod reflector;
+mod trigger;
+use harness::draw::Choose as _;
+
+use crate::{
+    component::{Accepted, Component, Moment, nothing_more},
+    draw::Draw,
+    oracle::Version,
+    sequence::{Operation, Sequence},
+};
+
+use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
+
+/// See the module.
+pub(crate) const COMPONENT: Component = Component {
+    name: "requests",
+    draw,
+    versions: |sequence| {
+        if sequence.has(OLD) {
+            &[Version::V32]
+        } else {
+            &[Version::V37]
+        }
+    },
+    replay: reflector::replay,
+    counterpart: Some(|sequence| Box::new(Conversation::new(sequence))),
+    behaviours: BEHAVIOURS,
+    recognise,
+    must_not: nothing_more,
+};
+
+/// Everything is asked for by a streaming list.
+const STREAMING: &str = "streaming";
+/// It is 0.32 that is asked.
+const OLD: &str = "old";
+/// Lists come in pages.
+const PAGES: &str = "pages";
+
+const VERBS: [&str; 20] = [
+    "put",
+    "remove",
+    "elsewhere",
+    "bookmark",
+    "start",
+    "close",
+    "close_at_once",
+    "break",
+    "cut_amid",
+    "gone",
+    "internal",
+    "unavailable",
+    "throttled",
+    "garbage",
+    "restart",
+    "compaction",
+    "spoil",
+    "end_early",
+    "end_never",
+    "unsupported",
+];
+
+/// The verbs, and what requests show.
+const BEHAVIOURS: &[&str] = &{
+    let mut behaviours = [""; VERBS.len() + SEEN.len()];
+    let mut at = 0;
+    while at < behaviours.len() {
+        behaviours[at] = if at < VERBS.len() {
+            VERBS[at]
+        } else {
+            SEEN[at - VERBS.len()].2
+        };
+        at += 1;
+    }
+    behaviours
+};
+
+const CHANGES: &[(u32, &str)] = &[
+    (14, "put"),
+    (5, "remove"),
+    (3, "elsewhere"),
+    (5, "bookmark"),
+];
+
+const ENDS: &[(u32, &str)] = &[
+    (6, "close"),
+    (2, "close_at_once"),
+    (2, "break"),
+    (2, "cut_amid"),
+    (10, "gone"),
+    (2, "internal"),
+    (2, "unavailable"),
+    (2, "throttled"),
+    (2, "garbage"),
+    (2, "restart"),
+    (3, "compaction"),
+    (2, "spoil"),
+];
+
+const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
+
+/// What a request may be answered with instead; client-go's client repeats those at the end by itself.
+const REFUSALS: [&str; 9] = [
+    "410",
+    "429",
+    "500",
+    "503",
+    "403",
+    "504 too-large",
+    "429 retry-after=20",
+    "503 retry-after=20",
+    "reset",
+];
+
+/// So many of them it does not.
+const UNREPEATED: usize = 6;
+
+/// What a watch may be answered with beside that: a list takes them as it takes the others.
+const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
+
+fn draw(draw: &mut Draw) -> Sequence {
+    // A page of a list at a revision is exactly of that, a streaming list is not: then both would be in
+    // different states whenever one lists where the other streams.
+    let mut flags = match draw.number(0..=3) {
+        0 | 1 => vec![STREAMING],
+        2 => vec![PAGES],
+        _ => Vec::new(),
+    };
+    flags.extend(draw.chance(45).then_some(OLD));
+    // An operation may take many requests, so sequences are shorter than those of others.
+    let length = draw.length().min(45);
+    let start = usize::try_from(draw.number(1..=6)).expect("it is at most 6");
+    let operations = (0..length).map(|at| match at {
+        _ if at < start => operation(draw, &flags, CHANGES),
+        _ if at == start => operation(draw, &flags, &[(1, "start")]),
+        _ if draw.chance(55) => operation(draw, &flags, CHANGES),
+        _ if flags.contains(&STREAMING) && draw.chance(15) => {
+            operation(draw, &flags, ENDS_OF_STREAMS)
+        }
+        _ => operation(draw, &flags, ENDS),
+    });
+    Sequence {
+        component: COMPONENT.name,
+        operations: operations.collect(),
+        flags: flags.clone(),
+        limiter: None,
+    }
+}
+
+fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> Operation {
+    let mut verb = draw.weighted(verbs);
+    if verb == "restart" && flags.contains(&PAGES) && draw.chance(90) {
+        // After a restart client-go may list the same pages for ever, which takes the time of many others.
+        verb = "compaction";
+    }
+    let operation = Operation::new(verb);
+    match verb {
+        "put" | "remove" | "elsewhere" | "spoil" => operation.about(draw.thing()),
+        "compaction" => changes(draw, operation),
+        "close" | "restart" => {
+            let operation = if draw.chance(40) {
+                changes(draw, operation)
+            } else {
+                operation
+            };
+            refusals(draw, flags, operation)
+        }
+        "start" => refusals(draw, flags, operation),
+        "gone" => {
+            // Else it expires where it did before.
+            let operation = if draw.chance(70) {
+                operation.about(draw.thing())
+            } else {
+                operation
+            };
+            refusals(draw, flags, operation)
+        }
+        "end_early" => {
+            let times = draw.number(1..=3);
+            operation.text(format!("watch configmaps: cut after 1 events x{times}"))
+        }
+        _ => operation,
+    }
+}
+
+/// With changes that no watch tells.
+fn changes(draw: &mut Draw, operation: Operation) -> Operation {
+    let changes = draw.number(1..=4);
+    let batch = (0..changes).map(|_| {
+        let verb = draw.weighted(&[(3, "put"), (1, "remove"), (1, "elsewhere")]);
+        Operation::new(verb).about(draw.thing())
+    });
+    Operation {
+        batch: batch.collect(),
+        ..operation
+    }
+}
+
+/// With what the requests that follow are answered with.
+fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
+    let streaming = flags.contains(&STREAMING);
+    // A probe is a list too, and would use up what is meant for those: where one may come first, or comes
+    // after a reset, no list is refused.
+    let lists = !["close", "restart"].contains(&operation.verb);
+    if lists && flags.contains(&PAGES) && draw.chance(15) {
+        return operation.text("list configmaps: 410 skip=1 x1");
+    }
+    match draw.number(0..=9) {
+        0 => operation,
+        1 => operation.number(draw.number(1..=3)),
+        // Without a refused streaming list there is no other.
+        2..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
+        8 | 9 if lists => {
+            let watch = watch_refusal(draw);
+            // Three streaming lists in vain are one more reason for a list.
+            if watch.contains("reset") || streaming && watch.ends_with("x3") {
+                return operation.text(watch);
+            }
+            // Where client-go's client repeats the list, ours begins with a streaming one again.
+            let known = if streaming {
+                UNREPEATED
+            } else {
+                REFUSALS.len()
+            };
+            let list = refusal(draw, "list", &REFUSALS[..known]);
+            operation.text(format!("{watch}; {list}"))
+        }
+        _ => operation.text(watch_refusal(draw)),
+    }
+}
+
+fn watch_refusal(draw: &mut Draw) -> String {
+    let all = [&REFUSALS[..], &WATCH_REFUSALS].concat();
+    refusal(draw, "watch", &all)
+}
+
+fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
+    let with = draw.one(with);
+    // Longer than that, and the pauses of a back-off would be longer than what the server says.
+    let most = if with.ends_with("retry-after=20") {
+        2
+    } else {
+        3
+    };
+    let times = draw.number(1..=most);
+    format!("{verb} configmaps: {with} x{times}")
+}
+
+/// What stands between the turns of an operation.
+const THEN: &str = "then";
+
+/// Writes what an operation has led to.
+fn join(mut said: Vec<String>, store: &str) -> String {
+    said.push(format!("store {store}"));
+    said.join("; ")
+}
+
+fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
+    let Alignment { mut names, parts } = alignment::align(moment)?;
+    names.sort_unstable();
+    names.dedup();
+    if parts {
+        return names.first().map(|name| Accepted::FromHere(name));
+    }
+    Some(Accepted::Several(names))
+}

@@ -1,0 +1,490 @@
+//! The one way in which two lists of requests may differ: each difference is one of the rules here, which
+//! are as narrow as what they are about, and the rest is the same.
+//!
+//! Both lists are walked side by side. Where they differ, a rule says how many requests of each belong
+//! together; whatever no rule knows is a difference that is none on purpose.
+
+mod asked;
+
+use crate::component::Moment;
+
+use self::asked::{
+    LOSE, Pause, Request, Side, expired, is_away, is_page, is_probe, is_stream, is_watch,
+    lags_behind, owed, requests, revision, split,
+};
+
+/// The first relist after health waits for nobody.
+const AT_ONCE: &str = "the_first_relist_is_at_once";
+/// A connection that was reset before the answer is backed off from like any other failure.
+const RESET: &str = "a_reset_connection_is_backed_off_from";
+/// A streaming list that comes to nothing is backed off from.
+const IN_VAIN: &str = "a_streaming_list_in_vain_is_backed_off_from";
+/// One object is asked for after a lost connection, or a watch that was closed before its time.
+const PROBE: &str = "a_lost_connection_is_probed";
+/// A watch that is refused for now is requested again, and not listed for.
+const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
+/// A watch that expires leads to a list of the newest state, if one at its revision may lead back to it.
+const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
+/// The list of the newest state comes in pages, whatever failed before it.
+const PAGED: &str = "the_newest_state_is_listed_in_pages";
+/// A server that does not stream lists is not asked for it within the hour.
+const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
+/// A streaming list without an end is given up for a list.
+const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
+/// Three streaming lists in a row that close before their end are.
+const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
+/// One that closes behind its end is watched on.
+const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
+/// A streaming list without objects is confirmed by a list before it empties the cache.
+const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
+/// An object that can't be decoded is kept as broken.
+const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
+
+/// What the two answers are, side by side.
+struct Pair<'a> {
+    verb: &'a str,
+    theirs: Vec<Request<'a>>,
+    ours: Vec<Request<'a>>,
+    /// Revisions at which a watch of theirs has expired before.
+    expired: Vec<String>,
+    /// Which of our requests may be a probe: a connection has been lost, and nobody has asked since.
+    owed: Vec<bool>,
+    /// Nothing is in the store afterwards.
+    is_empty: bool,
+    /// A list may be of a newer revision than the last one that a watch has sent.
+    lags: bool,
+}
+
+/// How many requests of theirs and of ours belong together, and why.
+type Matched = (usize, usize, Vec<&'static str>);
+
+/// Says what belongs together at two places, if it is what the rule is about.
+type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
+
+/// What an alignment came to.
+#[derive(Default)]
+pub(super) struct Alignment {
+    /// The differences, all on purpose.
+    pub(super) names: Vec<&'static str>,
+    /// From here on both are in different states.
+    pub(super) parts: bool,
+}
+
+impl Alignment {
+    fn parting(names: Vec<&'static str>) -> Self {
+        Self { names, parts: true }
+    }
+}
+
+/// Aligns what both have asked; `None` if that can't be done.
+pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
+    let (theirs, their_store) = split(moment.their()?.text()?)?;
+    let (ours, our_store) = split(moment.our().text()?)?;
+    let pair = Pair {
+        verb: moment.verb(),
+        theirs: requests(&theirs, Side::Theirs, moment.verb()),
+        ours: requests(&ours, Side::Ours, moment.verb()),
+        expired: expired(moment),
+        owed: owed(moment),
+        is_empty: our_store == "store []",
+        lags: lags_behind(moment),
+    };
+    let alignment = pair.align(0, 0, false)?;
+    (alignment.parts || their_store == our_store).then_some(alignment)
+}
+
+/// Whether the pauses are the same, or differ on purpose.
+fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
+    let last = our.before.map_or("", |(_, outcome)| outcome);
+    let last_asked = our.before.map_or("", |(asked, _)| asked);
+    match (their.pause, our.pause) {
+        (Pause::Strange, _) | (_, Pause::Strange) => None,
+        (their, our) if their == our => Some(Vec::new()),
+        (Pause::Backoff, Pause::None) if our.is_free => Some(vec![AT_ONCE]),
+        (Pause::Repeat, Pause::Backoff) if last == "reset" => Some(vec![RESET]),
+        (Pause::None, Pause::Backoff)
+            if is_stream(last_asked) && ["410", "504", "closed"].contains(&last) =>
+        {
+            Some(vec![IN_VAIN])
+        }
+        _ => None,
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// Aligns what is left, by the first rules that lead to the end. Once the newest state was asked for
+    /// here instead of one at a revision, theirs may fall behind.
+    fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
+        let rules: [Rule<'a>; 12] = [
+            Self::same,
+            Self::kept,
+            Self::probed,
+            Self::made_up_for,
+            Self::newest,
+            Self::skipped,
+            Self::not_asked,
+            Self::overdue,
+            Self::given_up,
+            Self::complete,
+            Self::confirmed,
+            Self::broken,
+        ];
+        if newer && self.is_behind(i, j) {
+            return Some(Alignment::parting(Vec::new()));
+        }
+        if let Some(names) = self.left(i, j).or_else(|| self.kept_behind(i, j)) {
+            return Some(Alignment::parting(names));
+        }
+        if i == self.theirs.len() && j == self.ours.len() {
+            return Some(Alignment::default());
+        }
+        let matches = rules.iter().filter_map(|rule| rule(self, i, j));
+        let mut alignments = matches.filter_map(|(theirs, ours, names)| {
+            let newer = newer || names.contains(&EXPIRED);
+            let mut rest = self.align(i + theirs, j + ours, newer)?;
+            rest.names.extend(names);
+            Some(rest)
+        });
+        alignments.next()
+    }
+
+    fn both(&self, i: usize, j: usize) -> Option<(&Request<'a>, &Request<'a>)> {
+        Some((self.theirs.get(i)?, self.ours.get(j)?))
+    }
+
+    fn same(&self, i: usize, j: usize) -> Option<Matched> {
+        let (their, our) = self.both(i, j)?;
+        if their.turn != our.turn || their.asked != our.asked || their.outcome != our.outcome {
+            return None;
+        }
+        Some((1, 1, paused(their, our)?))
+    }
+
+    /// The probe, as often as it is asked, and then the watch.
+    fn probed(&self, i: usize, j: usize) -> Option<Matched> {
+        let (their, our) = self.both(i, j)?;
+        let at = revision(our.asked);
+        let watches = is_watch(their.asked);
+        if !is_probe(our.asked) || !watches || revision(their.asked) != at {
+            return None;
+        }
+        let paused = if our.before.is_none() && LOSE.contains(&self.verb) {
+            let as_promised = (their.pause, our.pause) == (Pause::None, Pause::Backoff);
+            as_promised.then(Vec::new)?
+        } else {
+            paused(their, our)?
+        };
+        let names = [vec![PROBE], paused].concat();
+        self.owed[j].then_some(())?;
+        if our.outcome == "refused" {
+            return (their.outcome == our.outcome).then_some((1, 1, names));
+        }
+        let watch = self.ours.get(j + 1)?;
+        let waits = our.outcome == "reset" || our.outcome.starts_with("429");
+        let goes_on = waits != (watch.pause == Pause::None) && watch.asked == their.asked;
+        (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
+    }
+
+    /// A probe that came too early, and is sent beside the open watch when the minute is over.
+    fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
+        let our = self.ours.get(j)?;
+        let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
+        is_made_up_for.then(|| (0, 1, vec![PROBE]))
+    }
+
+    /// A probe that is told that the server has not come so far, so that everything is asked for.
+    fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
+        let (their, our) = self.both(i, j)?;
+        let next = self.ours.get(j + 1)?;
+        let is_told = is_probe(our.asked) && our.outcome == "504" && self.owed[j];
+        let asks_newest = revision(next.asked).is_empty() && next.pause == Pause::None;
+        let watches = is_watch(their.asked);
+        if !is_told || !asks_newest || !watches || revision(their.asked) != revision(our.asked) {
+            return None;
+        }
+        Some([vec![PROBE], paused(their, our)?].concat())
+    }
+
+    /// The watch that was refused for now, until it is opened; theirs lists, and watches from there.
+    fn kept(&self, i: usize, j: usize) -> Option<Matched> {
+        let (theirs, ours, probed) = self.retried(i, j)?;
+        let names = if probed {
+            vec![KEPT, PROBE]
+        } else {
+            vec![KEPT]
+        };
+        Some((theirs, ours, names))
+    }
+
+    /// The same, when their list is of a newer revision than ours watches from, or leads in pages to a
+    /// revision that has expired, again and again.
+    fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
+        let Some((theirs, ours, _)) = self.retried(i, j) else {
+            let asked_newest = |it: &Request<'_>| {
+                it.asked.starts_with("list") && revision(it.asked).is_empty() && !is_page(it.asked)
+            };
+            let expires = self.theirs.last()?.outcome == "expired";
+            let is_newest = self.ours[j..].iter().any(asked_newest);
+            let (refused, outcome) = self.begins_again(i, j)?;
+            self.watched_again(j, refused, outcome)?;
+            return (expires && is_newest).then(|| vec![KEPT, EXPIRED]);
+        };
+        let (their, our) = (&self.theirs[i + theirs - 1], &self.ours[j + ours - 1]);
+        let is_newer = match (is_stream(their.asked), is_stream(our.asked)) {
+            (true, true) => false,
+            (false, false) => revision(their.asked) != revision(our.asked),
+            _ => self.lags,
+        };
+        is_newer.then(|| vec![KEPT])
+    }
+
+    /// How many requests of theirs and of ours lead from a watch that was refused for now to one that is
+    /// open, and whether ours have probed.
+    fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
+        let (refused, outcome) = self.begins_again(i, j)?;
+        let (ours, probed) = self.watched_again(j, refused, outcome)?;
+        let is_right = |it: &Request<'_>| {
+            it.pause != Pause::Strange && (it.outcome == "200" || it.outcome == outcome)
+        };
+        let opens = |it: &Request<'_>| !it.asked.starts_with("list") && it.outcome == "200";
+        let opened = self.theirs[i..].iter().position(opens)?;
+        let all_right = self.theirs[i..=i + opened].iter().all(is_right);
+        all_right.then_some((opened + 1, ours, probed))
+    }
+
+    /// The watch that was refused for now, and how, if client-go lists next.
+    fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
+        let (their, our) = self.both(i, j)?;
+        let (refused, outcome) = our.before?;
+        let lists = is_stream(their.asked) || their.asked.starts_with("list");
+        let is_it = their.before == our.before && is_watch(refused) && is_away(outcome) && lists;
+        is_it.then_some((refused, outcome))
+    }
+
+    /// The same watch, after a pause each time, until it is opened; behind a probe where one is owed.
+    /// If it has expired meanwhile, everything is listed, as behind any other that has.
+    fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
+        let (mut at, mut probed) = (j, false);
+        loop {
+            let mut pause = Pause::Backoff;
+            let probe = self.ours.get(at)?;
+            let is_ours = is_probe(probe.asked) && revision(probe.asked) == revision(refused);
+            if is_ours && self.owed[at] && (probe.pause, probe.outcome) == (pause, "200") {
+                (at, pause, probed) = (at + 1, Pause::None, true);
+            }
+            let watch = self.ours.get(at)?;
+            if watch.asked != refused || watch.pause != pause {
+                return None;
+            }
+            at += 1;
+            match watch.outcome {
+                "200" => return Some((at - j, probed)),
+                "expired" => return Some((at - j + self.relisted(at)?, probed)),
+                again if again == outcome => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// How many requests of ours are a list and its watch, or a streaming list.
+    fn relisted(&self, at: usize) -> Option<usize> {
+        let list = self.ours.get(at)?;
+        let is_due = list.is_free || list.pause == Pause::Backoff;
+        if !is_due || list.outcome != "200" {
+            return None;
+        }
+        if is_stream(list.asked) {
+            return Some(1);
+        }
+        let follows = |it: &&Request<'_>| it.pause == Pause::None && it.outcome == "200";
+        let pages = self.ours[at + 1..].iter().take_while(follows);
+        let pages = pages.take_while(|it| is_page(it.asked)).count();
+        let watch = self.ours.get(at + 1 + pages).filter(follows)?;
+        (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
+    }
+
+    /// A list, or a streaming one, of the newest state instead of one at a revision; or the same list
+    /// in pages.
+    fn newest(&self, i: usize, j: usize) -> Option<Matched> {
+        let (their, our) = self.both(i, j)?;
+        if their.turn != our.turn || their.outcome != our.outcome {
+            return None;
+        }
+        let mut names = paused(their, our)?;
+        if their.asked == "list" && our.asked == "list limit=500" {
+            names.push(PAGED);
+            return Some((1, 1, names));
+        }
+        self.expires_again(their, our).then(|| {
+            names.push(EXPIRED);
+            (1, 1, names)
+        })
+    }
+
+    /// The newest state at once, where theirs asks for it when it was refused a revision again.
+    fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
+        let (their, our) = self.both(i, j)?;
+        let again = self.theirs.get(i + 1)?;
+        let is_newest =
+            again.asked == our.asked || again.asked == "list" && our.asked == "list limit=500";
+        let is_again = (again.pause, again.outcome) == (Pause::None, our.outcome);
+        if their.outcome != "410" || !is_newest || !is_again || !self.expires_again(their, our) {
+            return None;
+        }
+        let names = [vec![EXPIRED], paused(their, our)?].concat();
+        Some((2, 1, names))
+    }
+
+    fn expires_again(&self, their: &Request<'_>, our: &Request<'_>) -> bool {
+        let at = revision(their.asked);
+        let newest = their.asked.replace(&format!(" resourceVersion={at}"), "");
+        let is_newest = newest == our.asked || newest == "list" && our.asked == "list limit=500";
+        let in_pages = their.is_stuck && their.asked.contains(" limit=");
+        is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
+    }
+
+    /// Whether a watch at this revision has led to a list before.
+    fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
+        let before = self
+            .theirs
+            .iter()
+            .take_while(|request| !std::ptr::eq(*request, now));
+        let mut lists = before.filter(|it| it.asked.starts_with("list ") || is_stream(it.asked));
+        self.expired.iter().any(|expired| expired == at)
+            || lists.any(|request| revision(request.asked) == at)
+    }
+
+    /// Whether ours has asked for the newest state, and client-go for exactly that of a revision at which
+    /// a watch has expired: then it goes on from there, or asks for it again and again.
+    fn is_behind(&self, i: usize, j: usize) -> bool {
+        let no_page = |request: &&Request<'_>| !is_page(request.asked);
+        let their = self.theirs[i..].iter().find(no_page);
+        let our = self.ours[j..].iter().find(no_page);
+        let list = self.ours[..j].iter().rev().find(no_page);
+        let (Some(their), Some(our), Some(list)) = (their, our, list) else {
+            return false;
+        };
+        let asked_newest = list.asked.starts_with("list") && revision(list.asked).is_empty();
+        let at = revision(their.asked);
+        let number = |revision: &str| revision.parse::<u64>().ok();
+        let is_older = number(at)
+            .zip(number(revision(our.asked)))
+            .is_some_and(|(at, new)| at < new);
+        asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
+    }
+
+    /// A whole list and its watch, instead of a streaming list: how many requests that is.
+    fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
+        let their = self.theirs.get(i)?;
+        let list = self.ours.get(j)?;
+        let at = revision(their.asked);
+        let is_list = list.asked.starts_with("list") && list.outcome == "200";
+        let is_at = revision(list.asked) == at
+            || revision(list.asked).is_empty() && self.has_expired(at, their)
+            || at.is_empty() && revision(list.asked) == "0";
+        if list.pause != pause || !is_list || !is_at || !is_stream(their.asked) {
+            return None;
+        }
+        let follows = |request: &&Request<'_>| request.pause == Pause::None;
+        let rest = self.ours[j + 1..].iter().take_while(follows);
+        let pages = rest.clone().take_while(|request| is_page(request.asked));
+        let pages = pages.count();
+        let watch = rest.clone().nth(pages)?;
+        (is_watch(watch.asked) && watch.outcome == "200").then_some(pages + 2)
+    }
+
+    fn not_asked(&self, i: usize, j: usize) -> Option<Matched> {
+        let their = self.theirs.get(i)?;
+        if self.verb != "unsupported" || their.turn != 1 || their.outcome != "200" {
+            return None;
+        }
+        let (their, our) = self.both(i, j)?;
+        let names = [vec![NOT_ASKED], paused(their, our)?].concat();
+        Some((1, self.listed(i, j, our.pause)?, names))
+    }
+
+    fn overdue(&self, i: usize, j: usize) -> Option<Matched> {
+        if self.verb != "end_never" {
+            return None;
+        }
+        let streamed = self.theirs.get(i.checked_sub(1)?)?;
+        match (self.theirs.get(i), self.ours.get(j)) {
+            (_, Some(our)) if our.pause == Pause::Patience && streamed.turn == our.turn => {
+                Some((0, self.listed(i - 1, j, Pause::Patience)?, vec![OVERDUE]))
+            }
+            (Some(their), None) if their.turn == 1 && their.pause == Pause::None => {
+                let again = their.asked == streamed.asked && their.outcome == "200";
+                again.then_some((1, 0, vec![OVERDUE]))
+            }
+            _ => None,
+        }
+    }
+
+    /// What follows the third streaming list in vain.
+    fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
+        let (their, our) = self.both(i, j)?;
+        let vain = |request: &Request<'_>| {
+            is_stream(request.asked) && ["closed", "410", "504", "reset"].contains(&request.outcome)
+        };
+        let three = self.ours.get(j.checked_sub(3)?..j)?.iter().all(vain);
+        let repeats = [Pause::None, Pause::Repeat].contains(&their.pause);
+        if !three || !repeats || their.outcome != "200" || our.pause != Pause::None {
+            return None;
+        }
+        Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
+    }
+
+    /// Theirs is streamed again after a pause, until it stays open.
+    fn complete(&self, i: usize, j: usize) -> Option<Matched> {
+        let (_, outcome) = self.ours.get(j)?.before?;
+        let probe = self.ours.get(j)?;
+        let is_probed = is_probe(probe.asked) && self.owed[j] && probe.outcome == "200";
+        let (probes, names) = if is_probed {
+            (1, vec![COMPLETE, PROBE])
+        } else {
+            (0, vec![COMPLETE])
+        };
+        let our = self.ours.get(j + probes)?;
+        let waits = (probe.pause, our.pause) != (Pause::None, Pause::None);
+        if outcome != "complete and closed" || !is_watch(our.asked) || waits {
+            return None;
+        }
+        let again = |request: &&Request<'_>| {
+            is_stream(request.asked)
+                && request.pause == Pause::Backoff
+                && ["complete and closed", "200"].contains(&request.outcome)
+        };
+        let streams = self.theirs[i..].iter().take_while(again).count();
+        (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
+    }
+
+    /// A list of the newest state behind a streaming list that was complete and empty.
+    fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
+        let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
+        let (streamed, outcome) = list.before?;
+        let follows = list.pause == Pause::None && watch.pause == Pause::None;
+        let is_it = is_stream(streamed) && outcome == "200" && list.asked == "list limit=500";
+        let well = list.outcome == "200" && watch.outcome == "200" && is_watch(watch.asked);
+        (self.is_empty && follows && is_it && well).then(|| (0, 2, vec![CONFIRMED]))
+    }
+
+    fn broken(&self, i: usize, j: usize) -> Option<Matched> {
+        if self.verb != "spoil" || j < self.ours.len() || i > 0 {
+            return None;
+        }
+        let (first, rest) = self.theirs.split_first()?;
+        let relists = first.pause == Pause::Backoff && !is_watch(first.asked);
+        let follows = |request: &Request<'_>| {
+            request.pause == Pause::None && (is_page(request.asked) || is_watch(request.asked))
+        };
+        let well = self.theirs.iter().all(|request| request.outcome == "200");
+        (relists && well && rest.iter().all(follows)).then_some((
+            self.theirs.len(),
+            0,
+            vec![BROKEN],
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Shrinking: the shortest sequence found that still shows a difference.
+
+use anyhow::Result;
+use harness::shrink::leave_out;
+
+use crate::{compare::Failure, sequence::Sequence};
+
+/// A sequence that shows a difference.
+pub(crate) struct Finding {
+    /// The seed that drew it.
+    pub(crate) seed: u64,
+    /// The sequence.
+    pub(crate) sequence: Sequence,
+    /// The operation whose answers differ.
+    pub(crate) failure: Failure,
+}
+
+/// Says whether a sequence shows a difference, and which; both sides are asked anew.
+type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
+
+/// Leaves out what is not needed to see a difference, until nothing can be left out: operations, objects
+/// of lists, changes of batches, and the larger part of numbers.
+///
+/// # Errors
+/// Those of `judge`.
+pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
+    finding.sequence.operations.truncate(finding.failure.at + 1);
+    leave_out(finding.sequence.operations.len(), |range| {
+        let mut shorter = finding.sequence.clone();
+        shorter.operations.drain(range);
+        let fails = still_fails(finding, shorter, judge)?;
+        anyhow::Ok(fails.then_some(finding.sequence.operations.len()))
+    })?;
+    for at in (0..finding.sequence.operations.len()).rev() {
+        drop_parts(finding, at, judge)?;
+        lessen(finding, at, judge)?;
+    }
+    Ok(())
+}
+
+/// Tries to do without each object of a list, and each change of a batch.
+fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
+    let mut part = 0;
+    loop {
+        let mut shorter = finding.sequence.clone();
+        // What differs now may do so earlier.
+        let Some(operation) = shorter.operations.get_mut(at) else {
+            return Ok(());
+        };
+        if part < operation.things.len() {
+            operation.things.remove(part);
+        } else if part < operation.things.len() + operation.batch.len() {
+            operation.batch.remove(part - operation.things.len());
+        } else {
+            return Ok(());
+        }
+        part += usize::from(!still_fails(finding, shorter, judge)?);
+    }
+}
+
+/// Tries to do with half of a number, and again.
+fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
+    loop {
+        let mut less = finding.sequence.clone();
+        match less.operations.get_mut(at) {
+            Some(operation) if operation.number > 1 => operation.number /= 2,
+            _ => return Ok(()),
+        }
+        if !still_fails(finding, less, judge)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Takes another sequence if it shows a difference too.
+fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
+    let Some(failure) = judge(&other)? else {
+        return Ok(false);
+    };
+    other.operations.truncate(failure.at + 1);
+    finding.failure = failure;
+    finding.sequence = other;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        oracle::Version,
+        sequence::{Operation, Thing},
+    };
+
+    /// Fails where a list that has "x" comes behind a pass of at least 5.
+    fn difference(sequence: &Sequence) -> Option<Failure> {
+        let operations = &sequence.operations;
+        let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;
+        let listed = |operation: &Operation| operation.things.iter().any(|thing| thing.key == "x");
+        let begin = operations.iter().position(long).unwrap_or(operations.len());
+        let at = operations[begin..].iter().position(listed);
+        at.map(|at| Failure {
+            version: Version::V37,
+            at: begin + at,
+            reason: None,
+        })
+    }
+
+    #[test]
+    fn what_is_left_is_what_the_difference_needs() {
+        let thing = |key: &str| Thing {
+            key: key.to_owned(),
+            ..Thing::default()
+        };
+        let mut operations = Vec::new();
+        for _ in 0..20 {
+            operations.push(Operation::new("pass").number(100));
+            operations.push(Operation::new("len"));
+            operations.push(Operation {
+                things: ["a", "x", "b"].map(thing).into(),
+                ..Operation::new("replace")
+            });
+        }
+        let sequence = Sequence {
+            component: "made_up",
+            flags: Vec::new(),
+            limiter: None,
+            operations,
+        };
+        let failure = difference(&sequence).unwrap();
+        let mut finding = Finding {
+            seed: 1,
+            sequence,
+            failure,
+        };
+        shrink(&mut finding, &mut |sequence| Ok(difference(sequence))).unwrap();
+        let left = finding.sequence.operations.iter().map(ToString::to_string);
+        assert_eq!(left.collect::<Vec<_>>(), ["pass 6", "replace: (x@)"]);
+        assert_eq!(finding.failure.at, 1);
+    }
+}

@@ -1,0 +1,100 @@
+//! New inputs from old ones: what bytes of a corpus become by a few small accidents.
+
+use fastrand::Rng;
+use harness::draw::Choose as _;
+
+/// No mutation is longer: what a length decides is decided by then.
+const LONGEST: usize = 8 << 10;
+
+/// So many accidents happen to an input at most.
+const ACCIDENTS: usize = 6;
+
+/// Bytes at which parsers turn.
+const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
+
+/// An input made of one of these, which are not empty, and of words.
+///
+/// Every other one is made of the `first`, which are the corpus: what has gone a new way since is mostly a new way to be wrong, and soon outnumbers what is nearly right.
+pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
+    let choice = if random.bool() { first } else { pool.len() };
+    let mut input = random.one(&pool[..choice]).clone();
+    for _ in 0..=random.usize(..ACCIDENTS) {
+        accident(random, &mut input, pool, words);
+    }
+    input.truncate(LONGEST);
+    input
+}
+
+fn accident(random: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], words: &[&str]) {
+    let at = random.usize(..=input.len());
+    let piece = piece(random, input.len());
+    match random.u32(..9) {
+        0 if at < input.len() => input[at] ^= 1 << random.u32(..8),
+        1 if at < input.len() => input[at] = *random.one(TURNS),
+        2 => input.insert(at, random.u8(..)),
+        3 => drop(input.drain(piece)),
+        4 => {
+            let copy = input[piece].to_vec();
+            insert(input, at, &copy);
+        }
+        5 => {
+            let other = random.one(pool);
+            let from = self::piece(random, other.len());
+            insert(input, at, &other[from]);
+        }
+        6 => {
+            let other = random.one(pool);
+            input.truncate(at);
+            input.extend_from_slice(&other[random.usize(..=other.len())..]);
+        }
+        _ if words.is_empty() => input.insert(at, random.u8(..)),
+        7 => {
+            let end = (at + random.usize(..8)).min(input.len());
+            let word = random.one(words).bytes();
+            input.splice(at..end, word);
+        }
+        _ => insert(input, at, random.one(words).as_bytes()),
+    }
+}
+
+fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+    if input.len() + bytes.len() <= 2 * LONGEST {
+        input.splice(at..at, bytes.iter().copied());
+    }
+}
+
+/// Where a piece of something of this length begins and ends; short ones are likelier.
+fn piece(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
+    let from = random.usize(..=length);
+    let longest = if random.bool() { 16 } else { length };
+    from..(from + random.usize(..=longest)).min(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_the_same_inputs_each_time_and_they_differ() {
+        let pool = [b"{\"items\":[1,2]}".to_vec(), b"abc".to_vec()];
+        let made = |seed| {
+            let mut random = Rng::with_seed(seed);
+            let inputs = (0..200).map(|_| mutate(&mut random, &pool, 1, &["null"]));
+            inputs.collect::<Vec<_>>()
+        };
+        assert_eq!(made(1), made(1));
+        assert_ne!(made(1), made(2));
+        let mut inputs = made(1);
+        inputs.sort();
+        inputs.dedup();
+        assert!(inputs.len() > 150, "{} of 200 are different", inputs.len());
+    }
+
+    #[test]
+    fn no_input_grows_beyond_the_longest() {
+        let pool = [vec![b'x'; LONGEST]];
+        let mut random = Rng::with_seed(1);
+        let lengths = (0..100).map(|_| mutate(&mut random, &pool, 1, &[]).len());
+        assert_eq!(lengths.max(), Some(LONGEST));
+    }
+}

@@ -1,0 +1,87 @@
+//! [`Counts`]: how often a run saw what it must see. Runs in which nothing happens prove nothing.
+
+use std::{borrow::Borrow, collections::BTreeMap, fmt};
+
+/// How often a run must see each thing that is required: once per so many lives or sequences.
+const ONCE_PER: usize = 20;
+
+/// How often each thing was seen.
+#[derive(Clone, Debug)]
+pub struct Counts<T>(BTreeMap<T, usize>);
+
+impl<T> Default for Counts<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Ord> Counts<T> {
+    /// Counts a thing once.
+    pub fn count(&mut self, what: T) {
+        self.add(what, 1);
+    }
+
+    /// Counts a thing so many times.
+    pub fn add(&mut self, what: T, times: usize) {
+        *self.0.entry(what).or_default() += times;
+    }
+
+    /// Adds the counts of another run.
+    pub fn add_all(&mut self, other: Self) {
+        for (what, times) in other.0 {
+            self.add(what, times);
+        }
+    }
+
+    /// How often a thing was seen.
+    pub fn of<Q: Ord + ?Sized>(&self, what: &Q) -> usize
+    where
+        T: Borrow<Q>,
+    {
+        self.0.get(what).copied().unwrap_or_default()
+    }
+
+    /// Everything that was seen, with its count, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
+        self.0.iter().map(|(what, times)| (what, *times))
+    }
+
+    /// A line for each of the required things that was seen less often than `least`.
+    pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
+    where
+        T: fmt::Display + 'a,
+    {
+        let times = required.into_iter().map(|what| (what, self.of(what)));
+        let rare = times.filter(|(_, times)| *times < least);
+        rare.map(|(what, times)| format!("{what}: seen {times} times, required are {least}"))
+            .collect()
+    }
+}
+
+/// How often each required thing must be seen in so many lives or sequences.
+pub fn required(runs: usize) -> usize {
+    runs / ONCE_PER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_less_often_than_required_is_reported() {
+        let mut counts = Counts::default();
+        counts.add("delete", 24);
+        counts.count("write");
+        let mut more = Counts::default();
+        more.add("write", 24);
+        counts.add_all(more);
+        let rare = counts.rare(&["delete", "list", "write"], required(500));
+        assert_eq!(
+            rare,
+            [
+                "delete: seen 24 times, required are 25",
+                "list: seen 0 times, required are 25"
+            ]
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! [`Choose`]: choices drawn from a seeded random source, the same on every machine.
+
+use fastrand::Rng;
+
+/// Draws choices.
+///
+/// Each method draws one number per choice, so that a seed keeps its meaning.
+pub trait Choose {
+    /// The random source.
+    fn random(&mut self) -> &mut Rng;
+
+    /// `true` in `percent` of 100 draws.
+    fn chance(&mut self, percent: u32) -> bool {
+        self.random().u32(0..100) < percent
+    }
+
+    /// One of several values, all equally likely.
+    ///
+    /// # Panics
+    /// There is no value.
+    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.random().usize(..of.len())]
+    }
+
+    /// One of several values, each as likely as its weight.
+    ///
+    /// # Panics
+    /// The sum of the weights is 0.
+    fn weighted<T: Copy>(&mut self, of: &[(u32, T)]) -> T {
+        let sum = of.iter().map(|(weight, _)| weight).sum();
+        let mut at = self.random().u32(0..sum);
+        for (weight, choice) in of {
+            if at < *weight {
+                return *choice;
+            }
+            at -= weight;
+        }
+        unreachable!("{at} is less than the sum of all weights")
+    }
+
+    /// The values that are on, each in so many of 100 draws.
+    fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
+        let on = of.iter().filter(|(percent, _)| self.chance(*percent));
+        on.map(|(_, value)| *value).collect()
+    }
+}
+
+impl Choose for Rng {
+    fn random(&mut self) -> &mut Rng {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_draws_the_choices_that_it_always_drew() {
+        let mut random = Rng::with_seed(7);
+        let ones: Vec<_> = (0..8).map(|_| *random.one(&[1, 2, 3])).collect();
+        let weighted: Vec<_> = (0..8)
+            .map(|_| random.weighted(&[(1, 'a'), (9, 'b')]))
+            .collect();
+        assert_eq!(ones, [3, 1, 3, 2, 1, 1, 3, 1]);
+        assert_eq!(weighted, ['b', 'b', 'b', 'a', 'b', 'a', 'b', 'b']);
+        assert_eq!(random.subset(&[(0, 'a'), (100, 'b')]), ['b']);
+    }
+}

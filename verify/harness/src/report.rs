@@ -1,0 +1,35 @@
+//! Standard output, the exit code, and where the files of the workspace are.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::Result;
+
+/// Writes a line to standard output.
+#[expect(
+    clippy::print_stdout,
+    reason = "a program's report goes to standard output"
+)]
+pub fn say(line: &str) {
+    println!("{line}");
+}
+
+/// The exit code of a program: success if the verdict is `true`. An error is written to standard error.
+pub fn exit(verdict: Result<bool>) -> ExitCode {
+    match verdict {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root folder of the workspace.
+///
+/// # Panics
+/// Never: this crate is in `verify/harness`.
+pub fn workspace() -> &'static Path {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    root.expect("this crate is two folders below the root")
+}

@@ -1,0 +1,175 @@
+//! Seeds: a range on the command line, the fixed set of a file, or fresh ones derived from a text.
+//!
+//! Guarantees: the seeds of a text never change, because reports and files name seeds.
+
+use std::ops::Range;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
+
+use crate::report::workspace;
+
+/// Fresh seeds that are derived from one text.
+const FRESH: u64 = 500;
+
+/// The options that select what a program runs. At least one of them is required.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct Selection {
+    /// The seeds from A to B, without B
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    pub seeds: Option<Range<u64>>,
+    /// The fixed seeds, which the program's seeds.toml lists
+    #[arg(long)]
+    pub fixed: bool,
+    /// 500 seeds derived from this text, for example from the commit's id
+    #[arg(long, value_name = "TEXT")]
+    pub fresh: Option<String>,
+    /// Plant bugs, and require that each is found
+    #[arg(long, value_parser = ["all"])]
+    pub planted: Option<String>,
+}
+
+/// Which option selected a set of seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `--seeds`
+    Typed,
+    /// `--fixed`
+    Fixed,
+    /// `--fresh`
+    Fresh,
+}
+
+impl Selection {
+    /// The selected sets of seeds: the typed ones, the fixed ones, the fresh ones.
+    ///
+    /// # Errors
+    /// Those of `fixed`, which is called for the fixed set only if that is selected.
+    pub fn sets(
+        &self,
+        fixed: impl FnOnce() -> Result<Vec<u64>>,
+    ) -> Result<Vec<(Origin, Vec<u64>)>> {
+        let typed = self.seeds.clone();
+        let typed = typed.map(|seeds| (Origin::Typed, seeds.collect()));
+        let fixed = self.fixed.then(fixed).transpose()?;
+        let fixed = fixed.map(|seeds| (Origin::Fixed, seeds));
+        let fresh = self.fresh.as_ref();
+        let fresh = fresh.map(|text| (Origin::Fresh, self::fresh(text)));
+        Ok(typed.into_iter().chain(fixed).chain(fresh).collect())
+    }
+}
+
+/// The file of a program's fixed seeds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed<J> {
+    /// The seeds that every run covers.
+    #[serde(deserialize_with = "deserialize_range")]
+    pub all: Range<u64>,
+    /// Seeds that found a defect when they were fresh.
+    #[serde(default)]
+    pub joined: J,
+}
+
+impl<J: DeserializeOwned + Default> Fixed<J> {
+    /// Reads a file, whose path is relative to the root of the workspace.
+    ///
+    /// # Errors
+    /// The file can't be read, or has another form.
+    pub fn read(file: &str) -> Result<Self> {
+        let text = std::fs::read_to_string(workspace().join(file));
+        let text = text.with_context(|| file.to_owned())?;
+        toml::from_str(&text).with_context(|| file.to_owned())
+    }
+}
+
+impl<J> Fixed<J> {
+    /// The seeds that every run covers, and then these.
+    pub fn and(&self, joined: &[u64]) -> Vec<u64> {
+        self.all.clone().chain(joined.iter().copied()).collect()
+    }
+}
+
+fn deserialize_range<'de, D: Deserializer<'de>>(from: D) -> Result<Range<u64>, D::Error> {
+    range(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Parses `A..B`.
+///
+/// # Errors
+/// The text is not such a range, or the range is empty.
+pub fn range(text: &str) -> Result<Range<u64>, String> {
+    let wanted = || format!("{text:?} is not A..B with A less than B, for example 1..51");
+    let (from, to) = text.split_once("..").ok_or_else(wanted)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wanted());
+    let seeds = number(from)?..number(to)?;
+    if seeds.is_empty() {
+        return Err(wanted());
+    }
+    Ok(seeds)
+}
+
+/// One seed for a text, such as a commit's id.
+pub fn hash(text: &str) -> u64 {
+    // FNV-1a, which is short and does not change between versions of a library.
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The fresh seeds of a text: others for each text, and the same each time.
+pub fn fresh(text: &str) -> Vec<u64> {
+    // Short enough to be typed, and greater than the fixed ones.
+    let begin = 1_000_000 + hash(text) % 1_000_000_000 * FRESH;
+    (begin..begin + FRESH).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_range_without_its_end() {
+        assert_eq!(range("1..51"), Ok(1..51));
+        for wrong in ["", "5", "1..", "..5", "5..5", "6..5", "a..b", "1..=5"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_fixed_seeds_has_a_range_and_those_that_joined() {
+        let fixed: Fixed<Vec<u64>> = toml::from_str("all = \"1..3\"\njoined = [77]").unwrap();
+        assert_eq!(fixed.and(&fixed.joined), [1, 2, 77]);
+        let fixed: Fixed<Vec<u64>> = toml::from_str("all = \"1..3\"").unwrap();
+        assert_eq!(fixed.and(&fixed.joined), [1, 2]);
+        for wrong in [
+            "all = \"3..1\"",
+            "joined = [1]",
+            "all = \"1..3\"\nsome = [1]",
+        ] {
+            assert!(toml::from_str::<Fixed<Vec<u64>>>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn fresh_seeds_differ_between_commits_and_never_are_fixed_ones() {
+        assert_eq!(fresh("c1302e3"), fresh("c1302e3"));
+        assert_ne!(fresh("c1302e3"), fresh("2de0d49"));
+        assert!(fresh("c1302e3").iter().all(|seed| *seed >= 1_000_000));
+    }
+
+    #[test]
+    fn a_text_selects_the_seeds_that_it_always_selected() {
+        assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(
+            fresh("a")[0],
+            1_000_000 + 0xaf63_dc4c_8601_ec8c % 1_000_000_000 * 500
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! Shrinking: what a failure does not need is left out.
+
+use std::ops::Range;
+
+/// Leaves out runs of elements, from half of them down to single ones, until no run can be left out.
+///
+/// `without` tries to do without a range of the elements: it returns how many are left if the failure remains, and `None` if it needs the range.
+///
+/// # Errors
+/// Those of `without`, which end the search.
+pub fn leave_out<E>(
+    mut length: usize,
+    mut without: impl FnMut(Range<usize>) -> Result<Option<usize>, E>,
+) -> Result<(), E> {
+    let mut size = length.div_ceil(2);
+    while size > 0 {
+        let (mut at, mut is_shorter) = (0, false);
+        while at < length {
+            match without(at..(at + size).min(length))? {
+                Some(left) => (length, is_shorter) = (left, true),
+                None => at += size,
+            }
+        }
+        if !is_shorter || size > 1 {
+            size /= 2;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn shortest(mut elements: Vec<u8>, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let Ok(()) = leave_out(elements.len(), |range| {
+            let mut shorter = elements.clone();
+            shorter.drain(range);
+            let still = fails(&shorter);
+            if still {
+                elements = shorter;
+            }
+            Ok::<_, Infallible>(still.then_some(elements.len()))
+        });
+        elements
+    }
+
+    #[test]
+    fn what_is_left_is_what_the_failure_needs() {
+        let needs = |elements: &[u8]| elements.contains(&3) && elements.contains(&17);
+        assert_eq!(shortest((0..20).collect(), needs), [3, 17]);
+    }
+
+    #[test]
+    fn what_fails_without_any_element_becomes_empty() {
+        assert_eq!(shortest(vec![7; 100], |_| true), []);
+    }
+
+    #[test]
+    fn an_error_ends_the_search() {
+        let mut tries = 0;
+        let ended = leave_out(10, |_| {
+            tries += 1;
+            Err("the judge has ended")
+        });
+        assert_eq!((ended, tries), (Err("the judge has ended"), 1));
+    }
+}

@@ -1,0 +1,99 @@
+//! Planted bugs, which the simulation must find.
+//!
+//! Each is a faulty implementation behind a seam of the library, or what a user would see of one.
+
+mod source;
+mod waiting;
+
+pub(crate) use self::{source::Spoilt, waiting::queue};
+
+use std::collections::BTreeMap;
+
+use harness::bugs;
+use kube_informer::{Event, EventHandler, Object, Snapshot};
+use parking_lot::Mutex;
+
+bugs! {
+    pub(crate) enum Bug {
+        EventLost: "a watch event that does not arrive",
+        WatchFromNow: "a watch that begins at the present",
+        GoneIgnored: "a 410 taken for the end of a watch",
+        RetriedAtOnce: "a refusal that is not backed off from",
+        FirstPageOnly: "a first page that passes for the list",
+        BookmarkTooEarly: "a streaming list that ends before its objects",
+        BodyLeaked: "a body that nobody lets go of",
+        TaskLeaked: "a task that outlives its watch",
+        DeletionIgnored: "a deletion that is not queued",
+        UnchangedToldToAll: "an unchanged list told to everyone",
+        ResyncOvertakes: "a resync that overtakes a change",
+        SyncedTooEarly: "has-synced with the first batch",
+        NeverSynced: "a list that is never complete",
+        RevisionTooEarly: "a revision that the store has not reached",
+        LateWithoutBarrier: "a late handler without the barrier",
+        BoundIgnored: "a bounded buffer that grows",
+        StaleIndexValue: "a stale index value",
+        PatienceIgnored: "a pause that was asked for and is not made",
+        OldEventListed: "a list because of an event of an old object",
+        ListedAfterOutage: "a list after a watch that was refused for now",
+        ResyncForgotten: "a resync that nobody hears",
+        CapacityIgnored: "a queue without a bound",
+        Panics: "a reflector that panics",
+        LapseUnreported: "a lapse that is not reported",
+        BrokenUncounted: "a broken object that stays listed",
+    }
+}
+
+/// A handler that does not hear what was there when it began.
+pub(crate) struct Late<H> {
+    handler: H,
+    skips: bool,
+}
+
+impl<H> Late<H> {
+    /// Spoils a handler, if it is to be spoilt.
+    pub(crate) fn new(handler: H, skips: bool) -> Self {
+        Self { handler, skips }
+    }
+}
+
+impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
+    async fn handle(&mut self, event: Event<K>) {
+        let initial = matches!(
+            event,
+            Event::Added {
+                in_initial_list: true,
+                ..
+            }
+        );
+        if !(self.skips && initial) {
+            self.handler.handle(event).await;
+        }
+    }
+}
+
+/// Whether a cache lists an object in this very state.
+pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
+    let kept = snapshot.get(object.object_name());
+    let is_kept = kept.is_some_and(|kept| kept.is_same(object));
+    // With the bug the reader's failure changes nothing: the state is listed until the next one arrives.
+    is_kept
+        || bug == Some(Bug::BrokenUncounted)
+            && kept.is_some_and(|kept| kept.revision() == object.revision())
+}
+
+/// What the index of thirds says of a value.
+pub(crate) fn third(value: u32) -> String {
+    (value % 3).to_string()
+}
+
+/// The function of the index of thirds: of an object's name and value.
+pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
+    let first = Mutex::new(BTreeMap::new());
+    move |name, value| {
+        if bug == Some(Bug::StaleIndexValue) {
+            let mut first = first.lock();
+            return third(*first.entry(name.to_owned()).or_insert(value));
+        }
+        third(value)
+    }
+}

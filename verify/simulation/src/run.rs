@@ -1,0 +1,225 @@
+//! The command: which lives, and what is said of them.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use clap::Parser;
+use harness::{
+    planted::{Planted as _, Search, find_each},
+    report::say,
+    seeds::{Fixed, Selection},
+    threads::run_each,
+};
+use tokio::time::Instant;
+
+use crate::{
+    coverage::Seen,
+    draw::draw,
+    life::Life,
+    planted::Bug,
+    shrink::{keep, shrink},
+    world::{Wrong, live},
+};
+
+/// The file of the fixed seeds.
+const FIXED: &str = "verify/simulation/seeds.toml";
+
+/// So many failing lives are shortened and shown.
+const SHOWN: usize = 3;
+
+/// A run over so many lives must have seen everything.
+const FULL_RUN: usize = 500;
+
+/// A planted bug must be found among so many lives.
+const BUG_SEEDS: u64 = 1000;
+
+/// The arguments of the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask simulate",
+    bin_name = "cargo xtask simulate",
+    about = "Let informers live through drawn changes and faults, and check that all comes right"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// Of each life only these steps, as a shortened schedule names them: 3,7,12
+    #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
+    steps: Option<Vec<usize>>,
+    /// Say how often everything was seen
+    #[arg(long)]
+    counts: bool,
+    /// Say what was asked and what was heard
+    #[arg(long, requires = "seeds")]
+    trace: bool,
+}
+
+/// Runs the selected lives. Returns whether all of them came right and every bug was found.
+///
+/// # Errors
+/// The file of the fixed seeds can't be read.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    // Handlers panic as drawn, and other panics are reported with their seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut good = true;
+    if arguments.selection.planted.is_some() {
+        good &= find_bugs()?;
+    }
+    let sets = arguments.selection.sets(|| {
+        let fixed: Fixed<Vec<u64>> = Fixed::read(FIXED)?;
+        Ok(fixed.and(&fixed.joined))
+    })?;
+    for (_, seeds) in sets {
+        good &= judge(&seeds, arguments);
+    }
+    Ok(good)
+}
+
+/// What lives came to.
+#[derive(Default)]
+struct Tally {
+    seen: Seen,
+    failed: Vec<(u64, Wrong)>,
+    traces: Vec<(u64, Vec<String>)>,
+}
+
+/// Lives all of these; with `first_only` until one fails.
+fn live_all(
+    seeds: &[u64],
+    arguments: Option<&Arguments>,
+    bug: Option<Bug>,
+    first_only: bool,
+) -> Tally {
+    let mut tally = Tally::default();
+    let run = |seed: &u64| live(&drawn(*seed, arguments), bug);
+    run_each(seeds, run, |seed, outcome| {
+        tally.seen.add(outcome.seen);
+        if arguments.is_some_and(|arguments| arguments.trace) {
+            tally.traces.push((*seed, outcome.trace));
+        }
+        match outcome.wrong {
+            Some(wrong) => tally.failed.push((*seed, wrong)),
+            None => return ControlFlow::Continue(()),
+        }
+        if first_only {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    tally.failed.sort_unstable();
+    tally.traces.sort_unstable();
+    tally
+}
+
+fn drawn(seed: u64, arguments: Option<&Arguments>) -> Life {
+    let mut life = draw(seed);
+    if let Some(places) = arguments.and_then(|arguments| arguments.steps.as_ref()) {
+        keep(&mut life, places);
+    }
+    life
+}
+
+fn judge(seeds: &[u64], arguments: &Arguments) -> bool {
+    let began = Instant::now();
+    let tally = live_all(seeds, Some(arguments), None, false);
+    let (passed, failed) = (seeds.len() - tally.failed.len(), tally.failed.len());
+    let seconds = began.elapsed().as_secs_f64();
+    for (seed, trace) in &tally.traces {
+        say(&drawn(*seed, Some(arguments)).to_string());
+        for line in trace {
+            say(&format!("      {line}"));
+        }
+    }
+    if arguments.counts {
+        tally.seen.lines().for_each(|line| say(&line));
+    }
+    for (seed, wrong) in tally.failed.iter().take(SHOWN) {
+        show(drawn(*seed, Some(arguments)), wrong.clone());
+    }
+    for (seed, wrong) in tally.failed.iter().skip(SHOWN) {
+        let wrong = wrong.lines().next().unwrap_or_default();
+        say(&format!("seed {seed} failed too: {wrong}"));
+    }
+    let is_whole = arguments.steps.is_none() && seeds.len() >= FULL_RUN && failed == 0;
+    let missing = if is_whole {
+        tally.seen.missing(seeds.len())
+    } else {
+        Vec::new()
+    };
+    for line in &missing {
+        say(line);
+    }
+    if is_whole {
+        say(&tally.seen.summary());
+    }
+    say(&format!("{passed} passed, {failed} failed, {seconds:.1} s"));
+    failed == 0 && missing.is_empty()
+}
+
+/// Shortens a life that fails. Returns its schedule and its failure.
+fn shortened(life: &mut Life, wrong: Wrong, bug: Option<Bug>) -> String {
+    let wrong = shrink(life, wrong, &mut |life| live(life, bug).wrong);
+    format!("{life}  {wrong}")
+}
+
+/// Shortens a life that fails, and reports it.
+fn show(mut life: Life, wrong: Wrong) {
+    say(&shortened(&mut life, wrong, None));
+    let places: Vec<_> = life.steps.iter().map(|(at, _)| at.to_string()).collect();
+    let (seed, next) = (life.seed, life.seed + 1);
+    say(&format!(
+        "replay: cargo xtask simulate --seeds {seed}..{next} --steps {}\n",
+        places.join(",")
+    ));
+}
+
+fn find_bugs() -> Result<bool> {
+    let seeds: Vec<_> = (1..=BUG_SEEDS).collect();
+    find_each(Bug::ALL.iter().copied(), |bug| {
+        let tally = live_all(&seeds, None, Some(bug), true);
+        let Some((seed, wrong)) = tally.failed.first() else {
+            let within = format!("{BUG_SEEDS} lives");
+            return Ok(Search::Missed { within });
+        };
+        Ok(Search::Found {
+            by: format!("seed {seed}"),
+            shown: shortened(&mut draw(*seed), wrong.clone(), Some(bug)),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lives_come_right_whatever_breaks() {
+        std::panic::set_hook(Box::new(|_| {}));
+        let seeds: Vec<_> = (1..41).collect();
+        assert_eq!(live_all(&seeds, None, None, false).failed, []);
+    }
+
+    #[test]
+    fn a_seed_lives_the_same_life_twice() {
+        for seed in [3, 7, 12] {
+            let life = draw(seed);
+            let (first, second) = (live(&life, None).trace, live(&life, None).trace);
+            assert!(first.len() > 20, "seed {seed} shows something");
+            for (line, (a, b)) in first.iter().zip(&second).enumerate() {
+                assert_eq!(a, b, "seed {seed}, line {line}");
+            }
+            assert_eq!(first.len(), second.len(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_life_with_a_bug_is_found_and_its_shortest_schedule_fails_alike() {
+        let mut life = draw(1);
+        let bug = Some(Bug::TaskLeaked);
+        let wrong = live(&life, bug).wrong.expect("a task is left");
+        let wrong = shrink(&mut life, wrong, &mut |life| live(life, bug).wrong);
+        assert_eq!(live(&life, bug).wrong, Some(wrong));
+        assert!(life.steps.is_empty(), "{life}");
+    }
+}

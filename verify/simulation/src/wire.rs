@@ -1,0 +1,235 @@
+//! What goes over the wire, seen by somebody between informer and server.
+
+mod pace;
+
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_core::{Stream, future::BoxFuture};
+use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher};
+use memchr::memmem;
+use parking_lot::Mutex;
+
+use self::pace::{Asked, Pace};
+
+/// What stands behind an object that is sent again as it has been for a while. No client looks at it.
+pub(crate) const OLD_OBJECT: &str = "\"old\":true";
+
+/// Whether a line is the event of such an object, as it was sent.
+pub(crate) fn is_old_object(line: &[u8]) -> bool {
+    let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
+    is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
+}
+
+/// What precedes a revision in a body.
+const REVISION: &[u8] = b"\"resourceVersion\":\"";
+
+/// What the bookmark says that ends a streaming list.
+const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
+
+/// The requests of a life, and what their answers said.
+#[derive(Clone, Default)]
+pub(crate) struct Wire(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    requests: usize,
+    open: usize,
+    revisions: BTreeSet<String>,
+    wrong: Option<String>,
+}
+
+impl Wire {
+    /// Lists and watches until now, further pages left out.
+    pub(crate) fn requests(&self) -> usize {
+        self.0.lock().requests
+    }
+
+    /// Bodies that somebody still holds.
+    pub(crate) fn open(&self) -> usize {
+        self.0.lock().open
+    }
+
+    /// The first request that should not have been made.
+    pub(crate) fn wrong(&self) -> Option<String> {
+        self.0.lock().wrong.clone()
+    }
+
+    fn asked(&self, options: &ListOptions, watch: bool) {
+        let mut seen = self.0.lock();
+        seen.requests += usize::from(options.continue_token.is_none());
+        let revision = options.resource_version.to_string();
+        let streams = options.send_initial_events.is_some();
+        if watch && !streams && !seen.revisions.contains(&revision) {
+            let wrong = format!("a watch from revision {revision:?}, which no answer has named");
+            seen.wrong.get_or_insert(wrong);
+        }
+    }
+
+    fn note_wrong(&self, wrong: String) {
+        self.0.lock().wrong.get_or_insert(wrong);
+    }
+
+    fn opened(
+        &self,
+        body: ByteStream,
+        pace: Option<Arc<Mutex<Pace>>>,
+        is_listing: bool,
+    ) -> ByteStream {
+        self.0.lock().open += 1;
+        Box::pin(Body {
+            wire: self.clone(),
+            pace,
+            is_listing,
+            bytes: body,
+            carried: Vec::new(),
+            line: Vec::new(),
+        })
+    }
+}
+
+/// A source whose requests are watched.
+pub(crate) struct Watched<S> {
+    source: S,
+    wire: Wire,
+    pace: Arc<Mutex<Pace>>,
+}
+
+impl<S> Watched<S> {
+    /// `compared` says whether the cache is compared with the server, which may lead to a list any time.
+    pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
+        let pace = Arc::new(Mutex::new(Pace::new(compared)));
+        Self { source, wire, pace }
+    }
+
+    async fn ask(
+        &self,
+        asked: Asked,
+        answer: BoxFuture<'_, Result<ByteStream, Error>>,
+    ) -> Result<ByteStream, Error> {
+        let asks = self.pace.lock().asks(asked);
+        if let Err(wrong) = asks {
+            self.wire.note_wrong(wrong);
+        }
+        let answer = answer.await;
+        match &answer {
+            Ok(_) => self.pace.lock().answered(),
+            Err(error) => self.pace.lock().refused(asked, error),
+        }
+        let pace = asked.is_watch().then(|| Arc::clone(&self.pace));
+        Ok(self.wire.opened(answer?, pace, asked == Asked::Stream))
+    }
+}
+
+impl<S: ListerWatcher> ListerWatcher for Watched<S> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.wire.asked(options, false);
+        Box::pin(self.ask(Asked::of(options, false), self.source.list(options)))
+    }
+
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.wire.asked(options, false);
+        let asked = self.source.list_metadata(options);
+        Box::pin(async { Ok(self.wire.opened(asked.await?, None, false)) })
+    }
+
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        self.wire.asked(options, true);
+        Box::pin(self.ask(Asked::of(options, true), self.source.watch(options)))
+    }
+
+    fn streams_lists(&self) -> bool {
+        self.source.streams_lists()
+    }
+
+    fn collection(&self) -> Option<String> {
+        self.source.collection()
+    }
+
+    fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        self.source.server()
+    }
+
+    fn description(&self) -> String {
+        self.source.description()
+    }
+}
+
+/// The body of an answer, read along.
+struct Body {
+    wire: Wire,
+    /// Of a watch.
+    pace: Option<Arc<Mutex<Pace>>>,
+    /// A streaming list whose end bookmark has not come. If the wait for it ends, a list follows, whatever
+    /// the last event was.
+    is_listing: bool,
+    bytes: ByteStream,
+    /// The end of the last chunk, which may hold the beginning of a revision.
+    carried: Vec<u8>,
+    /// The end of the last chunk, which may be the beginning of a line.
+    line: Vec<u8>,
+}
+
+impl Body {
+    /// Notes which of its lines are of old objects.
+    fn read_lines(&mut self, chunk: &Bytes) {
+        let Some(pace) = &self.pace else {
+            return;
+        };
+        self.line.extend_from_slice(chunk);
+        while let Some(end) = memchr::memchr(b'\n', &self.line) {
+            let line = &self.line[..end];
+            self.is_listing &= memmem::find(line, INITIAL_EVENTS_END).is_none();
+            let is_old = !self.is_listing && is_old_object(line);
+            self.line.drain(..=end);
+            pace.lock().heard(is_old);
+        }
+    }
+
+    fn read(&mut self, chunk: &Bytes) {
+        self.carried.extend_from_slice(chunk);
+        let mut seen = self.wire.0.lock();
+        let mut read = 0;
+        while let Some(at) = memmem::find(&self.carried[read..], REVISION) {
+            let begin = read + at + REVISION.len();
+            let rest = &self.carried[begin..];
+            let Some(length) = memchr::memchr(b'"', rest) else {
+                break;
+            };
+            let revision = String::from_utf8_lossy(&rest[..length]).into_owned();
+            seen.revisions.insert(revision);
+            read = begin + length;
+        }
+        let kept = self.carried.len().saturating_sub(64).max(read);
+        self.carried.drain(..kept);
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<Bytes, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = self.bytes.as_mut().poll_next(context);
+        if let Poll::Ready(Some(Ok(chunk))) = &next {
+            self.read(chunk);
+            self.read_lines(chunk);
+        } else if next.is_ready()
+            && let Some(pace) = &self.pace
+        {
+            // Whatever follows, follows the end.
+            pace.lock().heard(false);
+        }
+        next
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.wire.0.lock().open -= 1;
+    }
+}

@@ -1,0 +1,169 @@
+//! The programs that `cargo xtask` builds and runs, as a table.
+//!
+//! Each is a package of its own, so that this one is built without the library, the server and their dependencies.
+
+use std::{
+    path::Path,
+    process::{Command as Process, ExitCode},
+};
+
+use anyhow::{Context as _, Result};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+/// A program that parses its own options, `--help` too.
+pub(crate) struct Program {
+    /// The subcommand of `cargo xtask`.
+    name: &'static str,
+    /// The subcommand that this one belongs to, if it belongs to one.
+    group: Option<&'static Group>,
+    /// What it does.
+    about: &'static str,
+    /// The folder of its workspace.
+    workspace: &'static str,
+    package: &'static str,
+    profile: &'static str,
+}
+
+/// A subcommand that has subcommands.
+struct Group {
+    name: &'static str,
+    about: &'static str,
+}
+
+const CONFORMANCE: Group = Group {
+    name: "conformance",
+    about: "Compare with what others do",
+};
+
+/// All programs, in the order in which the help lists them.
+const PROGRAMS: [Program; 5] = [
+    Program {
+        name: "simulate",
+        group: None,
+        about: "Let informers live through drawn changes and faults, and check that all comes right",
+        workspace: "",
+        package: "kube-informer-simulation",
+        profile: "dev",
+    },
+    Program {
+        name: "crash",
+        group: None,
+        about: "Kill a server with a data directory under writes, and look what is left",
+        workspace: "",
+        package: "kube-informer-crash",
+        profile: "dev",
+    },
+    Program {
+        name: "bench",
+        group: None,
+        about: "Measure the informer and its peers side by side, and write BENCHMARKING.md (needs Go)",
+        workspace: "bench",
+        package: "runner",
+        profile: "release",
+    },
+    Program {
+        name: "fuzz",
+        group: None,
+        about: "Give the fuzz targets their corpus and mutations of it",
+        workspace: "",
+        package: "kube-informer-fuzz",
+        profile: "dev",
+    },
+    Program {
+        name: "oracle",
+        group: Some(&CONFORMANCE),
+        about: "Give client-go and the library the same drawn sequences of operations (needs Go)",
+        workspace: "",
+        package: "kube-informer-differential",
+        profile: "dev",
+    },
+];
+
+/// Adds a subcommand for each program.
+pub(crate) fn add_to(xtask: Command) -> Command {
+    PROGRAMS.iter().fold(xtask, |xtask, program| {
+        let command = program.command();
+        let Some(group) = program.group else {
+            return xtask.subcommand(command);
+        };
+        let group = Command::new(group.name).about(group.about);
+        let group = group.subcommand_required(true).arg_required_else_help(true);
+        xtask.subcommand(group.subcommand(command))
+    })
+}
+
+/// The program that was typed, with the options for it; `None` for another subcommand.
+pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
+    PROGRAMS.iter().find_map(|program| {
+        let inside = match program.group {
+            Some(group) => xtask.subcommand_matches(group.name)?,
+            None => xtask,
+        };
+        let options = inside.subcommand_matches(program.name)?;
+        let options = options.get_many(OPTIONS).unwrap_or_default();
+        Some((program, options.cloned().collect()))
+    })
+}
+
+const OPTIONS: &str = "options";
+
+impl Program {
+    fn command(&self) -> Command {
+        let options = Arg::new(OPTIONS)
+            .value_name("OPTIONS")
+            .help("--help tells them")
+            .action(ArgAction::Append)
+            .num_args(1..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true);
+        Command::new(self.name)
+            .about(self.about)
+            .disable_help_flag(true)
+            .arg(options)
+    }
+
+    /// Builds the program and runs it with these options.
+    ///
+    /// # Errors
+    /// Cargo can't be run.
+    pub(crate) fn run(&self, root: &Path, options: &[String]) -> Result<ExitCode> {
+        let status = Process::new(env!("CARGO"))
+            .current_dir(root.join(self.workspace))
+            .args(["run", "--quiet", "--profile", self.profile])
+            .args(["--package", self.package, "--"])
+            .args(options)
+            .status()
+            .context("cargo can't be run")?;
+        Ok(if status.success() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Option<(&'static str, Vec<String>)> {
+        let xtask = add_to(Command::new("xtask")).try_get_matches_from(line);
+        typed(&xtask.unwrap()).map(|(program, options)| (program.package, options))
+    }
+
+    #[test]
+    fn every_option_behind_a_program_is_passed_on() {
+        let line = ["xtask", "simulate", "--seeds", "1..3", "--help"];
+        let options = ["--seeds", "1..3", "--help"].map(str::to_owned);
+        assert_eq!(
+            parsed(&line),
+            Some(("kube-informer-simulation", options.to_vec()))
+        );
+        assert_eq!(
+            parsed(&["xtask", "conformance", "oracle", "--fixed"]),
+            Some(("kube-informer-differential", vec!["--fixed".to_owned()]))
+        );
+        assert_eq!(parsed(&["xtask", "bench"]), Some(("runner", Vec::new())));
+        assert_eq!(parsed(&["xtask"]), None);
+    }
+}

@@ -73,16 +73,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod broken;
 mod build;
 mod change;
+mod entry;
 mod feed;
 mod field;
 mod generation;
 mod index;
 mod listed;
 mod placement;
+mod plan;
 mod query;
+mod root;
 mod snapshot;
 mod store;
 mod tree;
@@ -95,7 +97,8 @@ pub use self::{
         DuplicateIndex, IndexError, IndexRef, IndexToken, Indexers, NAMESPACE, NoSuchIndex,
         NotRemovable,
     },
-    query::{FieldNotIndexed, Found, Query},
+    plan::FieldNotIndexed,
+    query::{Found, Query},
     snapshot::{NamespaceSnapshot, Snapshot},
     writer::{Applied, IndexerWriter},
 };
@@ -105,12 +108,12 @@ pub(crate) use self::{
     feed::StatusNotes,
     index::{Index, ask},
     placement::{Placement, Values, sorted},
-    query::Plan,
+    plan::Plan,
 };
 
 use std::{fmt, sync::Arc};
 
-use self::store::Root;
+use self::root::Root;
 use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
 

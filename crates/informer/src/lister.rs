@@ -129,7 +129,7 @@ impl<K: Resource> Lister<K> {
     ) -> Result<impl Iterator<Item = Object<K>> + use<'s, K>, FieldNotIndexed> {
         let snapshot = self.indexer.snapshot();
         let mut plan = Plan::default();
-        plan.select(fields, &snapshot)?;
+        snapshot.select(fields, &mut plan)?;
         Ok(matching(snapshot, plan, selector))
     }
 }
@@ -200,7 +200,7 @@ impl<K: Resource> NamespaceLister<K> {
     ) -> Result<impl Iterator<Item = Object<K>> + use<'s, K>, FieldNotIndexed> {
         let snapshot = self.lister.indexer.snapshot();
         let mut plan = self.plan();
-        plan.select(fields, &snapshot)?;
+        snapshot.select(fields, &mut plan)?;
         Ok(matching(snapshot, plan, selector))
     }
 
@@ -227,11 +227,11 @@ fn matching<K: Resource>(
     let selects = |object: &Object<K>| {
         selector.is_everything() || selector.matches(|key| object.labels().get(key))
     };
-    let (mut found, mut last) = plan.slice(&snapshot, None, selects);
+    let (mut found, mut last) = snapshot.slice(&plan, None, selects);
     found.reverse();
     std::iter::from_fn(move || {
         while found.is_empty() && last.is_some() {
-            (found, last) = plan.slice(&snapshot, last.as_ref(), selects);
+            (found, last) = snapshot.slice(&plan, last.as_ref(), selects);
             found.reverse();
         }
         found.pop()

@@ -12,12 +12,6 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// Folders whose modules still import each other in a circle; a folder without one has to leave the list.
-const KNOWN: [&str; 1] = ["crates/informer/src/indexer"];
-
-/// Where [`KNOWN`] stands.
-const LIST: &str = "xtask/src/tidy/circles.rs";
-
 /// The modules of a crate by their paths, each with what it names.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
@@ -39,34 +33,16 @@ pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
         .filter(|(_, name)| matches!(*name, "lib.rs" | "main.rs"))
         .map(|(folder, _)| folder)
         .collect();
-    let mut findings = Vec::new();
-    let mut unused: BTreeSet<&str> = KNOWN.into();
-    for root in folders {
-        let inside = |source: &&Source<'_>| source.path.starts_with(&format!("{root}/"));
-        for (folder, finding) in circles(root, files().filter(inside)) {
-            if KNOWN.contains(&folder.as_str()) {
-                unused.remove(folder.as_str());
-            } else {
-                findings.push(finding);
-            }
-        }
-    }
-    if files().any(|source| source.path == LIST) {
-        let advice = |folder| format!("take `{folder}` off the list: no circle is left in it");
-        findings.extend(
-            unused
-                .into_iter()
-                .map(|folder| Finding::new(LIST, 1, RULE, advice(folder))),
-        );
-    }
-    findings
+    let inside = |root| {
+        let prefix = format!("{root}/");
+        files().filter(move |source| source.path.starts_with(&prefix))
+    };
+    let found = folders.into_iter().map(|root| circles(root, inside(root)));
+    found.flatten().collect()
 }
 
-/// The circles of one crate, each with the folder that it is in.
-fn circles<'a>(
-    root: &str,
-    sources: impl Iterator<Item = &'a Source<'a>>,
-) -> Vec<(String, Finding)> {
+/// The circles of one crate.
+fn circles<'a>(root: &str, sources: impl Iterator<Item = &'a Source<'a>>) -> Vec<Finding> {
     let sources: Vec<_> = sources
         .map(|source| (&source.path[root.len() + 1..], source.production()))
         .collect();
@@ -92,8 +68,7 @@ fn circles<'a>(
             "`{names}` import each other in a circle; move what they share to a module of its own, or pass the value in"
         );
         let path = format!("{root}/{}.rs", import.file.join("/"));
-        let folder = [&[root], &import.parent[..]].concat().join("/");
-        findings.push((folder, Finding::new(&path, import.line, RULE, advice)));
+        findings.push(Finding::new(&path, import.line, RULE, advice));
     }
     findings
 }
@@ -228,12 +203,5 @@ mod tests {
             ("b/src/two.rs", "use crate::one::X;"),
         ]);
         assert_eq!(found, [""; 0]);
-    }
-
-    #[test]
-    fn a_known_folder_without_a_circle_has_to_leave_the_list() {
-        let found = findings(&[("xtask/src/main.rs", ""), (LIST, "")]);
-        assert_eq!(found.len(), KNOWN.len());
-        assert!(found[0].contains("take `conformance/replay/src` off the list"));
     }
 }

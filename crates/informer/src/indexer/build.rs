@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Snapshot,
+    entry::Entry,
     index::{DuplicateIndex, Index, IndexError, Indexers},
-    store::{Entry, Root},
+    root::Root,
+    snapshot::Snapshot,
+    store::place,
 };
 use crate::object::ObjectName;
 
@@ -87,7 +89,7 @@ impl<K> IndexBuild<K> {
     fn place(&mut self, name: &ObjectName, entry: Option<&Entry<K>>) {
         let mut errors = Vec::new();
         for index in &mut self.indices {
-            let values = entry.map(|entry| super::store::place(index, entry.object(), &mut errors));
+            let values = entry.map(|entry| place(index, entry.object(), &mut errors));
             index.placed.place(name, &values.unwrap_or_default());
         }
         if errors.is_empty() {

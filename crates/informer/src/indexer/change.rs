@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Snapshot;
+use super::snapshot::Snapshot;
 use crate::{
     metrics::Told,
     object::{Deleted, Object, ObjectName, SourceId},

@@ -6,7 +6,11 @@ use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::{Applied, IndexError, IndexerWriter, Snapshot};
+use super::{
+    index::IndexError,
+    snapshot::Snapshot,
+    writer::{Applied, IndexerWriter},
+};
 use crate::{
     logs::Ration,
     object::{Known, ObjectName, SourceId},

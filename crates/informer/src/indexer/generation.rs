@@ -1,7 +1,7 @@
 //! [`Generation`]: what the roots between two lists have in common, and where the last of them is freed.
 //!
-//! Guarantees: whoever drops the last root of a generation that is over pays for a message to the pool for
-//! blocking work, and not for freeing a whole store. A root whose generation goes on is freed in place, for
+//! Guarantees: the task that drops the last root of a generation that is over sends a message to the pool for
+//! blocking work; it does not free a whole store. A root whose generation goes on is freed in place, because
 //! it shares all but a few nodes with the next one.
 
 use std::sync::{
@@ -11,11 +11,7 @@ use std::sync::{
 
 use imbl::OrdMap;
 
-use super::{
-    index::Index,
-    store::{Entry, Root},
-    tree::Tree,
-};
+use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
 /// Frees what a root consists of, away from the task that drops it.
@@ -24,9 +20,9 @@ pub(super) type Free<K> = fn(Garbage<K>);
 /// The large parts of a root that is dropped.
 #[expect(dead_code, reason = "it is only dropped")]
 pub(super) struct Garbage<K> {
-    entries: Tree<ObjectName, Entry<K>>,
-    indices: Arc<Vec<Index<K>>>,
-    broken: OrdMap<ObjectName, Option<Object<K>>>,
+    pub(super) entries: Tree<ObjectName, Entry<K>>,
+    pub(super) indices: Arc<Vec<Index<K>>>,
+    pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
 /// What the roots between two lists have in common: most of their entries. While another of them is alive,
@@ -40,38 +36,23 @@ pub(super) struct Generation<K> {
 /// Fewer entries are freed by the task that drops them: they take less than a millisecond.
 const FREED_IN_PLACE: usize = 1_000;
 
-impl<K> Drop for Root<K> {
-    fn drop(&mut self) {
-        let Some(generation) = &self.generation else {
-            return;
-        };
-        if self.entries.len() < FREED_IN_PLACE || !generation.is_over.load(Ordering::Relaxed) {
-            return;
-        }
-        (generation.free)(Garbage {
-            entries: std::mem::take(&mut self.entries),
-            indices: std::mem::take(&mut self.indices),
-            broken: std::mem::take(&mut self.broken),
-        });
-    }
-}
-
-impl<K> Root<K> {
-    /// Has what it consists of freed by this function when it is dropped behind a list, or behind the end of
-    /// the store.
-    pub(super) fn freed_by(&mut self, free: Free<K>) {
-        self.generation = Some(Arc::new(Generation {
+impl<K> Generation<K> {
+    pub(super) fn new(free: Free<K>) -> Self {
+        Self {
             is_over: AtomicBool::new(false),
             free,
-        }));
+        }
     }
 
-    /// A list follows, or the store ends.
-    pub(super) fn end_generation(&mut self) {
-        if let Some(generation) = &self.generation {
-            generation.is_over.store(true, Ordering::Relaxed);
-            let free = generation.free;
-            self.freed_by(free);
-        }
+    /// A list follows, or the store ends; the next generation.
+    pub(super) fn end(&self) -> Self {
+        self.is_over.store(true, Ordering::Relaxed);
+        Self::new(self.free)
+    }
+
+    /// What frees a root of so many entries, if that is not the task that drops it.
+    pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {
+        let is_large = entries >= FREED_IN_PLACE && self.is_over.load(Ordering::Relaxed);
+        is_large.then_some(self.free)
     }
 }

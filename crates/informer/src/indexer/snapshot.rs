@@ -3,14 +3,13 @@
 use std::{fmt, ops::Bound, sync::Arc};
 
 use super::{
+    entry::Entry,
     index::{Index, IndexRef, IndexToken, NAMESPACE, NoSuchIndex},
-    query::{self, FieldNotIndexed, Plan, Query},
-    store::{Entry, Root},
+    root::Root,
 };
 use crate::{
     metrics::StoreSample,
     object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId},
-    selector::FieldSelector,
 };
 
 /// A store of one moment: immutable, `'static`, without a lock.
@@ -239,40 +238,6 @@ impl<K> Snapshot<K> {
         Ok(values)
     }
 
-    /// Begins a [`Query`], which narrows all objects down by any number of indices.
-    pub fn query(&self) -> Query<'_, K> {
-        Query::new(self, Plan::default())
-    }
-
-    /// The objects that every one of these indices has under its value, in order. For indices given in
-    /// different ways, or alternatives, there is [`Snapshot::query`].
-    ///
-    /// # Errors
-    /// There is no such index.
-    pub fn by_indices<I: IndexRef, V: Into<Arc<str>>>(
-        &self,
-        values: impl IntoIterator<Item = (I, V)>,
-    ) -> Result<Query<'_, K>, NoSuchIndex> {
-        let mut values = values.into_iter();
-        values.try_fold(self.query(), |query, (index, value)| {
-            query.and_any(&index, [value])
-        })
-    }
-
-    /// The objects that a field selector asks for, in order. A field is selectable if an index has its
-    /// name, as are `metadata.name` and `metadata.namespace` always; its values are those of the index,
-    /// and an object that has none there has the empty one, as on a server.
-    ///
-    /// # Errors
-    /// No index has the name of one of the fields.
-    #[doc(alias = "MatchingFields")]
-    #[doc(alias = "MatchingFieldsSelector")]
-    pub fn by_fields(&self, fields: &FieldSelector) -> Result<Query<'_, K>, FieldNotIndexed> {
-        let mut plan = Plan::default();
-        plan.select(fields, self)?;
-        Ok(Query::new(self, plan))
-    }
-
     /// The token of an index, which goes on meaning this very index.
     ///
     /// # Errors
@@ -366,7 +331,8 @@ impl<K> Snapshot<K> {
         &'a self,
         namespace: &'n str,
     ) -> impl Iterator<Item = &'a Object<K>> + use<'a, 'n, K> {
-        query::in_namespace(&self.root, namespace, Bound::Unbounded)
+        self.root
+            .in_namespace(namespace, Bound::Unbounded)
             .map(|(_, entry)| entry)
             .filter(self.root.is_shown())
             .map(Entry::object)

@@ -1,213 +1,22 @@
-//! The entries behind a snapshot, and the rules by which they change.
+//! The rules by which the entries behind a snapshot change.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
-
-use imbl::OrdMap;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Cause, Change, Changed,
-    generation::Generation,
-    index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NoSuchIndex, NotRemovable},
+    change::{Cause, Change, Changed},
+    entry::Entry,
+    index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NotRemovable},
     listed::Listed,
     placement::Values,
+    root::Root,
     tree::Tree,
 };
 use crate::{
-    object::{Deleted, Object, ObjectName, ResourceVersion, SourceId, UnreadMoment},
+    object::{Deleted, Object, ObjectName, SourceId},
     queue::Replaced,
 };
 
-/// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
-pub(super) struct Root<K> {
-    pub(super) entries: Tree<ObjectName, Entry<K>>,
-    pub(super) indices: Arc<Vec<Index<K>>>,
-    /// What the first source has told up to; most informers have no other, and each write changes it.
-    first_revision: ResourceVersion,
-    /// The same of all others.
-    revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Counts how often one of them went backwards, or to an epoch after a rollback.
-    rollbacks: u64,
-    /// Entries without a usable state, with the last good one, which is what handlers have been told.
-    pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
-    /// Counts the changes of `broken`.
-    broken_version: u64,
-    /// What the server sent for the objects, together.
-    wire_bytes: u64,
-    /// How many entries each source has brought.
-    counts: Arc<BTreeMap<SourceId, usize>>,
-    /// What all roots share between two lists; `None` in a store without an informer.
-    pub(super) generation: Option<Arc<Generation<K>>>,
-    /// Counts the entries that have not been decoded, if they are decoded on demand.
-    pub(super) unread: Option<Arc<UnreadMoment>>,
-}
-
-impl<K> Clone for Root<K> {
-    fn clone(&self) -> Self {
-        Self {
-            entries: self.entries.clone(),
-            indices: Arc::clone(&self.indices),
-            first_revision: self.first_revision.clone(),
-            revisions: Arc::clone(&self.revisions),
-            rollbacks: self.rollbacks,
-            broken: self.broken.clone(),
-            broken_version: self.broken_version,
-            wire_bytes: self.wire_bytes,
-            counts: Arc::clone(&self.counts),
-            generation: self.generation.clone(),
-            unread: self.unread.clone(),
-        }
-    }
-}
-
-/// One object of the store.
-pub(super) struct Entry<K> {
-    object: Object<K>,
-    source: SourceId,
-}
-
-/// Whether it is the very same state, by address: what tells two moments of a store apart.
-impl<K> PartialEq for Entry<K> {
-    fn eq(&self, other: &Self) -> bool {
-        self.object.is_same(&other.object) && self.source == other.source
-    }
-}
-
-impl<K> Clone for Entry<K> {
-    fn clone(&self) -> Self {
-        Self {
-            object: self.object.clone(),
-            source: self.source,
-        }
-    }
-}
-
-impl<K> Entry<K> {
-    pub(super) fn object(&self) -> &Object<K> {
-        &self.object
-    }
-
-    pub(super) fn source(&self) -> SourceId {
-        self.source
-    }
-
-    pub(super) fn is_live(&self) -> bool {
-        self.object.broken().is_none()
-    }
-
-    /// Whether `object`, from `source`, brings nothing new.
-    fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
-        let known = &self.object;
-        known.is_same(object)
-            || (self.is_live() && self.source == source && known.is_unchanged(object))
-    }
-}
-
 impl<K> Root<K> {
-    pub(super) fn empty() -> Self {
-        Self {
-            entries: Tree::default(),
-            indices: Arc::new(Vec::new()),
-            first_revision: ResourceVersion::UNSET,
-            revisions: Arc::default(),
-            rollbacks: 0,
-            broken: OrdMap::new(),
-            broken_version: 0,
-            wire_bytes: 0,
-            counts: Arc::default(),
-            generation: None,
-            unread: None,
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.broken.len()
-    }
-
-    /// Leaves out what has no usable state. Looks at no object where all have one.
-    pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
-        let are_all_live = self.broken.is_empty();
-        move |entry| are_all_live || entry.is_live()
-    }
-
-    /// The state of an entry that handlers have been told, if they have been told any.
-    pub(super) fn told<'a>(
-        &'a self,
-        name: &ObjectName,
-        entry: &'a Entry<K>,
-    ) -> Option<&'a Object<K>> {
-        match entry.object.broken() {
-            None => Some(&entry.object),
-            Some(_) => self.broken.get(name)?.as_ref(),
-        }
-    }
-
-    pub(super) fn broken_version(&self) -> u64 {
-        self.broken_version
-    }
-
-    pub(super) fn wire_bytes(&self) -> u64 {
-        self.wire_bytes
-    }
-
-    /// How many entries a source has brought, broken ones among them.
-    pub(super) fn count(&self, source: SourceId) -> usize {
-        self.counts.get(&source).copied().unwrap_or_default()
-    }
-
-    pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
-        if source == SourceId::default() {
-            return self.first_revision.clone();
-        }
-        self.revisions.get(&source).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn rollbacks(&self) -> u64 {
-        self.rollbacks
-    }
-
-    /// The store has all that its source sent up to here. What is behind a revision that it has reached
-    /// says less, and changes nothing.
-    pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
-        let reached = if source == SourceId::default() {
-            Some(&self.first_revision)
-        } else {
-            self.revisions.get(&source)
-        };
-        if !reached.is_some_and(|reached| revision.is_behind(reached)) {
-            self.set_revision(source, revision);
-        }
-    }
-
-    /// The store is as of this revision, also if it is older than before: then the source has gone back.
-    pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
-        if revision.is_unset() {
-            return;
-        }
-        let reached = if source == SourceId::default() {
-            &mut self.first_revision
-        } else {
-            let revisions = Arc::make_mut(&mut self.revisions);
-            revisions.entry(source).or_default()
-        };
-        let went_back = revision.epoch().rolled_back_since(reached.epoch());
-        self.rollbacks += u64::from(went_back || revision < *reached);
-        *reached = revision;
-    }
-
-    pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
-        let entry = self.entries.get(name)?;
-        Some((entry.source, entry.object().clone()))
-    }
-
-    pub(super) fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
-        for (name, entry) in self.entries.iter() {
-            visit(entry.source, name, entry.object());
-        }
-    }
-
     /// Takes a state of one object; what handlers have to hear.
     pub(super) fn put(
         &mut self,
@@ -225,7 +34,7 @@ impl<K> Root<K> {
         let is_kept = kept.is_some();
         let (object, told) = if let Some(kept) = kept {
             let told = self.told(object.object_name(), kept);
-            (kept.object.clone(), told.cloned())
+            (kept.object().clone(), told.cloned())
         } else {
             self.write(source, object, errors)
         };
@@ -253,7 +62,7 @@ impl<K> Root<K> {
     /// Takes one object out; what handlers have to hear: a deletion iff they heard of the object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
-        if self.entries.get(name)?.source != source {
+        if self.entries.get(name)?.source() != source {
             return None; // another source has brought an object of this name since
         }
         let told = self.take(name)?;
@@ -309,26 +118,13 @@ impl<K> Root<K> {
             }
         }
         let own = self.entries.iter();
-        let own = own.filter(|(_, entry)| entry.source == source);
+        let own = own.filter(|(_, entry)| entry.source() == source);
         changed.gone = places.gone(&changed.listed, own.map(|(name, _)| name));
         for name in &changed.gone {
             self.take(name);
         }
         self.set_revision(source, revision);
         changed
-    }
-
-    /// The slot of an index; `None` for the one by namespace, which has no data of its own.
-    pub(super) fn find(
-        &self,
-        index: &(impl IndexRef + ?Sized),
-    ) -> Result<Option<usize>, NoSuchIndex> {
-        let found = self.indices.iter().position(|at| index.refers_to(&at.name));
-        match found {
-            Some(slot) => Ok(Some(slot)),
-            None if index.index_name() == NAMESPACE => Ok(None),
-            None => Err(index.not_found()),
-        }
     }
 
     /// # Errors
@@ -382,7 +178,7 @@ impl<K> Root<K> {
         }
         let entries = objects.into_iter().map(|object| {
             let name = object.object_name().clone();
-            (name, Entry { object, source })
+            (name, Entry::new(source, object))
         });
         self.entries = Tree::from_ordered(entries);
         let names = self.entries.iter().map(|(name, _)| name.clone());
@@ -391,7 +187,7 @@ impl<K> Root<K> {
 
     /// Puts a state in the place of what was there; the state as it is kept, and what handlers have been
     /// told of the object.
-    pub(super) fn write(
+    fn write(
         &mut self,
         source: SourceId,
         mut object: Object<K>,
@@ -402,7 +198,9 @@ impl<K> Root<K> {
         let is_live = object.broken().is_none();
         self.wire_bytes += object.wire_bytes();
         let kept = object.clone();
-        let old = self.entries.insert(name.clone(), Entry { object, source });
+        let old = self
+            .entries
+            .insert(name.clone(), Entry::new(source, object));
         let brought_by = old.as_ref().map(Entry::source);
         if brought_by != Some(source) {
             *self.count_mut(source) += 1;
@@ -427,6 +225,16 @@ impl<K> Root<K> {
         }
     }
 
+    /// Moves an object among the broken ones if its body was decoded in vain since it came; whether it was.
+    /// Handlers have been told of it as of any other, and are not told again.
+    pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
+        let entry = self.entries.get(name);
+        let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
+        // Otherwise it has another state by now, or is gone. Index functions are not called with broken objects.
+        let moved = found.map(|(source, broken)| self.write(source, broken, &mut Vec::new()));
+        moved.is_some()
+    }
+
     fn count_mut(&mut self, source: SourceId) -> &mut usize {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
@@ -441,13 +249,13 @@ impl<K> Root<K> {
     /// Counts an entry off that is not there any more, also among those of its source if that has not
     /// brought the one that is there now; what handlers have been told of it.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
-        self.wire_bytes -= old.object.wire_bytes();
-        old.object.leaves_store();
+        self.wire_bytes -= old.object().wire_bytes();
+        old.object().leaves_store();
         if by_source {
-            *self.count_mut(old.source) -= 1;
+            *self.count_mut(old.source()) -= 1;
         }
         if old.is_live() {
-            return Some(old.object);
+            return Some(old.object().clone());
         }
         self.broken_version += 1;
         self.broken.remove(name).flatten()

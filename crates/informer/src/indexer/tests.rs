@@ -513,7 +513,7 @@ fn the_revision_is_that_of_the_last_list_or_the_largest_since_of_each_source() {
 
 #[test]
 fn an_entry_takes_no_more_than_a_handle_and_its_source() {
-    assert_eq!(size_of::<store::Entry<K>>(), 16);
+    assert_eq!(size_of::<entry::Entry<K>>(), 16);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use arc_swap::ArcSwap;
 use kube_core::Resource;
 
 use super::{
-    Cause, Change, Snapshot,
     build::IndexBuild,
+    change::{Cause, Change},
     index::{DuplicateIndex, Index, IndexError, IndexRef, IndexToken, Indexers, NotRemovable},
-    store::Root,
+    root::Root,
+    snapshot::Snapshot,
 };
 use crate::{
     beside::drop_offloaded,

@@ -1,0 +1,50 @@
+//! [`Entry`]: one object of a store, with the source that brought it.
+
+use crate::object::{Object, SourceId};
+
+/// One object of the store.
+pub(super) struct Entry<K> {
+    object: Object<K>,
+    source: SourceId,
+}
+
+/// Whether it is the very same state, by address: what tells two moments of a store apart.
+impl<K> PartialEq for Entry<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.object.is_same(&other.object) && self.source == other.source
+    }
+}
+
+impl<K> Clone for Entry<K> {
+    fn clone(&self) -> Self {
+        Self {
+            object: self.object.clone(),
+            source: self.source,
+        }
+    }
+}
+
+impl<K> Entry<K> {
+    pub(super) fn new(source: SourceId, object: Object<K>) -> Self {
+        Self { object, source }
+    }
+
+    pub(super) fn object(&self) -> &Object<K> {
+        &self.object
+    }
+
+    pub(super) fn source(&self) -> SourceId {
+        self.source
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.object.broken().is_none()
+    }
+
+    /// Whether `object`, from `source`, brings nothing new.
+    pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
+        let known = &self.object;
+        known.is_same(object)
+            || (self.is_live() && self.source == source && known.is_unchanged(object))
+    }
+}

@@ -1,0 +1,253 @@
+//! [`Plan`]: the conditions of a query, and how they take turns in naming the next object.
+
+use std::{
+    ops::Bound::{self, Excluded, Included, Unbounded},
+    sync::Arc,
+};
+
+use super::{
+    entry::Entry,
+    index::{IndexRef, NoSuchIndex},
+    root::Root,
+};
+use crate::{
+    object::{Object, ObjectName},
+    selector::{FieldOperator, FieldSelector},
+};
+
+/// A field selector asks for a field that no index has; the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("field {0} can't be selected: no index has its name")]
+pub struct FieldNotIndexed(pub String);
+
+/// The conditions of a query, apart from the snapshot, so that an iterator can own both.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    sets: Vec<Set>,
+    tests: Vec<Test>,
+}
+
+/// A condition that can name the next object that it allows. Values are sorted.
+#[derive(Clone, Debug)]
+enum Set {
+    Namespaces(Vec<Arc<str>>),
+    Values(usize, Vec<Arc<str>>),
+}
+
+/// A condition that can only be asked about an object.
+#[derive(Clone, Debug)]
+enum Test {
+    NotInNamespace(String),
+    /// The index does not have the object under this value.
+    Not(usize, Arc<str>),
+    /// Whether the object has another value in the index than the empty one.
+    Filled(usize, bool),
+    /// Whether `metadata.name` is this.
+    Named(String, bool),
+}
+
+impl Plan {
+    /// Only what an index has under one of these values.
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub(super) fn any_of<K, V: Into<Arc<str>>>(
+        &mut self,
+        root: &Root<K>,
+        index: &(impl IndexRef + ?Sized),
+        values: impl IntoIterator<Item = V>,
+    ) -> Result<(), NoSuchIndex> {
+        self.sets.push(match root.find(index)? {
+            None => Set::Namespaces(sorted(values)),
+            Some(slot) => Set::Values(slot, sorted(values)),
+        });
+        Ok(())
+    }
+
+    /// Only what an index does not have under this value.
+    ///
+    /// # Errors
+    /// There is no such index.
+    pub(super) fn none_of<K>(
+        &mut self,
+        root: &Root<K>,
+        index: &(impl IndexRef + ?Sized),
+        value: &str,
+    ) -> Result<(), NoSuchIndex> {
+        self.tests.push(match root.find(index)? {
+            None => Test::NotInNamespace(value.to_owned()),
+            Some(slot) => Test::Not(slot, Arc::from(value)),
+        });
+        Ok(())
+    }
+
+    /// All of one namespace.
+    pub(crate) fn in_namespace(&mut self, namespace: &str) {
+        self.sets.push(Set::Namespaces(vec![Arc::from(namespace)]));
+    }
+
+    /// All that a field selector asks for.
+    pub(super) fn select<K>(
+        &mut self,
+        fields: &FieldSelector,
+        root: &Root<K>,
+    ) -> Result<(), FieldNotIndexed> {
+        for requirement in fields.requirements() {
+            let (field, value) = (requirement.field(), requirement.value());
+            let equal = requirement.operator() == FieldOperator::Equals;
+            match field {
+                "metadata.name" => self.tests.push(Test::Named(value.to_owned(), equal)),
+                "metadata.namespace" if equal => self.in_namespace(value),
+                "metadata.namespace" => self.tests.push(Test::NotInNamespace(value.to_owned())),
+                _ => {
+                    let slot = root.find(field).ok().flatten();
+                    let slot = slot.ok_or_else(|| FieldNotIndexed(field.to_owned()))?;
+                    let value = Arc::from(value);
+                    match (equal, &*value) {
+                        // What has no value in the index has the empty one for a server.
+                        (equal, "") => self.tests.push(Test::Filled(slot, !equal)),
+                        (true, _) => self.sets.push(Set::Values(slot, vec![value])),
+                        (false, _) => self.tests.push(Test::Not(slot, value)),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first object behind a name, the very first without one. Must be asked about a root
+    /// with the indices of the one that it was made for.
+    pub(super) fn after<'a, K>(
+        &self,
+        root: &'a Root<K>,
+        last: Option<&ObjectName>,
+    ) -> Option<&'a Object<K>> {
+        let mut from = last.cloned().map_or(Unbounded, Excluded);
+        loop {
+            let (name, entry) = self.agreed(root, from.as_ref())?;
+            let entry = entry.or_else(|| root.entries.get(name))?;
+            if entry.is_live() && self.tests.iter().all(|test| test.allows(root, name)) {
+                return Some(entry.object());
+            }
+            from = Excluded(name.clone());
+        }
+    }
+
+    /// What `selects` takes of the next objects behind a name, of the very first without one, and the
+    /// name behind which to go on, if this was not all. No more than [`SLICE`] objects are looked at. As
+    /// [`Plan::after`], but with one search for all of them where that is enough.
+    pub(super) fn slice<K>(
+        &self,
+        root: &Root<K>,
+        last: Option<&ObjectName>,
+        selects: impl Fn(&Object<K>) -> bool,
+    ) -> (Vec<Object<K>>, Option<ObjectName>) {
+        let from = last.map_or(Unbounded, Excluded);
+        let shown = |(_, entry)| Some(entry).filter(root.is_shown()).map(Entry::object);
+        match (&self.sets[..], &self.tests[..]) {
+            ([], []) => {
+                let entries = root.entries.range(from, |_| true);
+                selected(entries.filter_map(shown), selects)
+            }
+            ([Set::Namespaces(namespaces)], []) if namespaces.len() == 1 => {
+                let entries = root.in_namespace(&namespaces[0], from);
+                selected(entries.filter_map(shown), selects)
+            }
+            _ => {
+                let mut last = last;
+                let objects = std::iter::from_fn(|| {
+                    let object = self.after(root, last)?;
+                    last = Some(object.object_name());
+                    Some(object)
+                });
+                selected(objects, selects)
+            }
+        }
+    }
+
+    /// The first name that all sets have, from there on.
+    fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
+        let Some((first, others)) = self.sets.split_first() else {
+            let mut entries = root.entries.range(from, |_| true);
+            return entries.next().map(|(name, entry)| (name, Some(entry)));
+        };
+        let mut step = first.next(root, from)?;
+        // Each set in turn goes to where the others are; when all in a row stay, they agree.
+        let mut agreeing = 1;
+        for set in others.iter().chain(&self.sets[..1]).cycle() {
+            if agreeing >= self.sets.len() {
+                break;
+            }
+            let next = set.next(root, Included(step.0))?;
+            agreeing = if next.0 == step.0 { agreeing + 1 } else { 1 };
+            step = next;
+        }
+        Some(step)
+    }
+}
+
+/// So many objects are looked at between two searches for where to go on: a search costs about as much
+/// as looking at some dozens of them.
+const SLICE: usize = 64;
+
+fn selected<'a, K: 'a>(
+    objects: impl Iterator<Item = &'a Object<K>>,
+    selects: impl Fn(&Object<K>) -> bool,
+) -> (Vec<Object<K>>, Option<ObjectName>) {
+    let mut found = Vec::new();
+    for (at, object) in objects.enumerate() {
+        if selects(object) {
+            found.push(object.clone());
+        }
+        if at + 1 == SLICE {
+            return (found, Some(object.object_name().clone()));
+        }
+    }
+    (found, None)
+}
+
+/// A name, with its entry if finding the one has found the other.
+type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
+
+impl Set {
+    /// The first name in it, from there on.
+    fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
+        match self {
+            Set::Namespaces(namespaces) => {
+                let firsts = namespaces
+                    .iter()
+                    .filter_map(|namespace| root.in_namespace(namespace, from).next());
+                let first = firsts.min_by_key(|(name, _)| *name);
+                first.map(|(name, entry)| (name, Some(entry)))
+            }
+            Set::Values(slot, values) => {
+                let index = &root.indices[*slot];
+                let firsts = values
+                    .iter()
+                    .filter_map(|value| index.placed.names_from(value, from).next());
+                firsts.min().map(|name| (name, None))
+            }
+        }
+    }
+}
+
+impl Test {
+    fn allows<K>(&self, root: &Root<K>, name: &ObjectName) -> bool {
+        match self {
+            Test::NotInNamespace(namespace) => name.namespace().unwrap_or_default() != namespace,
+            Test::Not(slot, value) => !root.indices[*slot].placed.values(name).contains(value),
+            Test::Filled(slot, filled) => {
+                let values = root.indices[*slot].placed.values(name);
+                values.iter().any(|value| !value.is_empty()) == *filled
+            }
+            Test::Named(wanted, equal) => (name.name() == wanted) == *equal,
+        }
+    }
+}
+
+fn sorted<V: Into<Arc<str>>>(values: impl IntoIterator<Item = V>) -> Vec<Arc<str>> {
+    let mut values: Vec<Arc<str>> = values.into_iter().map(Into::into).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}

@@ -1,0 +1,239 @@
+//! [`Root`]: everything that readers of a store can see, of one moment. How it changes is the store's.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{self, Excluded, Included},
+    sync::Arc,
+};
+
+use imbl::OrdMap;
+
+use super::{
+    entry::Entry,
+    generation::{Free, Garbage, Generation},
+    index::{Index, IndexRef, NAMESPACE, NoSuchIndex},
+    tree::Tree,
+};
+use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
+
+/// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
+pub(super) struct Root<K> {
+    pub(super) entries: Tree<ObjectName, Entry<K>>,
+    pub(super) indices: Arc<Vec<Index<K>>>,
+    /// What the first source has told up to; most informers have no other, and each write changes it.
+    first_revision: ResourceVersion,
+    /// The same of all others.
+    revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
+    /// Counts how often one of them went backwards, or to an epoch after a rollback.
+    rollbacks: u64,
+    /// Entries without a usable state, with the last good one, which is what handlers have been told.
+    pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
+    /// Counts the changes of `broken`.
+    pub(super) broken_version: u64,
+    /// What the server sent for the objects, together.
+    pub(super) wire_bytes: u64,
+    /// How many entries each source has brought.
+    pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
+    /// What all roots share between two lists; `None` in a store without an informer.
+    generation: Option<Arc<Generation<K>>>,
+    /// Counts the entries that have not been decoded, if they are decoded on demand.
+    pub(super) unread: Option<Arc<UnreadMoment>>,
+}
+
+impl<K> Clone for Root<K> {
+    fn clone(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            indices: Arc::clone(&self.indices),
+            first_revision: self.first_revision.clone(),
+            revisions: Arc::clone(&self.revisions),
+            rollbacks: self.rollbacks,
+            broken: self.broken.clone(),
+            broken_version: self.broken_version,
+            wire_bytes: self.wire_bytes,
+            counts: Arc::clone(&self.counts),
+            generation: self.generation.clone(),
+            unread: self.unread.clone(),
+        }
+    }
+}
+
+impl<K> Drop for Root<K> {
+    fn drop(&mut self) {
+        let generation = self.generation.as_ref();
+        let Some(free) = generation.and_then(|generation| generation.frees(self.entries.len()))
+        else {
+            return;
+        };
+        free(Garbage {
+            entries: std::mem::take(&mut self.entries),
+            indices: std::mem::take(&mut self.indices),
+            broken: std::mem::take(&mut self.broken),
+        });
+    }
+}
+
+impl<K> Root<K> {
+    pub(super) fn empty() -> Self {
+        Self {
+            entries: Tree::default(),
+            indices: Arc::new(Vec::new()),
+            first_revision: ResourceVersion::UNSET,
+            revisions: Arc::default(),
+            rollbacks: 0,
+            broken: OrdMap::new(),
+            broken_version: 0,
+            wire_bytes: 0,
+            counts: Arc::default(),
+            generation: None,
+            unread: None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.broken.len()
+    }
+
+    /// Leaves out what has no usable state. Looks at no object where all have one.
+    pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
+        let are_all_live = self.broken.is_empty();
+        move |entry| are_all_live || entry.is_live()
+    }
+
+    /// The state of an entry that handlers have been told, if they have been told any.
+    pub(super) fn told<'a>(
+        &'a self,
+        name: &ObjectName,
+        entry: &'a Entry<K>,
+    ) -> Option<&'a Object<K>> {
+        match entry.object().broken() {
+            None => Some(entry.object()),
+            Some(_) => self.broken.get(name)?.as_ref(),
+        }
+    }
+
+    pub(super) fn broken_version(&self) -> u64 {
+        self.broken_version
+    }
+
+    pub(super) fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
+    }
+
+    /// How many entries a source has brought, broken ones among them.
+    pub(super) fn count(&self, source: SourceId) -> usize {
+        self.counts.get(&source).copied().unwrap_or_default()
+    }
+
+    pub(super) fn revision(&self, source: SourceId) -> ResourceVersion {
+        if source == SourceId::default() {
+            return self.first_revision.clone();
+        }
+        self.revisions.get(&source).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn rollbacks(&self) -> u64 {
+        self.rollbacks
+    }
+
+    /// The store has all that its source sent up to here. What is behind a revision that it has reached
+    /// says less, and changes nothing.
+    pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
+        let reached = if source == SourceId::default() {
+            Some(&self.first_revision)
+        } else {
+            self.revisions.get(&source)
+        };
+        if !reached.is_some_and(|reached| revision.is_behind(reached)) {
+            self.set_revision(source, revision);
+        }
+    }
+
+    /// The store is as of this revision, also if it is older than before: then the source has gone back.
+    pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
+        if revision.is_unset() {
+            return;
+        }
+        let reached = if source == SourceId::default() {
+            &mut self.first_revision
+        } else {
+            let revisions = Arc::make_mut(&mut self.revisions);
+            revisions.entry(source).or_default()
+        };
+        let went_back = revision.epoch().rolled_back_since(reached.epoch());
+        self.rollbacks += u64::from(went_back || revision < *reached);
+        *reached = revision;
+    }
+
+    pub(super) fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
+        let entry = self.entries.get(name)?;
+        Some((entry.source(), entry.object().clone()))
+    }
+
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>)) {
+        for (name, entry) in self.entries.iter() {
+            visit(entry.source(), name, entry.object());
+        }
+    }
+
+    /// The slot of an index; `None` for the one by namespace, which has no data of its own.
+    pub(super) fn find(
+        &self,
+        index: &(impl IndexRef + ?Sized),
+    ) -> Result<Option<usize>, NoSuchIndex> {
+        let found = self.indices.iter().position(|at| index.refers_to(&at.name));
+        match found {
+            Some(slot) => Ok(Some(slot)),
+            None if index.index_name() == NAMESPACE => Ok(None),
+            None => Err(index.not_found()),
+        }
+    }
+
+    /// The entries of one namespace, broken ones too, from one name on; the empty namespace is cluster
+    /// scope.
+    pub(super) fn in_namespace<'a, 'n>(
+        &'a self,
+        namespace: &'n str,
+        from: Bound<&ObjectName>,
+    ) -> impl Iterator<Item = (&'a ObjectName, &'a Entry<K>)> + use<'a, 'n, K> {
+        let first = ObjectName::new(Some(namespace), "");
+        let from = match from {
+            Included(name) | Excluded(name) if *name > first => from,
+            _ => Included(&first),
+        };
+        let expected = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let entries = &self.entries;
+        entries.range(from, move |name| name.namespace() == expected)
+    }
+
+    /// How many entries have no usable state.
+    pub(super) fn broken_count(&self) -> usize {
+        self.broken.len()
+    }
+
+    /// Their names, in order.
+    pub(super) fn broken_names(&self) -> impl Iterator<Item = &ObjectName> {
+        self.broken.keys()
+    }
+
+    /// How many entries of a namespace have no usable state.
+    pub(super) fn broken_in(&self, namespace: &str) -> usize {
+        let first = ObjectName::new(Some(namespace), "");
+        let within = |name: &ObjectName| name.namespace().unwrap_or_default() == namespace;
+        let names = self.broken.range(first..);
+        names.take_while(|(name, _)| within(name)).count()
+    }
+
+    /// Has what it consists of freed by this function when it is dropped behind a list, or behind the end of
+    /// the store.
+    pub(super) fn freed_by(&mut self, free: Free<K>) {
+        self.generation = Some(Arc::new(Generation::new(free)));
+    }
+
+    /// A list follows, or the store ends.
+    pub(super) fn end_generation(&mut self) {
+        if let Some(generation) = &mut self.generation {
+            *generation = Arc::new(generation.end());
+        }
+    }
+}

@@ -33,6 +33,10 @@ impl<K> Entry<K> {
         &self.object
     }
 
+    pub(super) fn into_object(self) -> Object<K> {
+        self.object
+    }
+
     pub(super) fn source(&self) -> SourceId {
         self.source
     }

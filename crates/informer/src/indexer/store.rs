@@ -255,7 +255,7 @@ impl<K> Root<K> {
             *self.count_mut(old.source()) -= 1;
         }
         if old.is_live() {
-            return Some(old.object().clone());
+            return Some(old.into_object());
         }
         self.broken_version += 1;
         self.broken.remove(name).flatten()

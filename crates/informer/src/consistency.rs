@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     indexer::Snapshot,
-    object::{ObjectName, ResourceVersion, SourceId, UidMark},
+    object::{ObjectName, ResourceVersion, SourceId, UidHash},
     status::Difference,
     transport::{Class, Error},
 };
@@ -101,7 +101,7 @@ impl<'a, K> Comparison<'a, K> {
             Some((source, _)) if source != self.source => return Ok(()),
             Some((_, object)) => {
                 self.seen.push(object.object_name());
-                if !object.uid_mark().may_be(UidMark::of(&metadata.uid)) {
+                if !object.uid_hash().may_be(UidHash::of(&metadata.uid)) {
                     &mut difference.replaced
                 } else if *object.revision() != revision {
                     &mut difference.outdated

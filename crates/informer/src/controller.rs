@@ -21,19 +21,20 @@ mod processing;
 mod queueing;
 mod run;
 mod syncing;
-mod warm_up;
+mod restore;
 
 pub(crate) use self::{
     applying::Lent,
     availability::Definition,
     bounds::{Bounds, CHANNEL_CAPACITY},
     inbox::Inbox,
-    warm_up::WarmUp,
+    restore::Restore,
 };
 pub use self::{config::Config, end::Ended, process_loop::ProcessLoop, processing::ProcessError};
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
+use futures_core::future::BoxFuture;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -55,10 +56,10 @@ use crate::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
     },
-    logs::Ration,
+    logs::LogLimiter,
     mutation_detector::MutationDetector,
     object::{ObjectName, SourceId},
-    processor::{Closing, ListenerId, NewListener, Processor},
+    processor::{Closing, Listener, ListenerId, Processor},
     queue::Queue,
     reflector::{Delta, DeltaKind, Reflector, Reporter},
     status::{FailureCause, StatusReader, WaitForSync},
@@ -67,7 +68,7 @@ use crate::{
 
 /// What the loop is asked to do.
 pub(crate) enum Command<K> {
-    AddListener(NewListener<K>),
+    AddListener(Listener<K>, Option<BoxFuture<'static, ()>>),
     RemoveListener(ListenerId),
     AddIndices(
         Box<IndexBuild<K>>,
@@ -127,7 +128,7 @@ pub struct Controller<K> {
     phase: watch::Sender<Phase>,
     serving: JoinSet<Option<FailureCause>>,
     report: Reporter,
-    warm_up: Option<WarmUp<K>>,
+    restore: Option<Restore<K>>,
     consistency_check: Option<ConsistencyCheck<K>>,
 }
 
@@ -150,7 +151,7 @@ where
     pub(crate) fn new(
         parts: Parts<K>,
         reflectors: Vec<InnerReflector<K>>,
-        warm_up: Option<WarmUp<K>>,
+        restore: Option<Restore<K>>,
     ) -> Self {
         let (phase, told) = watch::channel(Phase::Idle);
         let report = parts.report.clone();
@@ -162,7 +163,7 @@ where
             moments: Vec::new(),
             resyncing: 0,
             notes: StatusNotes::new(report.clone()),
-            keyless: Ration::default(),
+            keyless: LogLimiter::default(),
             phase: told,
             parts,
         };
@@ -176,7 +177,7 @@ where
             phase,
             serving,
             report,
-            warm_up,
+            restore,
             consistency_check: None,
         }
     }
@@ -251,7 +252,7 @@ struct Serving<K> {
     resyncing: usize,
     notes: StatusNotes,
     /// Objects that the queue could not name.
-    keyless: Ration,
+    keyless: LogLimiter,
     phase: watch::Receiver<Phase>,
 }
 
@@ -430,9 +431,9 @@ where
             ..
         } = &mut self.parts;
         match command {
-            Command::AddListener(listener) => {
+            Command::AddListener(listener, task) => {
                 let synced = report.status.is_synced();
-                processor.add(listener, indexer.snapshot(), synced);
+                processor.add(listener, task, indexer.snapshot(), synced);
             }
             Command::RemoveListener(id) => processor.remove(id),
             // Whoever asked may have stopped waiting.

@@ -6,11 +6,11 @@
 //! asked for.
 
 mod expected;
-mod heap;
+mod heap_size;
 mod known;
 mod restore;
 mod tape;
-mod usual;
+mod fast_path;
 
 pub(crate) use self::known::KnownStates;
 
@@ -23,8 +23,7 @@ use self::expected::{Expected, ITEM, Named};
 use crate::{
     limits::{NAME_BYTES, PARTS, REVISION_BYTES},
     object::{
-        self, DecodeError, Head, Lazy, Object, ObjectName, Opener, ResourceVersion, UidMark, Unfit,
-        UnreadCount,
+        self, DecodeError, Form, Identity, Object, ObjectName, ResourceVersion, UidHash, Unfit,
     },
     panics::{Panicked, confined},
     pruning::Pruning,
@@ -43,12 +42,7 @@ pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
     pruning: Pruning,
-    /// What keeps objects packed, if they are to be.
-    opener: Option<Arc<Opener<K>>>,
-    /// Whether somebody else packs them afterwards.
-    packs_later: bool,
-    /// Else, what they have in common if they are decoded when somebody reads them.
-    lazy: Option<Arc<Lazy<K>>>,
+    form: Form<K>,
 }
 
 impl<K> Clone for Decoder<K> {
@@ -57,9 +51,7 @@ impl<K> Clone for Decoder<K> {
             transform: self.transform.clone(),
             expected: Arc::clone(&self.expected),
             pruning: self.pruning.clone(),
-            opener: self.opener.clone(),
-            packs_later: self.packs_later,
-            lazy: self.lazy.clone(),
+            form: self.form.clone(),
         }
     }
 }
@@ -70,45 +62,33 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// The same, which keeps objects packed.
-    pub(crate) fn packing(self, opener: Option<Arc<Opener<K>>>) -> Self {
-        Self { opener, ..self }
+    /// The same, which keeps objects in this form.
+    pub(crate) fn keeping(self, form: Form<K>) -> Self {
+        Self { form, ..self }
     }
 
-    /// The same, whose objects are to be packed afterwards ([`Object::is_pending`]).
-    pub(crate) fn packing_later(self) -> Self {
+    /// The same for objects that something waits for: what would delay one is left to the form's
+    /// [`Housekeeping`](crate::object::Housekeeping).
+    pub(crate) fn urgent(self) -> Self {
         Self {
-            packs_later: true,
+            form: self.form.urgent(),
             ..self
         }
     }
 
-    /// The same, which leaves objects undecoded until somebody reads them, unless it packs or changes them.
-    pub(crate) fn lazily(self, lazy: Option<Arc<Lazy<K>>>) -> Self {
-        Self { lazy, ..self }
+    pub(crate) fn form(&self) -> &Form<K> {
+        &self.form
     }
 
     /// Decoded objects in the form in which it keeps them.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
-        match &self.opener {
-            None => objects,
-            Some(opener) => objects.into_iter().map(|it| it.pack(opener)).collect(),
-        }
+        let kept = objects.into_iter().map(|object| self.form.convert(object));
+        kept.collect()
     }
 
-    pub(crate) fn opener(&self) -> Option<&Arc<Opener<K>>> {
-        self.opener.as_ref()
-    }
-
-    /// Whether objects are decoded when somebody reads them.
+    /// Whether objects are decoded when they are read.
     fn is_on_demand(&self) -> bool {
-        (self.opener.is_some() || self.lazy.is_some()) && self.transform.is_none()
-    }
-
-    /// Counts the objects that have not been decoded, if they are decoded on demand.
-    pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
-        let packed = self.opener.as_ref().map(|opener| opener.unread());
-        packed.or_else(|| self.lazy.as_ref().map(|lazy| lazy.unread()))
+        !self.form.is_decoded() && self.transform.is_none()
     }
 }
 
@@ -135,12 +115,12 @@ pub(crate) struct OtherKind {
 
 impl<K> Decoded<K> {
     /// Whether some object is in another state now, and these bytes don't say which, or which state.
-    pub(crate) fn is_of_nobody(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn names_no_state(&self, bytes: &[u8]) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
         };
-        let head: Head<'_> = serde_json::from_slice(bytes).unwrap_or_default();
-        head.name().is_none() || revision(bytes).is_none()
+        let identity: Identity<'_> = serde_json::from_slice(bytes).unwrap_or_default();
+        identity.name().is_none() || revision(bytes).is_none()
     }
 
     fn other(bytes: &[u8], found: String) -> Self {
@@ -179,9 +159,7 @@ where
             transform,
             expected: Arc::new(expected),
             pruning: Pruning::default(),
-            opener: None,
-            packs_later: false,
-            lazy: None,
+            form: Form::Decoded,
         }
     }
 
@@ -190,8 +168,8 @@ where
         // Items of built-in kinds name no kind, and begin like this; looking for one would take a
         // good part of the time that decoding takes.
         if self.expected.stamp.is_none() && bytes.starts_with(ITEM.as_bytes()) {
-            let head = self.head(bytes, Some(ITEM.len()), known);
-            return self.unless_other(self.of_kind(bytes, head, known), bytes);
+            let identity = self.identity(bytes, Some(ITEM.len()), known);
+            return self.unless_other(self.of_kind(bytes, identity, known), bytes);
         }
         self.object(bytes, known)
     }
@@ -212,8 +190,8 @@ where
     pub(crate) fn object(&self, bytes: &[u8], known: Option<&KnownStates<K>>) -> Decoded<K> {
         match self.expected.find(bytes) {
             Named::Expected(at) => {
-                let head = self.head(bytes, at, known);
-                self.of_kind(bytes, head, known)
+                let identity = self.identity(bytes, at, known);
+                self.of_kind(bytes, identity, known)
             }
             Named::Nothing => match &self.expected.stamp {
                 Some(stamp) => self.of_kind(&stamped(bytes, stamp), None, known),
@@ -223,26 +201,26 @@ where
         }
     }
 
-    /// The head, if it is of use and its metadata are known to begin there.
-    fn head<'a>(
+    /// The identity, if it is of use and its metadata are known to begin there.
+    fn identity<'a>(
         &self,
         bytes: &'a [u8],
         at: Option<usize>,
         known: Option<&KnownStates<K>>,
-    ) -> Option<Head<'a>> {
+    ) -> Option<Identity<'a>> {
         let is_unread = self.is_on_demand();
         let is_wanted = is_unread || known.is_some() || !self.pruning.is_empty();
         let at = at.filter(|_| is_wanted)?;
-        let usual = is_unread.then(|| usual::head(bytes, at)).flatten();
-        usual.or_else(|| Head::begins_at(bytes, at))
+        let usual = is_unread.then(|| fast_path::identity(bytes, at)).flatten();
+        usual.or_else(|| Identity::begins_at(bytes, at))
     }
 
-    /// Decodes what may be of the kind; `head` is read from these very bytes, if they begin as API servers
+    /// Decodes what may be of the kind; `identity` is read from these very bytes, if they begin as API servers
     /// write it.
     fn of_kind(
         &self,
         bytes: &[u8],
-        head: Option<Head<'_>>,
+        identity: Option<Identity<'_>>,
         known: Option<&KnownStates<K>>,
     ) -> Decoded<K> {
         // A shorter one has no room for them.
@@ -250,16 +228,16 @@ where
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(bytes, ".", &reason);
         }
-        let head = head.or_else(|| known.and_then(|_| serde_json::from_slice(bytes).ok()));
-        let known = head.as_ref().zip(known);
-        let known = known.and_then(|(head, known)| known.unchanged(head));
+        let identity = identity.or_else(|| known.and_then(|_| serde_json::from_slice(bytes).ok()));
+        let known = identity.as_ref().zip(known);
+        let known = known.and_then(|(identity, known)| known.unchanged(identity));
         let was_broken = known.as_ref().is_some_and(|it| it.broken().is_some());
         if let Some(object) = known.filter(|_| !was_broken) {
             return Decoded::Known(object);
         }
         let wire_bytes = bytes.len();
-        let cut = head.as_ref();
-        let cut = cut.and_then(|head| self.pruning.cut_found(head.prunable(), bytes));
+        let cut = identity.as_ref();
+        let cut = cut.and_then(|identity| self.pruning.cut_found(identity.prunable(), bytes));
         let bytes = &*cut.unwrap_or_else(|| self.pruning.cut(bytes));
         // Decoded again, as in any cache, before it counts as usable: of a state that nobody has read since,
         // it would not be known that it is broken.
@@ -269,28 +247,20 @@ where
         {
             return broken(bytes, &field, &reason);
         }
-        let unread = match (&self.opener, &self.lazy, &self.transform) {
-            (Some(opener), _, None) => unread(bytes, head, |name, head| {
-                let packed = if self.packs_later {
-                    Object::packed_later
-                } else {
-                    Object::packed
-                };
-                packed(name, head, bytes, wire_bytes, opener)
-            }),
-            (None, Some(lazy), None) => unread(bytes, head, |name, head| {
-                Object::lazy(name, head, bytes, wire_bytes, lazy)
-            }),
-            _ => None,
-        };
-        unread.unwrap_or_else(|| self.packed_whole(bytes, wire_bytes))
+        let unread = self.is_on_demand().then(|| {
+            unread(bytes, identity, |name, identity| {
+                self.form.keep(name, identity, bytes, wire_bytes)
+            })
+        });
+        let unread = unread.flatten();
+        unread.unwrap_or_else(|| self.converted(bytes, wire_bytes))
     }
 
-    /// Decodes the object now, and packs it if that is what the cache keeps.
-    fn packed_whole(&self, bytes: &[u8], wire_bytes: usize) -> Decoded<K> {
-        match (self.whole(bytes, wire_bytes), &self.opener) {
-            (Decoded::Object(object), Some(opener)) => Decoded::Object(object.pack(opener)),
-            (decoded, _) => decoded,
+    /// Decodes the object now, and keeps it in the cache's form.
+    fn converted(&self, bytes: &[u8], wire_bytes: usize) -> Decoded<K> {
+        match self.whole(bytes, wire_bytes) {
+            Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
+            decoded => decoded,
         }
     }
 
@@ -300,14 +270,14 @@ where
             Err(Unfit { field, reason }) => return broken(bytes, &field, &reason),
         };
         // Before the transform, which may drop what nobody reads, and is of no account for order.
-        let Some((name, revision)) = object::identity(&object) else {
+        let Some((name, revision)) = object::name_and_revision(&object) else {
             return broken(bytes, "metadata.name", "no name");
         };
         let sent_revision = object.meta().resource_version.as_deref();
         if let Some(unfit) = unfit(&name, sent_revision.unwrap_or_default()) {
             return Decoded::Unreadable(unfit);
         }
-        let uid = UidMark::of_object(&object);
+        let uid = UidHash::of_object(&object);
         if let Some(transform) = &self.transform {
             let transformed = confined(|| transform(&mut object));
             if let Err(reason) =
@@ -337,15 +307,15 @@ fn stamped(bytes: &[u8], stamp: &str) -> Vec<u8> {
 
 /// The name of an object of whatever kind.
 fn name(bytes: &[u8]) -> Option<ObjectName> {
-    let name = serde_json::from_slice::<Head<'_>>(bytes).ok()?.name();
+    let name = serde_json::from_slice::<Identity<'_>>(bytes).ok()?.name();
     name.filter(ObjectName::is_fit)
 }
 
 /// The revision of a bookmark, or of any other object; `None` if there is none to read.
 pub(crate) fn revision(bytes: &[u8]) -> Option<ResourceVersion> {
-    let head: Head<'_> = serde_json::from_slice(bytes).ok()?;
-    let is_fit = ResourceVersion::is_fit(&head.metadata.resource_version);
-    let revision = head.revision();
+    let identity: Identity<'_> = serde_json::from_slice(bytes).ok()?;
+    let is_fit = ResourceVersion::is_fit(&identity.metadata.resource_version);
+    let revision = identity.revision();
     (is_fit && !revision.is_unset()).then_some(revision)
 }
 
@@ -371,18 +341,18 @@ pub(crate) fn ends_initial_events(bytes: &[u8]) -> bool {
 }
 
 fn broken<K>(bytes: &[u8], field: &str, reason: &str) -> Decoded<K> {
-    let head = serde_json::from_slice(bytes).ok();
+    let identity = serde_json::from_slice(bytes).ok();
     // What is no JSON behind its metadata is still the object that they name: it is not gone.
-    let head = head.or_else(|| Head::begins_at(bytes, expected::metadata_at(bytes)?));
-    let head: Head<'_> = head.unwrap_or_default();
-    let Some(name) = head.name() else {
+    let identity = identity.or_else(|| Identity::begins_at(bytes, expected::metadata_at(bytes)?));
+    let identity: Identity<'_> = identity.unwrap_or_default();
+    let Some(name) = identity.name() else {
         return Decoded::Unreadable(DecodeError::new(None, field, reason));
     };
-    if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
+    if let Some(unfit) = unfit(&name, &identity.metadata.resource_version) {
         return Decoded::Unreadable(unfit);
     }
     let error = DecodeError::new(Some(name.clone()), field, reason);
-    Decoded::Object(Object::from_broken(name, &head, error))
+    Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
 /// What keeps an object from being kept at all: nobody could show such a name, or send back such a
@@ -403,15 +373,15 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
 /// nothing that identifies it can be read: decoding the whole then says why, or that it can after all.
 fn unread<K>(
     bytes: &[u8],
-    head: Option<Head<'_>>,
-    keep: impl Fn(ObjectName, &Head<'_>) -> Object<K>,
+    identity: Option<Identity<'_>>,
+    keep: impl FnOnce(ObjectName, &Identity<'_>) -> Option<Object<K>>,
 ) -> Option<Decoded<K>> {
-    let head = head.or_else(|| serde_json::from_slice(bytes).ok())?;
-    let name = head.name()?;
-    if let Some(unfit) = unfit(&name, &head.metadata.resource_version) {
+    let identity = identity.or_else(|| serde_json::from_slice(bytes).ok())?;
+    let name = identity.name()?;
+    if let Some(unfit) = unfit(&name, &identity.metadata.resource_version) {
         return Some(Decoded::Unreadable(unfit));
     }
-    Some(Decoded::Object(keep(name, &head)))
+    keep(name, &identity).map(Decoded::Object)
 }
 
 /// Makes an object of its JSON.
@@ -428,7 +398,7 @@ pub(crate) fn open<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, Unfit> {
 
 /// The same, and how many bytes of heap it takes beyond itself, about.
 pub(crate) fn measured<K: DeserializeOwned>(bytes: &[u8]) -> Result<(K, usize), Unfit> {
-    let measured = confined(|| match heap::from_slice(bytes) {
+    let measured = confined(|| match heap_size::from_slice(bytes) {
         Ok(decoded) => Ok((decoded.value, decoded.heap_bytes)),
         Err(error) => Err(locate::<K>(bytes, &error)),
     });

@@ -72,7 +72,7 @@
 //! # Ok(()) }
 //! ```
 
-mod upkeep;
+mod maintenance;
 
 use std::{fmt, sync::Arc};
 
@@ -80,7 +80,7 @@ use futures_core::future::BoxFuture;
 use futures_util::future;
 use kube_core::Resource;
 
-use self::upkeep::{Board, DependsOn, Objects, Others, Upkeep, ValuesOf};
+use self::maintenance::{Board, DependsOn, Maintenance, Objects, Others, ValuesOf};
 use crate::{
     indexer::{IndexError, Indexer},
     object::{Object, ObjectName},
@@ -206,16 +206,16 @@ where
     {
         let board = Arc::default();
         let caches = (objects.indexer(), others.indexer());
-        let upkeep = Upkeep::new(Arc::clone(&name), caches, functions, &board);
-        let upkeep = Arc::new(upkeep);
+        let maintenance = Maintenance::new(Arc::clone(&name), caches, functions, &board);
+        let maintenance = Arc::new(maintenance);
         let called = format!("derived index {name}");
         let mut handlers = Handlers(Vec::with_capacity(2));
         // Neither merges what waits for it: what came and went while it waited would not be told, and may
         // be in the index, for an object is placed as the caches have it and not as it was told.
-        let by = others.handler(Others(Arc::clone(&upkeep)));
+        let by = others.handler(Others(Arc::clone(&maintenance)));
         let by = by.name(called.as_str()).resync(std::time::Duration::ZERO);
         handlers.0.push(Box::new(by.register()?));
-        let of = objects.handler(Objects(upkeep));
+        let of = objects.handler(Objects(maintenance));
         let of = of.name(called).resync(std::time::Duration::ZERO);
         handlers.0.push(Box::new(of.register()?));
         Ok(Self {

@@ -81,7 +81,7 @@ mod field;
 mod generation;
 mod index;
 mod listed;
-mod placement;
+mod postings;
 mod plan;
 mod query;
 mod root;
@@ -107,8 +107,8 @@ pub(crate) use self::{
     build::IndexBuild,
     feed::StatusNotes,
     index::{Index, ask},
-    placement::{Placement, Values, sorted},
     plan::Plan,
+    postings::{Postings, Values, sorted},
 };
 
 use std::{fmt, sync::Arc};

@@ -29,7 +29,7 @@ use crate::{
     event_handler::{Callbacks, EventHandler},
     indexer::{DuplicateIndex, Indexer, Indexers},
     object::{Nameless, Object},
-    processor::Tells,
+    processor::Delivery,
     queue::Queue,
     reflector::settings_methods,
     shared_informer::{self, SharedInformer, keeping_methods, loop_methods},
@@ -150,7 +150,7 @@ where
         let (informer, controller) = self.shared.build();
         let registered = informer
             .handler(self.handler)
-            .tells(Tells::Everything)
+            .delivery(Delivery::All)
             .register();
         debug_assert!(
             registered.is_ok(),

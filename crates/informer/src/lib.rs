@@ -25,12 +25,12 @@
 #[cfg(feature = "client")]
 pub mod guide;
 
-mod beside;
+mod offload;
+mod ordered_tasks;
 mod clock;
 pub mod logs;
 pub mod limits;
 mod panics;
-mod packing;
 pub mod pruning;
 pub mod object;
 pub mod selector;

@@ -57,9 +57,9 @@
 //! Secret. What others say is repeated, as one line and cut at 1 KiB: a server in the message of a `Status`,
 //! and the program itself in what its transforms and index functions return and its handlers panic with.
 
-mod ration;
+mod log_limiter;
 
-pub(crate) use self::ration::{LINES, Ration};
+pub(crate) use self::log_limiter::{LINES_PER_WINDOW, LogLimiter};
 
 use tracing::Span;
 

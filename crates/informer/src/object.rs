@@ -13,19 +13,23 @@
 //! }
 //! ```
 
+mod body;
 mod decode_error;
 mod deleted;
-mod head;
+mod identity;
 mod known;
 mod labels;
-mod lazy;
 mod name;
-mod opener;
-mod reading;
 mod revision;
 mod epoch;
 mod uid;
 
+pub(crate) use self::{
+    body::{Form, FormOptions, Housekeeping, Unfit, UnreadCount, UnreadMoment},
+    epoch::Epoch,
+    identity::{Identity, IdentityMetadata, Pairs},
+    uid::UidHash,
+};
 pub use self::{
     decode_error::DecodeError,
     deleted::Deleted,
@@ -34,20 +38,12 @@ pub use self::{
     name::{NameError, ObjectName},
     revision::ResourceVersion,
 };
-pub(crate) use self::{
-    epoch::Epoch,
-    head::{Head, HeadMetadata, Pairs},
-    lazy::Lazy,
-    opener::{Opener, PackOptions, Unfit},
-    reading::{UnreadCount, UnreadMoment},
-    uid::UidMark,
-};
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
-use self::{lazy::LazyBody, opener::PackedBody};
+use self::body::{Body, Broken, COUNTS_BYTES, Live};
 
 /// Tells the sources of one informer apart: one per reflector.
 ///
@@ -81,30 +77,8 @@ struct Inner<K> {
     revision: ResourceVersion,
     /// How many bytes the server sent for it; zero if it did not come from there.
     wire_bytes: u32,
-    uid: UidMark,
+    uid: UidHash,
     body: Body<K>,
-}
-
-/// What a handle has of its object. No other stage looks at which it is.
-enum Body<K> {
-    Live(Live<K>),
-    Packed(PackedBody<K>),
-    Lazy(Arc<LazyBody<K>>),
-    Broken(Box<Broken>),
-}
-
-struct Live<K> {
-    object: Arc<K>,
-    /// What it takes beyond itself, as far as its decoding could tell. It stands here because a packed body
-    /// is larger, so a handle does not grow by it.
-    heap_bytes: u32,
-}
-
-#[derive(Clone)]
-struct Broken {
-    uid: String,
-    labels: BTreeMap<String, String>,
-    error: DecodeError,
 }
 
 impl<K> Clone for Inner<K> {
@@ -114,15 +88,7 @@ impl<K> Clone for Inner<K> {
             revision: self.revision.clone(),
             wire_bytes: self.wire_bytes,
             uid: self.uid,
-            body: match &self.body {
-                Body::Live(live) => Body::Live(Live {
-                    object: Arc::clone(&live.object),
-                    heap_bytes: live.heap_bytes,
-                }),
-                Body::Packed(packed) => Body::Packed(packed.clone()),
-                Body::Lazy(lazy) => Body::Lazy(Arc::clone(lazy)),
-                Body::Broken(broken) => Body::Broken(broken.clone()),
-            },
+            body: self.body.clone(),
         }
     }
 }
@@ -168,76 +134,41 @@ impl<K> Object<K> {
     /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Readers of a snapshot can
     /// meet one; handlers only with a packed or lazy cache, where nobody has looked before them.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
-        match &self.inner.body {
-            Body::Live(live) => Ok(Arc::clone(&live.object)),
-            Body::Packed(packed) => packed.open(&self.inner.name),
-            Body::Lazy(lazy) => lazy.open(&self.inner.name, true),
-            Body::Broken(broken) => Err(broken.error.clone()),
-        }
+        self.inner.body.open(&self.inner.name, true)
     }
 
-    /// The same for one look at everything: what nobody has read is not kept decoded for it.
-    pub(crate) fn glance(&self) -> Result<Arc<K>, DecodeError> {
-        match &self.inner.body {
-            Body::Lazy(lazy) => lazy.open(&self.inner.name, false),
-            _ => self.get(),
-        }
+    /// The same for one look at everything: what nothing has read before is not kept decoded for it.
+    pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
+        self.inner.body.open(&self.inner.name, false)
     }
 
     /// The object by reference, if it is kept decoded and is good. In a packed or lazy cache none is,
     /// whoever has read it.
     pub fn live(&self) -> Option<&K> {
-        match &self.inner.body {
-            Body::Live(live) => Some(&live.object),
-            Body::Packed(_) | Body::Lazy(_) | Body::Broken(_) => None,
-        }
+        self.inner.body.live()
     }
 
     /// Why the object has no body, if that was known when this handle was made. A packed or lazy cache
     /// knows it once the object was read: a handle that it gives out afterwards returns the reason, the
     /// handle that was read does not; [`Object::get`] of either does.
     pub fn broken(&self) -> Option<&DecodeError> {
-        match &self.inner.body {
-            Body::Live(_) | Body::Packed(_) | Body::Lazy(_) => None,
-            Body::Broken(broken) => Some(&broken.error),
-        }
+        self.inner.body.broken()
     }
 
-    pub(crate) fn is_packed(&self) -> bool {
-        matches!(self.inner.body, Body::Packed(_))
+    /// Whether each read decodes it, unless it was decoded a moment ago.
+    pub(crate) fn is_decoded_each_time(&self) -> bool {
+        self.inner.body.is_decoded_each_time()
     }
 
-    /// Whether somebody has just had the object of a packed body.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(&self.inner.body, Body::Packed(packed) if packed.is_open())
+    /// Whether such an object was decoded, and few others since.
+    pub(crate) fn was_just_decoded(&self) -> bool {
+        self.inner.body.was_just_decoded()
     }
 
-    /// The object of a packed body, for those who are about to ask for it; what they would have been told
-    /// otherwise they are told then.
-    pub(crate) fn open_ahead(&self) -> Option<Arc<K>> {
-        match &self.inner.body {
-            Body::Packed(packed) => packed.open_ahead(&self.inner.name).ok(),
-            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
-        }
-    }
-
-    /// Whether its body is to be packed, and is not yet.
-    pub(crate) fn is_pending(&self) -> bool {
-        matches!(&self.inner.body, Body::Packed(packed) if packed.is_pending())
-    }
-
-    /// Packs its body, if that was put off.
-    pub(crate) fn pack_now(&self) {
-        if let Body::Packed(packed) = &self.inner.body {
-            packed.pack_now();
-        }
-    }
-
-    /// Packs its body anew, if it was packed with what is no longer the best.
-    pub(crate) fn repack(&self) {
-        if let Body::Packed(packed) = &self.inner.body {
-            packed.repack();
-        }
+    /// Decodes such an object for a reader that is about to read it, while the result is held. If it does not
+    /// decode, the reader is told then.
+    pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
+        self.inner.body.prefetched(&self.inner.name)
     }
 
     /// Whether the other is the same state by its revision, of the same object by its uid, and of the same
@@ -247,7 +178,7 @@ impl<K> Object<K> {
         let has_same_revision = !revision.is_unset() && revision == others;
         has_same_revision
             && revision.epoch() == others.epoch()
-            && self.uid_mark().may_be(other.uid_mark())
+            && self.uid_hash().may_be(other.uid_hash())
     }
 
     /// The same state, in this epoch.
@@ -260,7 +191,7 @@ impl<K> Object<K> {
     }
 
     /// What is kept of the uid that it had when the server sent it.
-    pub(crate) fn uid_mark(&self) -> UidMark {
+    pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
 
@@ -279,7 +210,7 @@ impl<K> Object<K> {
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
-        uid: UidMark,
+        uid: UidHash,
         object: K,
         wire_bytes: usize,
     ) -> Self {
@@ -310,109 +241,47 @@ impl<K> Object<K> {
     /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes).
     pub(crate) fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
-        let body = match &self.inner.body {
-            Body::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
-            Body::Packed(packed) => packed.size() + packed.uid().len(),
-            Body::Lazy(lazy) => COUNTS_BYTES + lazy.size() + lazy.uid().len(),
-            Body::Broken(broken) => size_of::<Broken>() + broken.uid.len(),
-        };
-        (handle + body) as u64
+        (handle + self.inner.body.size()) as u64
     }
 
-    /// What packs it takes so many bytes, together for all that are packed alike.
-    pub(crate) fn packing_bytes(&self) -> Option<u64> {
-        match &self.inner.body {
-            Body::Packed(packed) => Some(packed.packing().size() as u64),
-            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
-        }
+    /// What all objects of its cache share takes so many bytes; `None` if they share nothing.
+    pub(crate) fn shared_bytes(&self) -> Option<u64> {
+        self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Keeps the JSON of an object, whose identity this is, packed.
-    pub(crate) fn packed(
+    /// Reads its JSON, if it is kept as JSON and was not decoded in vain. Nothing is decoded.
+    pub(crate) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.inner.body.with_json(read)
+    }
+
+    fn with_body(
         name: ObjectName,
-        head: &Head<'_>,
-        json: &[u8],
+        identity: &Identity<'_>,
         wire_bytes: usize,
-        opener: &Arc<Opener<K>>,
+        body: Body<K>,
     ) -> Self {
-        let body = Body::Packed(opener.body(&head.metadata.uid, head.labels(), json));
-        Self::unread(name, head, wire_bytes, body)
-    }
-
-    /// The same, to be packed later.
-    pub(crate) fn packed_later(
-        name: ObjectName,
-        head: &Head<'_>,
-        json: &[u8],
-        wire_bytes: usize,
-        opener: &Arc<Opener<K>>,
-    ) -> Self {
-        let body = Body::Packed(opener.pending_body(&head.metadata.uid, head.labels(), json));
-        Self::unread(name, head, wire_bytes, body)
-    }
-
-    /// Keeps the JSON of an object, whose identity this is, until somebody reads it.
-    pub(crate) fn lazy(
-        name: ObjectName,
-        head: &Head<'_>,
-        json: &[u8],
-        wire_bytes: usize,
-        lazy: &Arc<Lazy<K>>,
-    ) -> Self {
-        let body = Body::Lazy(lazy.body(&head.metadata.uid, head.labels(), json));
-        Self::unread(name, head, wire_bytes, body)
-    }
-
-    fn unread(name: ObjectName, head: &Head<'_>, wire_bytes: usize, body: Body<K>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 name,
-                revision: head.revision(),
+                revision: identity.revision(),
                 wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
-                uid: UidMark::of(&head.metadata.uid),
+                uid: UidHash::of(&identity.metadata.uid),
                 body,
             }),
         }
     }
 
-    /// The same state, packed if it was kept decoded and can be written as JSON. Uid and labels are those
-    /// that it has now.
-    pub(crate) fn pack(self, opener: &Arc<Opener<K>>) -> Self {
-        let Body::Live(live) = &self.inner.body else {
-            return self;
+    pub(crate) fn from_broken(
+        name: ObjectName,
+        identity: &Identity<'_>,
+        error: DecodeError,
+    ) -> Self {
+        let broken = Broken {
+            uid: identity.metadata.uid.to_string(),
+            labels: identity.label_map(),
+            error,
         };
-        let Some(json) = opener.encode(&live.object) else {
-            return self;
-        };
-        let Ok(head) = serde_json::from_slice::<Head<'_>>(&json) else {
-            return self;
-        };
-        let inner = Inner {
-            name: self.inner.name.clone(),
-            revision: self.inner.revision.clone(),
-            wire_bytes: self.inner.wire_bytes,
-            uid: self.inner.uid,
-            body: Body::Packed(opener.read_body(&head.metadata.uid, head.labels(), &json)),
-        };
-        Self {
-            inner: Arc::new(inner),
-        }
-    }
-
-    pub(crate) fn from_broken(name: ObjectName, head: &Head<'_>, error: DecodeError) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                name,
-                revision: head.revision(),
-                wire_bytes: 0,
-                uid: UidMark::of(&head.metadata.uid),
-                body: Body::Broken(Box::new(Broken {
-                    uid: head.metadata.uid.to_string(),
-                    labels: head.label_map(),
-                    error,
-                })),
-            }),
-        }
+        Self::with_body(name, identity, 0, Body::Broken(Box::new(broken)))
     }
 }
 
@@ -423,39 +292,26 @@ impl<K: Resource> Object<K> {
     /// [`Nameless`], with the object, when `metadata.name` is missing or empty: such an object can't
     /// be kept under any key.
     pub fn new(object: K) -> Result<Self, Nameless<K>> {
-        let Some((name, revision)) = identity(&object) else {
+        let Some((name, revision)) = name_and_revision(&object) else {
             return Err(Nameless(Box::new(object)));
         };
-        let uid = UidMark::of_object(&object);
+        let uid = UidHash::of_object(&object);
         Ok(Self::identified(name, revision, uid, object, 0))
     }
 
     /// `metadata.uid`, empty when the server sent none.
     pub fn uid(&self) -> &str {
-        match &self.inner.body {
-            Body::Live(live) => live.object.meta().uid.as_deref().unwrap_or_default(),
-            Body::Packed(packed) => packed.uid(),
-            Body::Lazy(lazy) => lazy.uid(),
-            Body::Broken(broken) => &broken.uid,
-        }
+        self.inner.body.uid()
     }
 
     /// `metadata.labels`.
     pub fn labels(&self) -> Labels<'_> {
-        match &self.inner.body {
-            Body::Live(live) => Labels::of_map(live.object.meta().labels.as_ref()),
-            Body::Packed(packed) => packed.labels(),
-            Body::Lazy(lazy) => lazy.labels(),
-            Body::Broken(broken) => Labels::of_map(Some(&broken.labels)),
-        }
+        self.inner.body.labels()
     }
 }
 
-/// The counts that an `Arc` has beside what it points to.
-const COUNTS_BYTES: usize = 2 * size_of::<usize>();
-
 /// Name and revision, if there is a name.
-pub(crate) fn identity<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
+pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
     let meta = object.meta();
     let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
     let name = ObjectName::new(meta.namespace.as_deref(), name);

@@ -5,19 +5,19 @@
 //! while a `Block` buffer is full there is no [`Processor::room`], and the controller pops nothing but
 //! what the informer needs to have synced.
 
-mod ahead;
 mod buffer;
 mod handler_status;
 mod listener;
 mod listener_buffer;
 mod notification;
+mod prefetch;
 mod resync;
+mod telling;
 mod waiting;
 
 pub(crate) use self::{
     buffer::{Buffer, Closing},
-    listener::{EndGuard, listen},
-    notification::Expansion,
+    listener::{Delivery, Listener, ListenerId, Listening, listen},
 };
 pub use self::{handler_status::HandlerStatus, listener_buffer::ListenerBuffer};
 
@@ -29,53 +29,8 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use self::{notification::Notification, resync::Schedule};
 use crate::{
     event_handler::Event,
-    indexer::{Cause, Change, Snapshot},
+    indexer::{Change, Snapshot},
 };
-
-/// Tells the listeners of one informer apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ListenerId(pub(crate) u64);
-
-/// What a listener hears of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tells {
-    /// What changes; what a list or a resync brings back as it was, only when due. It hears the cache
-    /// when it joins.
-    News,
-    /// Also every item of a list and every resync. It hears nothing when it joins: what the cache has
-    /// then, it knew before.
-    Everything,
-}
-
-/// A listener that wants to join.
-pub(crate) struct NewListener<K> {
-    pub(crate) id: ListenerId,
-    pub(crate) buffer: Arc<Buffer<K>>,
-    /// The resync period it asks for; `None` for the informer's default.
-    pub(crate) resync: Option<Duration>,
-    pub(crate) tells: Tells,
-    /// What tells the handler, to be run as a task; `None` if somebody polls the buffer.
-    pub(crate) task: Option<BoxFuture<'static, ()>>,
-    pub(crate) closer: Closer<K>,
-}
-
-/// Closes a buffer when nobody can fill it any more: its listener was removed, or never joined, or
-/// the informer is gone.
-pub(crate) struct Closer<K>(Option<Arc<Buffer<K>>>);
-
-impl<K> Closer<K> {
-    pub(crate) fn new(buffer: &Arc<Buffer<K>>) -> Self {
-        Self(Some(Arc::clone(buffer)))
-    }
-}
-
-impl<K> Drop for Closer<K> {
-    fn drop(&mut self) {
-        if let Some(buffer) = self.0.take() {
-            buffer.close(Closing::Discard);
-        }
-    }
-}
 
 pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
@@ -85,15 +40,6 @@ pub(crate) struct Processor<K> {
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer has room again.
     room: Arc<Notify>,
-}
-
-struct Listener<K> {
-    id: ListenerId,
-    buffer: Arc<Buffer<K>>,
-    tells: Tells,
-    /// Whether the informer runs it, or somebody polls its buffer.
-    has_task: bool,
-    closer: Closer<K>,
 }
 
 impl<K> Processor<K>
@@ -110,31 +56,19 @@ where
         }
     }
 
-    /// Lets a listener join between two batches. It hears what the cache has, and then everything
-    /// that comes after.
-    pub(crate) fn add(&mut self, new: NewListener<K>, cache: Snapshot<K>, synced: bool) {
-        let NewListener {
-            id,
-            buffer,
-            resync,
-            tells,
-            task,
-            closer,
-        } = new;
-        self.schedule.add(id, resync, Instant::now());
-        if cache.told_after(None).is_some() && tells == Tells::News {
-            buffer.push(Notification::Join(cache));
-        }
-        if synced {
-            buffer.push(Notification::One(Event::Synced));
-        }
-        self.listeners.push(Listener {
-            id,
-            buffer,
-            tells,
-            has_task: task.is_some(),
-            closer,
-        });
+    /// Lets a listener join between two batches, and runs its task. It hears what the cache has, and then
+    /// everything that comes after.
+    pub(crate) fn add(
+        &mut self,
+        listener: Listener<K>,
+        task: Option<BoxFuture<'static, ()>>,
+        cache: Snapshot<K>,
+        synced: bool,
+    ) {
+        self.schedule
+            .add(listener.id, listener.resync, Instant::now());
+        listener.join(cache, synced);
+        self.listeners.push(listener);
         if let Some(task) = task {
             self.tasks.spawn(task);
         }
@@ -166,7 +100,7 @@ where
                     let news = changed.listed.iter().any(|(_, changed)| *changed)
                         || !changed.gone.is_empty();
                     for listener in &self.listeners {
-                        let unchanged = self.hears_unchanged(listener);
+                        let unchanged = listener.hears_unchanged(self.is_due(listener));
                         if news || unchanged {
                             let replaced = Notification::Replaced {
                                 old: old.clone(),
@@ -181,7 +115,7 @@ where
                     }
                 }
                 [Change::Resync(snapshot)] => {
-                    for listener in self.listeners.iter().filter(|l| self.due.contains(&l.id)) {
+                    for listener in self.listeners.iter().filter(|one| self.is_due(one)) {
                         let resync = Notification::Resync(snapshot.clone());
                         let resync = std::iter::once(resync);
                         listener.buffer.deliver(resync, now).await;
@@ -189,7 +123,8 @@ where
                 }
                 singles => {
                     for listener in &self.listeners {
-                        let events = singles.iter().filter_map(|one| self.event(listener, one));
+                        let is_due = self.is_due(listener);
+                        let events = singles.iter().filter_map(|one| listener.event(one, is_due));
                         listener
                             .buffer
                             .deliver(events.map(Notification::One), now)
@@ -200,34 +135,6 @@ where
         }
     }
 
-    /// What a listener hears of a change of one object, if it has to hear of it.
-    fn event(&self, listener: &Listener<K>, change: &Change<K>) -> Option<Event<K>> {
-        match change {
-            Change::Added {
-                object,
-                in_initial_list,
-            } => Some(Event::Added {
-                object: object.clone(),
-                in_initial_list: *in_initial_list,
-            }),
-            Change::Updated { old, new, cause } => {
-                // What a list or a resync brings back as it was is told to those who asked for it.
-                let hears = match cause {
-                    Cause::Resync => self.due.contains(&listener.id),
-                    Cause::Relist if old.is_unchanged(new) => self.hears_unchanged(listener),
-                    Cause::Relist | Cause::Watch => true,
-                };
-                hears.then(|| Event::Updated {
-                    old: old.clone(),
-                    new: new.clone(),
-                    cause: *cause,
-                })
-            }
-            Change::Deleted(deleted) => Some(Event::Deleted(deleted.clone())),
-            Change::Replaced { .. } | Change::Resync(_) | Change::Listed(_) => None,
-        }
-    }
-
     /// Every source's first list has been told.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
@@ -235,6 +142,10 @@ where
             let synced = Notification::One(Event::Synced);
             listener.buffer.push_all([synced], now);
         }
+    }
+
+    fn is_due(&self, listener: &Listener<K>) -> bool {
+        self.due.contains(&listener.id)
     }
 
     /// How many single changes may be distributed now: 0 while a `Block` buffer is full.
@@ -267,9 +178,9 @@ where
         let mut due = self.schedule.tick(Instant::now());
         // Who has not heard all of the last resync gets no other behind it: a handler that is slower
         // than its period would fall behind for ever.
-        for Listener { id, buffer, .. } in &self.listeners {
-            if buffer.is_resyncing() {
-                due.remove(id);
+        for listener in &self.listeners {
+            if listener.buffer.is_resyncing() {
+                due.remove(&listener.id);
             }
         }
         self.due = due;
@@ -283,14 +194,6 @@ where
         }
         match closing {
             Closing::Drain(deadline) => {
-                // What somebody polls for ends when it is empty, however long that takes.
-                for listener in self
-                    .listeners
-                    .iter_mut()
-                    .filter(|listener| !listener.has_task)
-                {
-                    listener.closer.0 = None;
-                }
                 let drained = async { while self.tasks.join_next().await.is_some() {} };
                 if tokio::time::timeout_at(deadline, drained).await.is_err() {
                     for listener in self.listeners.iter().filter(|listener| listener.has_task) {
@@ -305,10 +208,6 @@ where
             .iter()
             .map(|listener| listener.buffer.discarded())
             .sum()
-    }
-
-    fn hears_unchanged(&self, listener: &Listener<K>) -> bool {
-        listener.tells == Tells::Everything || self.due.contains(&listener.id)
     }
 }
 

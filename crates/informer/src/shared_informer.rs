@@ -70,7 +70,7 @@ use crate::{
     reflector::Delta,
     status::{StatusReader, WaitForSync},
     transport::ListerWatcher,
-    warm_start::Keeper,
+    warm_start::Snapshotter,
 };
 
 /// The informer has ended, or is ending.
@@ -124,7 +124,7 @@ struct Shared<K> {
     roster: Arc<Roster<K>>,
     /// In which handlers are called.
     span: tracing::Span,
-    keeper: Option<Arc<Keeper<K>>>,
+    snapshotter: Option<Arc<Snapshotter<K>>>,
     /// The channel to the queue, which is not kept open by being looked at.
     channel: mpsc::WeakSender<Delta<K>>,
 }

@@ -63,10 +63,10 @@ mod file;
 mod format;
 #[cfg(feature = "__fuzzing")]
 pub(crate) mod fuzzing;
-mod keeper;
+mod snapshotter;
 
-pub(crate) use self::keeper::{Keeper, Moment, Storing, Unidentified};
-pub use self::keeper::{SaveError, Saved};
+pub(crate) use self::snapshotter::{Moment, Snapshotter, Storing, Unidentified};
+pub use self::snapshotter::{SaveError, Saved};
 
 use std::{
     fmt,

@@ -8,10 +8,10 @@ use std::ops::{Deref, DerefMut};
 
 use super::{Parts, Serving};
 use crate::{
-    beside::{OFFLOADED_MIN, offload},
     indexer::{Applied, Change},
     metrics::Meter,
     object::Known,
+    offload::{OFFLOADED_MIN, offload},
     queue::{BATCH, Batch, Queue},
     reflector::DeltaKind,
 };

@@ -15,7 +15,7 @@ use super::{
     processing::{Process, ProcessError, Processing, ResyncTimer, Retry},
 };
 use crate::{
-    logs::Ration,
+    logs::LogLimiter,
     object::Known,
     queue::{DeltaFifo, Popped},
     reflector::ReflectorBuilder,
@@ -155,8 +155,8 @@ impl<K: Resource> Config<K> {
             known: self.known.unwrap_or_else(|| Arc::new(())),
             deltas,
             report: reflector.report.clone(),
-            keyless: Ration::default(),
-            unprocessed: Ration::default(),
+            keyless: LogLimiter::default(),
+            unprocessed: LogLimiter::default(),
             resync: ResyncTimer::new(self.resync_period, self.should_resync),
             resyncing: 0,
             retry: self.retry_on_error.then(Retry::default),

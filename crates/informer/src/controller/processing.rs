@@ -11,7 +11,7 @@ use super::{Bounds, queue_delta};
 use crate::{
     clock,
     limits::{MESSAGE_BYTES, one_line},
-    logs::Ration,
+    logs::LogLimiter,
     object::Known,
     panics::{Panicked, confined},
     queue::{DeltaFifo, Popped, Queue},
@@ -40,9 +40,9 @@ pub(super) struct Processing<K> {
     pub(super) deltas: mpsc::Receiver<Delta<K>>,
     pub(super) report: Reporter,
     /// Objects that the queue could not name.
-    pub(super) keyless: Ration,
+    pub(super) keyless: LogLimiter,
     /// Failures of the process function.
-    pub(super) unprocessed: Ration,
+    pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
     /// Keys that are popped before the last resync is processed. The next resync waits until this is 0,
     /// so that resyncs do not keep the queue full and new changes out of it.

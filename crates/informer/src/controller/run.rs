@@ -9,9 +9,9 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 use super::{
-    Controller, Ended, LOOP, Phase, WarmUp,
+    Controller, Ended, LOOP, Phase, Restore,
     availability::{self, Availability},
-    consistency, warm_up,
+    consistency, restore,
 };
 use crate::{
     clock,
@@ -62,15 +62,15 @@ where
     /// saved. Nothing is left running, except a callback that blocks a thread of its own.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
-        let warm_up = self.warm_up.take();
+        let restore = self.restore.take();
         let mut reflecting = JoinSet::new();
-        let ran = self.reflect_until(shutdown, warm_up.as_ref(), &mut reflecting);
+        let ran = self.reflect_until(shutdown, restore.as_ref(), &mut reflecting);
         let ran = ran.await;
         let mut failure = ran.err().map(|cause| self.report.fail(cause));
         reflecting.shutdown().await;
         // Requested while the loop still replies, and written while the handlers end.
-        let last = match &warm_up {
-            Some(warm_up) if failure.is_none() => Some((warm_up, warm_up.moment().await)),
+        let last = match &restore {
+            Some(restore) if failure.is_none() => Some((restore, restore.moment().await)),
             _ => None,
         };
         let closing = self.drain.map_or(Closing::Discard, |drain| {
@@ -78,8 +78,8 @@ where
         });
         self.phase.send_replace(Phase::Stopping(closing));
         let saving = async {
-            if let Some((warm_up, moment)) = last {
-                warm_up.save_moment(moment).await;
+            if let Some((restore, moment)) = last {
+                restore.save_moment(moment).await;
             }
         };
         let (serving, report) = (&mut self.serving, &self.report);
@@ -104,18 +104,18 @@ where
     async fn reflect_until(
         &mut self,
         shutdown: impl Future<Output = ()>,
-        warm_up: Option<&WarmUp<K>>,
+        restore: Option<&Restore<K>>,
         reflecting: &mut JoinSet<FailureCause>,
     ) -> Result<(), FailureCause> {
         let mut shutdown = pin!(shutdown);
         tokio::select! {
             biased;
             () = &mut shutdown => return Ok(()),
-            begun = caught(warm_up::begin(warm_up, &mut self.reflectors)) => begun?,
+            begun = caught(restore::begin(restore, &mut self.reflectors)) => begun?,
         }
         let mut following = self.following.take();
         *reflecting = self.reflect(Availability::Active, None);
-        let mut saving = pin!(caught(warm_up::save_every_so_often(warm_up)));
+        let mut saving = pin!(caught(restore::save_every_so_often(restore)));
         let check = self.consistency_check.take();
         let mut checking = pin!(caught(consistency::check_every_so_often(check)));
         loop {

@@ -6,12 +6,12 @@ use kube_core::ObjectMeta;
 
 use super::{bounds::CHANNEL_CAPACITY, *};
 use crate::{
-    beside::{OFFLOADED_MIN, with_held_pool},
     indexer::{self, Indexers},
     limits::MESSAGE_BYTES,
     metrics::Meter,
     object::Object,
-    processor::{Buffer, Closer, ListenerBuffer, Tells},
+    offload::{OFFLOADED_MIN, with_held_pool},
+    processor::{Buffer, Delivery, ListenerBuffer},
     queue::{BATCH, DeltaFifo, InOrder},
     reflector::{Error, NotServed},
     status::StatusWriter,
@@ -41,15 +41,14 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
     let mut processor = Processor::new(PERIOD, Arc::clone(&room));
     let (_, indexer) = indexer::new(Indexers::new()).unwrap();
     let buffer = Arc::new(Buffer::new(ListenerBuffer::Grow, Arc::from("test"), room));
-    let listener = NewListener {
+    let listener = Listener {
         id: ListenerId(0),
-        closer: Closer::new(&buffer),
         buffer,
         resync: None,
-        tells: Tells::News,
-        task: None,
+        delivery: Delivery::Changes,
+        has_task: false,
     };
-    processor.add(listener, indexer.snapshot(), true);
+    processor.add(listener, None, indexer.snapshot(), true);
     processor.started();
     tokio::time::advance(PERIOD).await;
     let report = Reporter {
@@ -72,7 +71,7 @@ async fn due(queue: impl Queue<Pod> + 'static) -> (Serving<Pod>, mpsc::Sender<De
         moments: Vec::new(),
         resyncing: 0,
         notes: StatusNotes::new(report.clone()),
-        keyless: Ration::default(),
+        keyless: LogLimiter::default(),
         phase: watch::channel(Phase::Running).1,
         parts: Parts {
             mutation_detector: None,
@@ -223,15 +222,16 @@ async fn a_handler_that_waits_for_a_moment_does_not_hold_up_the_end() {
     let buffer = Buffer::new(ListenerBuffer::Grow, Arc::from("test"), Arc::default());
     let buffer = Arc::new(buffer);
     let snapshot = serving.parts.indexer.snapshot();
-    let listener = NewListener {
+    let listener = Listener {
         id: ListenerId(1),
-        closer: Closer::new(&buffer),
         buffer,
         resync: None,
-        tells: Tells::News,
-        task: Some(Box::pin(async { assert!(saved.await.is_err()) })),
+        delivery: Delivery::Changes,
+        has_task: true,
     };
-    serving.parts.processor.add(listener, snapshot, true);
+    let task = Box::pin(async { assert!(saved.await.is_err()) });
+    let processor = &mut serving.parts.processor;
+    processor.add(listener, Some(task), snapshot, true);
     let closed = tokio::time::timeout(PERIOD, serving.close()).await;
     closed.expect("it ends");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::object::{Epoch, Head, Known, Object, SourceId, UidMark};
+use crate::object::{Epoch, Identity, Known, Object, SourceId, UidHash};
 
 /// What a store had from one source when a list of it began.
 pub(crate) struct KnownStates<K> {
@@ -23,17 +23,17 @@ impl<K> Clone for KnownStates<K> {
 }
 
 impl<K> KnownStates<K> {
-    /// The known state with this head: by its revision, of the same object by its uid. It may be a broken one.
-    pub(super) fn unchanged(&self, head: &Head<'_>) -> Option<Object<K>> {
-        let revision = head.revision();
+    /// The known state with this identity: by its revision, of the same object by its uid. It may be a broken one.
+    pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
+        let revision = identity.revision();
         if revision.is_unset() {
             return None;
         }
-        let (source, object) = self.states.known(&head.name()?)?;
+        let (source, object) = self.states.known(&identity.name()?)?;
         let is_the_same = source == self.source
             && object.revision().epoch() == self.epoch
             && *object.revision() == revision
-            && (object.uid_mark()).may_be(UidMark::of(&head.metadata.uid));
+            && (object.uid_hash()).may_be(UidHash::of(&identity.metadata.uid));
         is_the_same.then_some(object)
     }
 }
@@ -74,8 +74,8 @@ mod tests {
                 source: SourceId::new(source),
                 epoch,
             };
-            let head: Head<'_> = serde_json::from_str(json).unwrap();
-            let found = known.unchanged(&head);
+            let identity: Identity<'_> = serde_json::from_str(json).unwrap();
+            let found = known.unchanged(&identity);
             found.is_some_and(|found| found.is_same(&object))
         };
         assert!(finds(3, Epoch::FIRST, &json("a", "u", "5")));

@@ -22,18 +22,18 @@ const POD: &str = r#"{"metadata":{"name":"a","namespace":"ns","uid":"u1","resour
 
 #[test]
 fn typed_metadata_only_and_dynamic_objects_are_read_alike() {
-    fn head<K: Resource>(object: &Object<K>) -> String {
+    fn identity<K: Resource>(object: &Object<K>) -> String {
         let app = object.labels().get("app").unwrap_or("-").to_owned();
         format!("{object:?} {} {app}", object.uid())
     }
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let expected = "ns/a@7 u1 web";
     assert_eq!(
-        head(&decode(&Decoder::<Pod>::new(&(), None), POD)),
+        identity(&decode(&Decoder::<Pod>::new(&(), None), POD)),
         expected
     );
     assert_eq!(
-        head(&decode(
+        identity(&decode(
             &Decoder::<PartialObjectMeta<Pod>>::new(&(), None),
             POD
         )),
@@ -41,7 +41,7 @@ fn typed_metadata_only_and_dynamic_objects_are_read_alike() {
     );
     let decoder = Decoder::<DynamicObject>::new(&widget, None);
     let dynamic = decode(&decoder, POD);
-    assert_eq!(head(&dynamic), expected);
+    assert_eq!(identity(&dynamic), expected);
     let types = dynamic.live().unwrap().types.clone().unwrap();
     assert_eq!(
         (types.api_version.as_str(), types.kind.as_str()),
@@ -313,9 +313,11 @@ fn what_a_head_shows_is_cut_as_if_it_had_been_looked_for() {
         r#""name":"a","annotations":null,"managedFields":null"#,
     ] {
         let json = format!(r#"{ITEM}{{{metadata}}},"spec":{{"managedFields":1}}}}"#);
-        let head = Head::begins_at(json.as_bytes(), ITEM.len()).unwrap();
+        let identity = Identity::begins_at(json.as_bytes(), ITEM.len()).unwrap();
         for pruning in prunings.map(paths) {
-            let found = pruning.cut_found(head.prunable(), json.as_bytes()).unwrap();
+            let found = pruning
+                .cut_found(identity.prunable(), json.as_bytes())
+                .unwrap();
             let text = std::str::from_utf8(&found).unwrap();
             // Nobody minds a null.
             if !json.contains("null") {
@@ -328,8 +330,8 @@ fn what_a_head_shows_is_cut_as_if_it_had_been_looked_for() {
     assert_eq!(cuts, 12);
 
     let escaped = format!(r#"{ITEM}{{"name":"a","managed\u0046ields":[7]}}}}"#);
-    let head = Head::begins_at(escaped.as_bytes(), ITEM.len()).unwrap();
+    let identity = Identity::begins_at(escaped.as_bytes(), ITEM.len()).unwrap();
     let pruning = paths(&["metadata.managedFields"]);
-    let found = pruning.cut_found(head.prunable(), escaped.as_bytes());
+    let found = pruning.cut_found(identity.prunable(), escaped.as_bytes());
     assert!(found.is_none(), "it is looked for");
 }

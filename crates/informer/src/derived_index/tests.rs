@@ -113,15 +113,15 @@ struct World {
 }
 
 type Shared = Arc<Mutex<World>>;
-type Kept = Upkeep<Pod, Node>;
+type Kept = Maintenance<Pod, Node>;
 
 /// What happens while a question is asked: anything.
-fn meanwhile(world: &Shared, upkeep: &Weak<Kept>) {
-    while go_on(world, upkeep) {}
+fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
+    while go_on(world, maintenance) {}
 }
 
 /// Does the next thing of the script; whether it goes on from there at once.
-fn go_on(world: &Shared, upkeep: &Weak<Kept>) -> bool {
+fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
         script,
@@ -150,27 +150,27 @@ fn go_on(world: &Shared, upkeep: &Weak<Kept>) -> bool {
         }
         Some(Operation::Go(handler)) => {
             drop(guard);
-            poll(world, upkeep, handler);
+            poll(world, maintenance, handler);
         }
     }
     true
 }
 
 /// Polls what a handler is in the middle of, or its next event.
-fn poll(world: &Shared, upkeep: &Weak<Kept>, handler: usize) {
+fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
         let handling = &mut world.handlers[handler];
         if handling.polled {
             return; // from inside its own question
         }
-        let upkeep = upkeep.upgrade().unwrap();
+        let maintenance = maintenance.upgrade().unwrap();
         let next = handling.waiting.take().or_else(|| {
             let name = handling.heard.pop_front()?;
             Some(Box::pin(async move {
                 match handler {
-                    0 => upkeep.place(&name).await,
-                    _ => upkeep.place_dependants(&name).await,
+                    0 => maintenance.place(&name).await,
+                    _ => maintenance.place_dependants(&name).await,
                 }
             }))
         });
@@ -201,25 +201,25 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
         handlers: Default::default(),
     }));
     let board = Arc::default();
-    let upkeep = Arc::new_cyclic(|upkeep: &Weak<Kept>| {
-        let during = (Arc::clone(&world), upkeep.clone());
+    let maintenance = Arc::new_cyclic(|maintenance: &Weak<Kept>| {
+        let during = (Arc::clone(&world), maintenance.clone());
         let depends_on: DependsOn<Pod> = Box::new(move |pod| {
             meanwhile(&during.0, &during.1);
             nodes_of(pod)
         });
-        let during = (Arc::clone(&world), upkeep.clone());
+        let during = (Arc::clone(&world), maintenance.clone());
         let values: ValuesOf<Pod, Node> = Box::new(move |pod, nodes| {
             meanwhile(&during.0, &during.1);
             zones_of(pod, nodes)
         });
-        Upkeep::new(
+        Maintenance::new(
             Arc::from("zone"),
             (pods, nodes),
             (depends_on, values),
             &board,
         )
     });
-    (world, upkeep, board)
+    (world, maintenance, board)
 }
 
 /// Every value with its names, and the objects that are left out, as both stores have it.
@@ -265,8 +265,8 @@ proptest! {
     fn in_whatever_order_the_two_caches_change_and_are_heard_of_the_end_is_the_same(
         script in operations(),
     ) {
-        let (world, upkeep, board) = begin(script);
-        let weak = Arc::downgrade(&upkeep);
+        let (world, maintenance, board) = begin(script);
+        let weak = Arc::downgrade(&maintenance);
         while !world.lock().script.is_empty() {
             go_on(&world, &weak);
         }
@@ -282,7 +282,7 @@ proptest! {
 
 /// Many pods on two nodes, a few of them on the second, and how often each function was called.
 struct Crowd {
-    upkeep: Upkeep<Pod, Node>,
+    maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,
     nodes: IndexerWriter<Node>,
     asked: Arc<[AtomicUsize; 2]>,
@@ -312,12 +312,12 @@ impl Crowd {
         });
         let board = Arc::default();
         let caches = (pods, nodes);
-        let upkeep = Upkeep::new(Arc::from("zone"), caches, (depends_on, values), &board);
+        let maintenance = Maintenance::new(Arc::from("zone"), caches, (depends_on, values), &board);
         for name in &names {
-            upkeep.place(&ObjectName::cluster(name)).await;
+            maintenance.place(&ObjectName::cluster(name)).await;
         }
         let crowd = Self {
-            upkeep,
+            maintenance,
             board,
             nodes: node_writer,
             asked,
@@ -339,7 +339,7 @@ async fn of_a_hundred_thousand_objects_a_change_asks_only_those_that_depend_on_i
     let mut crowd = Crowd::new(ALL, ON_B).await;
     crowd.nodes.add(node("b", "north")).unwrap();
     crowd
-        .upkeep
+        .maintenance
         .place_dependants(&ObjectName::cluster("b"))
         .await;
     assert_eq!(crowd.asked(), [ON_B, ON_B]);
@@ -349,7 +349,7 @@ async fn of_a_hundred_thousand_objects_a_change_asks_only_those_that_depend_on_i
     assert_eq!(values.names("west").count(), 0);
 
     let unrelated = ObjectName::cluster("c");
-    crowd.upkeep.place_dependants(&unrelated).await;
+    crowd.maintenance.place_dependants(&unrelated).await;
     assert_eq!(crowd.asked(), [0, 0]);
 }
 
@@ -370,14 +370,14 @@ async fn an_index_that_is_dropped_in_the_middle_of_a_change_asks_nothing_more() 
     const ALL: usize = 1_000;
     let crowd = Crowd::new(ALL, 0).await;
     let Crowd {
-        upkeep,
+        maintenance,
         board,
         asked,
         ..
     } = crowd;
     asked[0].store(0, Ordering::Relaxed);
     let node = ObjectName::cluster("a");
-    let mut placing = tokio_test::task::spawn(upkeep.place_dependants(&node));
+    let mut placing = tokio_test::task::spawn(maintenance.place_dependants(&node));
     assert!(placing.poll().is_pending(), "it lets others run");
     let so_far = asked[0].load(Ordering::Relaxed);
     assert!(0 < so_far && so_far < ALL, "{so_far} of {ALL}");
@@ -389,6 +389,6 @@ async fn an_index_that_is_dropped_in_the_middle_of_a_change_asks_nothing_more() 
         tokio::task::yield_now().await;
     }
     drop(placing);
-    upkeep.place(&ObjectName::cluster("p0")).await;
+    maintenance.place(&ObjectName::cluster("p0")).await;
     assert_eq!(asked[0].load(Ordering::Relaxed), so_far);
 }

@@ -103,17 +103,17 @@ pub enum Representation {
 
 impl Coverage {
     pub(super) fn new<K: Resource>(scope: &Scope, keeping: &Keeping<K>) -> Self {
-        let Keeping {
-            pruning, packing, ..
-        } = keeping;
+        let Keeping { pruning, form, .. } = keeping;
         let (kept_fields, pruned_fields) = fields(pruning);
         Self {
             sections: scope.sections.iter().map(covered).collect(),
             is_metadata_only: K::metadata_api(),
-            representation: match (packing, keeping.is_lazy) {
-                (Some(_), _) => Representation::Packed,
-                (None, true) => Representation::Lazy,
-                (None, false) => Representation::Decoded,
+            representation: if form.is_packed() {
+                Representation::Packed
+            } else if form.is_lazy() {
+                Representation::Lazy
+            } else {
+                Representation::Decoded
             },
             kept_fields,
             pruned_fields,

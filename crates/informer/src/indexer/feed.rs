@@ -12,7 +12,7 @@ use super::{
     writer::{Applied, IndexerWriter},
 };
 use crate::{
-    logs::Ration,
+    logs::LogLimiter,
     object::{Known, ObjectName, SourceId},
     queue::Batch,
     reflector::{Delta, Reflector, ReflectorBuilder, ReflectorStore, Reporter, StoreError},
@@ -73,7 +73,7 @@ pub(crate) struct StatusNotes {
     report: Reporter,
     /// Which broken objects the status tells of.
     broken_version: u64,
-    not_indexed: Ration,
+    not_indexed: LogLimiter,
 }
 
 impl std::fmt::Debug for StatusNotes {
@@ -89,7 +89,7 @@ impl StatusNotes {
         Self {
             report,
             broken_version: 0,
-            not_indexed: Ration::default(),
+            not_indexed: LogLimiter::default(),
         }
     }
 

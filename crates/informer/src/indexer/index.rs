@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 
-use super::placement::{Placement, Values, sorted};
+use super::postings::{Postings, Values, sorted};
 use crate::{
     limits::{MESSAGE_BYTES, one_line},
     metrics::IndexSample,
@@ -301,7 +301,7 @@ pub(crate) struct Index<K> {
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// Which objects stand under which of its values.
-    pub(super) placed: Placement,
+    pub(super) placed: Postings,
 }
 
 impl<K> Clone for Index<K> {
@@ -320,7 +320,7 @@ impl<K> Index<K> {
             // The functions may be of several stores; an index is of one.
             name: Arc::from(&*name),
             function,
-            placed: Placement::default(),
+            placed: Postings::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::object::{Object, ObjectName};
     clippy::disallowed_types,
     reason = "pure look-up, its order is never seen"
 )]
-type Places = std::collections::HashMap<ObjectName, usize>;
+type Positions = std::collections::HashMap<ObjectName, usize>;
 
 /// What is known of a list's names beyond the list itself.
 pub(super) enum Listed {
@@ -15,7 +15,7 @@ pub(super) enum Listed {
     /// going along.
     InOrder,
     /// Where each stands.
-    Hashed(Places),
+    Hashed(Positions),
 }
 
 impl Listed {
@@ -23,7 +23,7 @@ impl Listed {
         if objects.is_sorted_by(|a, b| a.object_name() < b.object_name()) {
             Self::InOrder
         } else {
-            Self::Hashed(Places::with_capacity(objects.len()))
+            Self::Hashed(Positions::with_capacity(objects.len()))
         }
     }
 
@@ -35,7 +35,7 @@ impl Listed {
     pub(super) fn place(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
-            Self::Hashed(places) => *places.entry(name.clone()).or_insert(next),
+            Self::Hashed(positions) => *positions.entry(name.clone()).or_insert(next),
         }
     }
 
@@ -47,7 +47,7 @@ impl Listed {
     ) -> Vec<ObjectName> {
         let mut ahead = listed.iter().map(|(name, _)| name).peekable();
         let mut is_listed = |name: &ObjectName| match self {
-            Self::Hashed(places) => places.contains_key(name),
+            Self::Hashed(positions) => positions.contains_key(name),
             Self::InOrder => {
                 while ahead.next_if(|next| *next < name).is_some() {}
                 ahead.peek() == Some(&name)
@@ -91,12 +91,12 @@ mod tests {
                 names.dedup();
             }
             let objects: Vec<_> = names.iter().map(|name| object(name)).collect();
-            let mut places = Listed::of(&objects);
-            prop_assert!(!in_order || places.are_in_order());
+            let mut positions = Listed::of(&objects);
+            prop_assert!(!in_order || positions.are_in_order());
             let mut listed = Vec::new();
             for object in &objects {
                 let name = object.object_name();
-                let place = places.place(name, listed.len());
+                let place = positions.place(name, listed.len());
                 if place == listed.len() {
                     listed.push((name.clone(), ()));
                 }
@@ -105,7 +105,7 @@ mod tests {
             let unique: BTreeSet<_> = names.iter().collect();
             prop_assert_eq!(listed.len(), unique.len());
             let known: Vec<_> = known.iter().map(|name| ObjectName::cluster(name)).collect();
-            let gone = places.gone(&listed, known.iter());
+            let gone = positions.gone(&listed, known.iter());
             let expected = known.iter().filter(|name| !unique.contains(&name.as_str().to_owned()));
             prop_assert!(gone.iter().eq(expected));
         }

@@ -261,12 +261,12 @@ impl<K> Snapshot<K> {
     /// How large it is. Goes through the objects and each index once.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
-        let packing = objects().find_map(Object::packing_bytes);
+        let shared = objects().find_map(Object::shared_bytes);
         StoreSample {
             items: self.len(),
             wire_bytes: self.root.wire_bytes(),
             rest_bytes: objects().map(Object::rest_bytes).sum(),
-            dictionary_bytes: packing.unwrap_or_default(),
+            dictionary_bytes: shared.unwrap_or_default(),
             revision: self.revision(),
             indices: self.root.indices.iter().map(Index::size).collect(),
         }

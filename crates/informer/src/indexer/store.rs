@@ -7,7 +7,7 @@ use super::{
     entry::Entry,
     index::{DuplicateIndex, Index, IndexError, IndexRef, NAMESPACE, NotRemovable},
     listed::Listed,
-    placement::Values,
+    postings::Values,
     root::Root,
     tree::Tree,
 };

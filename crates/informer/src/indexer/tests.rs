@@ -20,7 +20,7 @@ use kube_core::{ObjectMeta, ResourceExt};
 
 use super::*;
 use crate::{
-    object::{DecodeError, Deleted, Head, HeadMetadata, Known, ResourceVersion, SourceId},
+    object::{DecodeError, Deleted, Identity, IdentityMetadata, Known, ResourceVersion, SourceId},
     queue::Batch,
     reflector::DeltaKind,
 };
@@ -53,10 +53,10 @@ fn object(text: &str) -> Object<K> {
 fn broken(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     let name: ObjectName = name.parse().unwrap();
-    let head = Head {
-        metadata: HeadMetadata {
+    let head = Identity {
+        metadata: IdentityMetadata {
             resource_version: revision.into(),
-            ..HeadMetadata::default()
+            ..IdentityMetadata::default()
         },
     };
     let error = DecodeError::new(Some(name.clone()), "data", "planted");

@@ -13,11 +13,11 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    beside::drop_offloaded,
     object::{
         Deleted, Epoch, Known, Nameless, Object, ObjectName, ResourceVersion, SourceId,
         UnreadCount, UnreadMoment,
     },
+    offload::drop_offloaded,
     queue::{Batch, Replaced},
     reflector::DeltaKind,
 };

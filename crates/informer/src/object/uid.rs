@@ -7,9 +7,9 @@ use kube_core::Resource;
 /// The mark of a uid: the same for the same one, and for two different ones once in some four
 /// thousand million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UidMark(u32);
+pub(crate) struct UidHash(u32);
 
-impl UidMark {
+impl UidHash {
     /// The mark of this uid; of an empty one, that there is none.
     pub(crate) fn of(uid: &str) -> Self {
         if uid.is_empty() {
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn uids_are_told_apart_and_none_is_like_any() {
-        let [a, b] = ["a", "b"].map(UidMark::of);
-        assert!(a.may_be(UidMark::of("a")) && !a.may_be(b));
-        assert!(a.may_be(UidMark::of("")) && UidMark::default().may_be(b));
+        let [a, b] = ["a", "b"].map(UidHash::of);
+        assert!(a.may_be(UidHash::of("a")) && !a.may_be(b));
+        assert!(a.may_be(UidHash::of("")) && UidHash::default().may_be(b));
     }
 }

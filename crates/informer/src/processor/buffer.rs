@@ -16,8 +16,8 @@ use super::{
     waiting::{Slot, Waiting},
 };
 use crate::{
-    beside::{OFFLOADED_MIN, offload},
     event_handler::Event,
+    offload::{OFFLOADED_MIN, offload},
 };
 
 /// Above this many waiting notifications a listener's lag is logged: client-go's
@@ -38,7 +38,7 @@ pub(crate) struct Buffer<K> {
     policy: ListenerBuffer,
     name: Arc<str>,
     /// Where the handler is called, once it listens.
-    place: OnceLock<Place>,
+    caller: OnceLock<Caller>,
     /// Wakes the listener.
     ready: Notify,
     /// Wakes whoever waits for it to be idle.
@@ -49,12 +49,12 @@ pub(crate) struct Buffer<K> {
 
 /// A task, or a thread that runs none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Caller {
     Task(task::Id),
     Thread(ThreadId),
 }
 
-impl Place {
+impl Caller {
     fn here() -> Self {
         task::try_id().map_or_else(|| Self::Thread(thread::current().id()), Self::Task)
     }
@@ -170,7 +170,7 @@ impl<K> Buffer<K> {
             }),
             policy,
             name,
-            place: OnceLock::new(),
+            caller: OnceLock::new(),
             ready: Notify::new(),
             idle: Notify::new(),
             room,
@@ -278,12 +278,12 @@ impl<K> Buffer<K> {
     /// The handler is called where this is called.
     pub(crate) fn listens_here(&self) {
         // A listener says so once.
-        let _ = self.place.set(Place::here());
+        let _ = self.caller.set(Caller::here());
     }
 
     /// Whether this is called by the handler itself.
     pub(crate) fn is_told_here(&self) -> bool {
-        self.place.get() == Some(&Place::here())
+        self.caller.get() == Some(&Caller::here())
     }
 
     /// How many more notifications fit.
@@ -378,6 +378,11 @@ impl<K> Buffer<K> {
     /// Counts the rest of a notification that nobody will be told of.
     pub(crate) fn discard(&self, events: u64) {
         self.state.lock().discarded += events;
+    }
+
+    /// Whether it was closed, to be drained perhaps.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().closing.is_some()
     }
 
     pub(crate) fn close(&self, closing: Closing) {

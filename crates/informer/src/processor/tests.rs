@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
-    Buffer, Closer, Expansion, ListenerBuffer, ListenerId, NewListener, Notification, Processor,
-    Tells,
+    Buffer, Delivery, Listener, ListenerBuffer, ListenerId, Notification, Processor,
+    notification::Expansion,
 };
 use crate::{
     event_handler::Event,
@@ -82,7 +82,7 @@ fn buffer(policy: ListenerBuffer) -> (Arc<Buffer<Pod>>, Arc<Notify>) {
     (Arc::new(buffer), room)
 }
 
-/// Tells everything that waits in a buffer, and shows it.
+/// Delivery everything that waits in a buffer, and shows it.
 fn told(buffer: &Buffer<Pod>) -> String {
     let mut events = Vec::new();
     while let Some(Some(mut expansion)) = buffer.next().now_or_never() {
@@ -114,15 +114,15 @@ impl World {
         self.listeners += 1;
         let buffer = Buffer::new(policy, Arc::from("test"), Arc::clone(&self.processor.room));
         let buffer = Arc::new(buffer);
-        let new = NewListener {
+        let new = Listener {
             id,
             buffer: Arc::clone(&buffer),
             resync: None,
-            tells: Tells::News,
-            task: None,
-            closer: Closer::new(&buffer),
+            delivery: Delivery::Changes,
+            has_task: false,
         };
-        self.processor.add(new, self.writer.snapshot(), synced);
+        self.processor
+            .add(new, None, self.writer.snapshot(), synced);
         (id, buffer)
     }
 

@@ -149,7 +149,7 @@ impl<K> Waiting<K> {
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
-            Slots::Merged(slots) => slots.places.shrink_to(capacity),
+            Slots::Merged(slots) => slots.positions.shrink_to(capacity),
         }
     }
 }
@@ -159,10 +159,10 @@ impl<K> Waiting<K> {
     clippy::disallowed_types,
     reason = "pure look-up, its order is never seen"
 )]
-type Places = std::collections::HashMap<ObjectName, Place>;
+type Positions = std::collections::HashMap<ObjectName, Position>;
 
 /// Where a message stands: the number of the push, and which of the events of that push it is.
-type Place = (u64, u64);
+type Position = (u64, u64);
 
 /// At most one message per object.
 ///
@@ -170,10 +170,10 @@ type Place = (u64, u64);
 /// told as it is. As soon as something of an object waits beside it, it is unfolded, so that the two
 /// can be merged; that costs as much as the cache took to apply it.
 struct Merged<K> {
-    slots: BTreeMap<Place, Slot<K>>,
-    places: Places,
+    slots: BTreeMap<Position, Slot<K>>,
+    positions: Positions,
     /// The one message of many objects. Nothing of a single object waits then.
-    whole: Option<Place>,
+    whole: Option<Position>,
     /// How many slots only tell again what was told before.
     resyncs: usize,
 }
@@ -182,7 +182,7 @@ impl<K> Default for Merged<K> {
     fn default() -> Self {
         Self {
             slots: BTreeMap::new(),
-            places: Places::new(),
+            positions: Positions::new(),
             whole: None,
             resyncs: 0,
         }
@@ -191,47 +191,47 @@ impl<K> Default for Merged<K> {
 
 impl<K> Merged<K> {
     fn push(&mut self, slot: Slot<K>) -> u64 {
-        let place = (slot.number, 0);
+        let position = (slot.number, 0);
         match slot.notification {
-            Notification::One(Event::Synced) => self.insert(place, slot),
+            Notification::One(Event::Synced) => self.insert(position, slot),
             Notification::One(_) | Notification::Both(..) => {
                 return self.unfold_whole() + self.unfold(slot);
             }
             Notification::Join(_) | Notification::Replaced { .. } | Notification::Resync(_) => {
-                if !self.places.is_empty() || self.whole.is_some() {
+                if !self.positions.is_empty() || self.whole.is_some() {
                     return self.unfold_whole() + self.unfold(slot);
                 }
-                self.whole = Some(place);
-                self.insert(place, slot);
+                self.whole = Some(position);
+                self.insert(position, slot);
             }
         }
         0
     }
 
     fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
-        let whole = self.whole.and_then(|place| self.slots.get(&place));
+        let whole = self.whole.and_then(|position| self.slots.get(&position));
         match (whole, pushed.events_max()) {
             (_, 1) if matches!(pushed, Notification::One(Event::Synced)) => 0,
             (Some(whole), events) => whole.notification.events_max() + events,
-            (None, _) if self.places.is_empty() => 0,
+            (None, _) if self.positions.is_empty() => 0,
             (None, events) => events,
         }
     }
 
     fn pop(&mut self) -> Option<Slot<K>> {
-        let (place, slot) = self.slots.pop_first()?;
+        let (position, slot) = self.slots.pop_first()?;
         self.resyncs -= usize::from(slot.notification.is_resync());
-        if self.whole == Some(place) {
+        if self.whole == Some(position) {
             self.whole = None;
         }
         if let Some(name) = slot.notification.object_name() {
-            self.places.remove(name);
+            self.positions.remove(name);
         }
         Some(slot)
     }
 
     fn unfold_whole(&mut self) -> u64 {
-        let whole = self.whole.take().and_then(|place| self.remove(place));
+        let whole = self.whole.take().and_then(|position| self.remove(position));
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
@@ -259,21 +259,21 @@ impl<K> Merged<K> {
     }
 
     /// Takes one event, beside or into what waits of its object.
-    fn take_in(&mut self, place: Place, slot: Slot<K>) -> u64 {
+    fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
-            self.insert(place, slot);
+            self.insert(position, slot);
             return 0;
         };
-        let first = self.places.get(&name).copied();
+        let first = self.positions.get(&name).copied();
         let Some((first, waits)) = first.and_then(|first| Some((first, self.remove(first)?)))
         else {
-            self.places.insert(name, place);
-            self.insert(place, slot);
+            self.positions.insert(name, position);
+            self.insert(position, slot);
             return 0;
         };
         let before = waits.notification.events() + slot.notification.events();
         let Some(notification) = merged(waits.notification, slot.notification) else {
-            self.places.remove(&name);
+            self.positions.remove(&name);
             return before;
         };
         let never_told = before - notification.events();
@@ -287,13 +287,13 @@ impl<K> Merged<K> {
         never_told
     }
 
-    fn insert(&mut self, place: Place, slot: Slot<K>) {
+    fn insert(&mut self, position: Position, slot: Slot<K>) {
         self.resyncs += usize::from(slot.notification.is_resync());
-        self.slots.insert(place, slot);
+        self.slots.insert(position, slot);
     }
 
-    fn remove(&mut self, place: Place) -> Option<Slot<K>> {
-        let slot = self.slots.remove(&place)?;
+    fn remove(&mut self, position: Position) -> Option<Slot<K>> {
+        let slot = self.slots.remove(&position)?;
         self.resyncs -= usize::from(slot.notification.is_resync());
         Some(slot)
     }

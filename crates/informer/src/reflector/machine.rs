@@ -60,7 +60,7 @@
 //! One object is requested, not older than the last revision, before a watch goes on that lost its
 //! connection, was closed before its time, found no listener, was refused with 502, 503 or 504, or received
 //! no response headers: at most once a minute. A probe that would come earlier is sent beside the open
-//! watch when the minute is over. A 401 owes no probe: credentials say nothing about the server's history.
+//! watch when the minute is over. A 401 requires no probe: credentials say nothing about the server's history.
 //! No probe is sent if [`RollbackDetection`] is disabled, or if the source need not know what it requests.
 //!
 //! | the probe | is followed by |

@@ -25,7 +25,7 @@ const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 pub(super) struct Probe {
     is_enabled: bool,
     /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
-    is_owed: bool,
+    is_required: bool,
     order: Order,
     /// Before when it comes too early; unset before the first one.
     not_before: Option<Instant>,
@@ -48,7 +48,7 @@ impl Probe {
     pub(super) fn new(detection: RollbackDetection) -> Self {
         Self {
             is_enabled: detection == RollbackDetection::Enabled,
-            is_owed: false,
+            is_required: false,
             order: Order::Ordered,
             not_before: None,
             put_off: Duration::ZERO,
@@ -62,8 +62,8 @@ impl Probe {
 
     /// The connection was lost, the watch ended before its time, or nobody listens where there was a
     /// server.
-    pub(super) fn owe(&mut self) {
-        self.is_owed = true;
+    pub(super) fn require(&mut self) {
+        self.is_required = true;
     }
 
     /// An event below the last revision has arrived.
@@ -74,21 +74,21 @@ impl Probe {
     }
 
     /// Whether the server is to be asked, now or later.
-    pub(super) fn is_owed(&self) -> bool {
-        self.is_enabled && (self.is_owed || self.order == Order::Suspected)
+    pub(super) fn is_required(&self) -> bool {
+        self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
 
-    /// Whether to ask before watching on. One that comes too early is owed until later.
+    /// Whether to ask before watching on. One that comes too early is postponed.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// When a probe that is owed is due, which may be now; `None` if none is owed.
+    /// When a probe that is required is due, which may be now; `None` if none is required.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
-        self.is_owed().then(|| self.not_before.unwrap_or(now))
+        self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// It was not answered, which may change: it is still owed, and comes too early for a while from when
+    /// It was not answered, which may change: it is still required, and comes too early for a while from when
     /// the watch goes on.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
@@ -98,7 +98,7 @@ impl Probe {
     /// The server has answered, or won't. Returns whether the collection counts as unordered from now on,
     /// as an event below the last revision was a reason to ask.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
-        self.is_owed = false;
+        self.is_required = false;
         self.put_off = Duration::ZERO;
         self.not_before = Some(clock::after(now, EVERY));
         let was_suspected = self.order == Order::Suspected;
@@ -110,7 +110,7 @@ impl Probe {
 
     /// Everything was listed, so there is nothing to doubt.
     pub(super) fn listed(&mut self) {
-        self.is_owed = false;
+        self.is_required = false;
         self.order = Order::Ordered;
         // The server answers: what it did not answer before says nothing about the next probe.
         self.put_off = Duration::ZERO;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Error, WatchErrorHandler, not_served::NotServed};
 use crate::{
-    logs::Ration,
+    logs::LogLimiter,
     metrics::{Checked, Meter, Observed, Skipped},
     panics::confined,
     status::{FailureCause, InformerError, StatusWriter},
@@ -27,24 +27,24 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// One object was left out or is broken; everything else goes on. It is logged if the ration
+    /// One object was left out or is broken; everything else goes on. It is logged if the limiter
     /// allows it.
-    pub(crate) fn skipped(&self, error: &Error, ration: &mut Ration) {
-        self.log_left_out(ration);
-        if ration.line(Instant::now()) {
+    pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
+        self.log_left_out(limiter);
+        if limiter.line(Instant::now()) {
             self.log_skipped(error);
         }
         self.tell_handler(error);
     }
 
     /// The program's process function failed for one object.
-    pub(crate) fn unprocessed(&self, error: &Error, ration: &mut Ration) {
+    pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
-        let left_out = ration.left_out(now);
+        let left_out = limiter.left_out(now);
         if left_out > 0 {
             tracing::warn!(reflector = %self.name, expects = %self.expects, left_out, "more were not processed within a minute");
         }
-        if ration.line(now) {
+        if limiter.line(now) {
             tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "not processed");
         }
         self.tell_handler(error);
@@ -55,8 +55,8 @@ impl Reporter {
     }
 
     /// Logs how many were not, if their time is over.
-    pub(crate) fn log_left_out(&self, ration: &mut Ration) {
-        let skipped = ration.left_out(Instant::now());
+    pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
+        let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
             tracing::warn!(reflector = %self.name, expects = %self.expects, skipped, "more were skipped within a minute");
         }

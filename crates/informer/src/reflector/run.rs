@@ -4,7 +4,6 @@ mod decoding;
 mod events;
 mod initial_events;
 mod list;
-mod packing;
 mod probe_beside;
 mod probing;
 mod watch;
@@ -18,7 +17,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use self::{
     decoding::{Piece, Pieces},
     list::List,
-    packing::Packing,
     watch::OpenWatch,
 };
 use super::{
@@ -30,9 +28,9 @@ use super::{
 use crate::{
     clock,
     decode::KnownStates,
-    logs::Ration,
+    logs::LogLimiter,
     metrics::RelistReason,
-    object::{ResourceVersion, SourceId},
+    object::{Housekeeping, ResourceVersion, SourceId},
     status::Activity,
     transport::{self, Body, Class, ListEnd, ListOptions, ListSplitter},
 };
@@ -80,10 +78,11 @@ pub(super) struct Running<K, S> {
     /// The list under way, between two of its requests, or until it is handed on.
     list: Option<List<K>>,
     /// Limits the log lines about what watches brought that was broken or left out.
-    skips: Ration,
+    skips: LogLimiter,
     /// Failures since something worked, for people.
     failures: u32,
-    packing: Packing<K>,
+    /// What keeps the objects of the store in the form in which they are kept, if they need it.
+    housekeeping: Option<Box<dyn Housekeeping<K>>>,
 }
 
 impl<K, S> Running<K, S>
@@ -112,10 +111,10 @@ where
             machine,
             meter: ReflectorMeter::new(reflector.report.meter.clone(), reflector.relists),
             pieces: Pieces::new(reflector.decoder.clone()),
-            packing: Packing::new(reflector.decoder.opener().cloned()),
+            housekeeping: reflector.decoder.form().housekeeping(),
             reflector,
             list: None,
-            skips: Ration::default(),
+            skips: LogLimiter::default(),
             failures: 0,
         }
     }
@@ -188,7 +187,7 @@ where
             while !self.pieces.takes_more() && !self.pieces.gathers() {
                 self.stage_next(list).await;
             }
-            self.tend_packing(Some(list), true).await;
+            self.keep_house(Some(list), true).await;
             self.listing(list);
             tokio::task::coop::consume_budget().await;
         }
@@ -241,7 +240,7 @@ where
         let Some(mut list) = self.list.take() else {
             return Ok(self.machine.slept(Instant::now()));
         };
-        self.tend_packing(Some(&list), false).await;
+        self.keep_house(Some(&list), false).await;
         let count = list.len();
         match self.hand_on_all(&mut list, revision.clone()).await {
             Ok(()) => Ok(self.machine.replaced(revision, Instant::now())),
@@ -312,9 +311,32 @@ where
         Ok(())
     }
 
+    /// Some bytes were decoded, for `list` if there is one under way.
+    async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
+        if let Some(housekeeping) = &mut self.housekeeping {
+            let staged = || list.map(List::objects).unwrap_or_default();
+            housekeeping.decoded(&staged, more_comes).await;
+        }
+        self.keep_house_some();
+    }
+
+    fn keep_house_some(&mut self) {
+        if let Some(housekeeping) = &mut self.housekeeping {
+            housekeeping.step(&|name| self.reflector.store.object_after(name));
+        }
+    }
+
     async fn hand_on(&mut self, kind: DeltaKind<K>) -> Result<(), Stop> {
         let kind = kind.in_epoch(self.machine.epoch());
-        self.packing.handed_on(&kind);
+        if let Some(housekeeping) = &mut self.housekeeping {
+            match &kind {
+                DeltaKind::Added(object) | DeltaKind::Updated(object) => {
+                    housekeeping.handed_on(object);
+                }
+                DeltaKind::Bookmark { .. } => housekeeping.paused(),
+                _ => {}
+            }
+        }
         let delta = self.meter.stamped(Delta::new(self.reflector.source, kind));
         let mut accepting = pin!(self.reflector.store.accept(delta));
         let allowed = self.machine.full_store_allowed();

@@ -61,7 +61,7 @@ pub trait ReflectorStore<K>: Send + 'static {
     }
 
     /// The first object that it holds behind this name, in the order of names, or the very first. What
-    /// it shows so is packed anew, if it is packed and has changed over time. By default it shows nothing.
+    /// it shows so may be kept in less memory. By default it shows nothing.
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
         let _ = name;
         None

@@ -15,7 +15,7 @@ use super::{
     sampled::Figures,
 };
 use crate::{
-    controller::{Command, Controller, Inbox, Lent, Parts, WarmUp},
+    controller::{Command, Controller, Inbox, Lent, Parts, Restore},
     decode::Decoder,
     indexer::{self, DuplicateIndex, Indexer, IndexerWriter, Indexers, Snapshot},
     logs,
@@ -27,7 +27,7 @@ use crate::{
     reflector::{Reached, Reflector, RelistSignal, Settings, settings_methods},
     status::StatusWriter,
     transport::ListerWatcher,
-    warm_start::Keeper,
+    warm_start::Snapshotter,
 };
 
 /// Settles the parts of an informer; [`Builder::build`] makes it.
@@ -111,10 +111,11 @@ where
     }
 
     /// What saves the store, and loads a saved one.
-    fn keeper(&self) -> Option<Arc<Keeper<K>>> {
+    fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
-        let keeper = Keeper::new(storing, &self.dyntype, &self.sources, &self.keeping.pruning);
-        Some(Arc::new(keeper))
+        let snapshotter =
+            Snapshotter::new(storing, &self.dyntype, &self.sources, &self.keeping.pruning);
+        Some(Arc::new(snapshotter))
     }
 
     /// Makes the informer: its handle, and the controller that runs it. Must be called inside a Tokio
@@ -128,7 +129,7 @@ where
         let (commands, to_obey) = command_channel();
         let (options, bounds) = (self.loop_options, self.loop_options.bounds());
         let (deltas, arriving) = mpsc::channel(bounds.waiting);
-        let keeper = self.keeper();
+        let snapshotter = self.snapshotter();
         let (indexer, mut writer) = self.store;
         let (status, channel) = (status_of(&self.sources), deltas.downgrade());
         let (applied, room, roster) = (Arc::default(), Arc::default(), Arc::new(Roster::new()));
@@ -148,8 +149,8 @@ where
         let decoder = self.reflectors.decoder(&self.dyntype);
         let decoder = reporting::decoder(decoder, self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
-        let warm_up = |it| WarmUp::new(it, commands.clone(), deltas.clone(), report.clone());
-        let warm_up = keeper.clone().map(warm_up);
+        let restore = |it| Restore::new(it, commands.clone(), deltas.clone(), report.clone());
+        let restore = snapshotter.clone().map(restore);
         let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
         let reflector = |(source, lister_watcher)| Reflector {
@@ -189,10 +190,10 @@ where
             listeners: std::sync::atomic::AtomicU64::new(0),
             roster,
             span: report.span.clone(),
-            keeper,
+            snapshotter,
             channel,
         });
-        let controller = Controller::new(parts, sources.map(reflector).collect(), warm_up);
+        let controller = Controller::new(parts, sources.map(reflector).collect(), restore);
         let controller = controller.checked(options.consistency_check(), &shared.commands, rng);
         (SharedInformer { shared }, controller)
     }
@@ -226,7 +227,7 @@ where
     K: Send + Sync + 'static,
 {
     writer.freeing_offloaded();
-    if let Some(unread) = decoder.unread() {
+    if let Some(unread) = decoder.form().unread() {
         writer.count_unread(unread);
     }
     writer.warm(decoder.kept(known));

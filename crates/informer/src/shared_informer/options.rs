@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::{
     controller::{Bounds, CHANNEL_CAPACITY},
     mutation_detector::MutationDetector,
-    object::PackOptions,
+    object::FormOptions,
     pruning::Pruning,
     queue::BATCH,
     reflector::options,
@@ -100,8 +100,7 @@ pub(crate) use loop_methods;
 /// What an informer keeps of each object, in which form, and where it saves them.
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
-    pub(crate) packing: Option<PackOptions<K>>,
-    pub(crate) is_lazy: bool,
+    pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
     /// Not every type has one.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
@@ -111,8 +110,7 @@ impl<K> Default for Keeping<K> {
     fn default() -> Self {
         Self {
             pruning: Pruning::default(),
-            packing: None,
-            is_lazy: false,
+            form: FormOptions::default(),
             storing: None,
             mutation_detector: None,
         }
@@ -123,8 +121,7 @@ impl<K> Clone for Keeping<K> {
     fn clone(&self) -> Self {
         Self {
             pruning: self.pruning.clone(),
-            packing: self.packing,
-            is_lazy: self.is_lazy,
+            form: self.form,
             storing: self.storing.clone(),
             mutation_detector: self.mutation_detector,
         }
@@ -141,8 +138,7 @@ impl<K> Keeping<K> {
             } else {
                 self.pruning
             },
-            packing: self.packing.or(general.packing),
-            is_lazy: self.is_lazy || general.is_lazy,
+            form: self.form.or(general.form),
             storing: self.storing.or(general.storing),
             mutation_detector: self.mutation_detector.or(general.mutation_detector),
         }
@@ -151,12 +147,11 @@ impl<K> Keeping<K> {
     /// What the first option that differs is called.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let place = |of: &Self| of.storing.as_ref().map(Storing::to_string);
-        let is_lazy = |of: &Self| of.is_lazy && of.packing.is_none();
         let differ = [
             ("saved store", place(self) != place(other)),
             ("pruned fields", self.pruning != other.pruning),
-            ("packing", self.packing.is_some() != other.packing.is_some()),
-            ("lazy decoding", is_lazy(self) != is_lazy(other)),
+            ("packing", self.form.is_packed() != other.form.is_packed()),
+            ("lazy decoding", self.form.is_lazy() != other.form.is_lazy()),
             (
                 "mutation detector",
                 self.mutation_detector.is_some() != other.mutation_detector.is_some(),
@@ -211,11 +206,12 @@ macro_rules! keeping_methods {
         ///
         /// Making a dictionary takes some 20 ms of pods, once, and again when what is written no longer fits
         /// it (the last thousand states took half as much again as the first).
+        #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
             K: crate::pruning::Storable,
         {
-            self.$($path).+.packing = Some(crate::object::PackOptions::default());
+            self.$($path).+.form = crate::object::FormOptions::packed(None);
             self
         }
 
@@ -223,11 +219,12 @@ macro_rules! keeping_methods {
         /// [`packed`](Self::packed) waits for, where there are not that many, or more, where those of many
         /// kinds of content come one kind after the other. Of all of them 64 make it, as far apart as they can
         /// be. Until there are this many, and in a list four times as many, all are kept as they came.
+        #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
             K: crate::pruning::Storable,
         {
-            self.$($path).+.packing = Some(crate::object::PackOptions::new(objects));
+            self.$($path).+.form = crate::object::FormOptions::packed(Some(objects));
             self
         }
 
@@ -243,7 +240,8 @@ macro_rules! keeping_methods {
         /// comes, so with one every object is decoded at once. Of a packed cache objects are not decoded before
         /// they are read anyway, and this changes nothing there.
         pub fn lazy(mut self) -> Self {
-            self.$($path).+.is_lazy = true;
+            let form = &mut self.$($path).+.form;
+            *form = form.or(crate::object::FormOptions::Lazy);
             self
         }
 

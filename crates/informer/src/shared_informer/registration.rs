@@ -19,7 +19,7 @@ use crate::{
     object::{Deleted, Object},
     panics::panic_message,
     processor::{
-        Buffer, Closer, Closing, EndGuard, HandlerStatus, ListenerId, NewListener, Tells, listen,
+        Buffer, Closing, Delivery, HandlerStatus, Listener, ListenerId, Listening, listen,
     },
     status::WaitForSync,
 };
@@ -34,7 +34,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    tells: Tells,
+    delivery: Delivery,
 }
 
 impl<K, H> fmt::Debug for HandlerBuilder<K, H> {
@@ -58,13 +58,13 @@ where
             resync: None,
             buffer: ListenerBuffer::default(),
             thread: false,
-            tells: Tells::News,
+            delivery: Delivery::Changes,
         }
     }
 
     /// What the handler hears of; for the plain informer, whose one handler hears of everything.
-    pub(crate) fn tells(mut self, tells: Tells) -> Self {
-        self.tells = tells;
+    pub(crate) fn delivery(mut self, delivery: Delivery) -> Self {
+        self.delivery = delivery;
         self
     }
 
@@ -113,7 +113,7 @@ where
             resync: self.resync,
             buffer: self.buffer,
             thread: self.thread,
-            tells: self.tells,
+            delivery: self.delivery,
         }
     }
 
@@ -133,29 +133,29 @@ where
             resync,
             buffer,
             thread,
-            tells,
+            delivery,
         } = self;
         let name: Arc<str> = Arc::from(name);
         let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
         informer.shared.roster.enlist(&buffer, true);
         let (tell_synced, synced) = watch::channel(false);
-        let ended = EndGuard::new(&buffer);
+        let listening = Listening::new(&buffer);
         let span = logs::handler_span(&informer.shared.span, &name);
-        let listening = listen(handler, ended, Arc::clone(&name), tell_synced);
+        let listening = listen(handler, listening, Arc::clone(&name), tell_synced);
         let listening = reporting_panics(listening, Arc::clone(&name)).instrument(span);
         let task: BoxFuture<'static, ()> = if thread {
             Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
         } else {
             Box::pin(listening)
         };
-        informer.command(Command::AddListener(NewListener {
+        let listener = Listener {
             id,
             buffer: Arc::clone(&buffer),
             resync,
-            tells,
-            task: Some(task),
-            closer: Closer::new(&buffer),
-        }))?;
+            delivery,
+            has_task: true,
+        };
+        informer.command(Command::AddListener(listener, Some(task)))?;
         Ok(Registration {
             informer,
             id,

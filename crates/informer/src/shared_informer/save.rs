@@ -23,11 +23,15 @@ where
     /// # Cancel safety
     /// Dropping the future gives the save up, unless it was complete.
     pub async fn save(&self) -> Result<Saved, SaveError> {
-        let keeper = self.shared.keeper.as_ref().ok_or(SaveError::NoSavedStore)?;
+        let snapshotter = self
+            .shared
+            .snapshotter
+            .as_ref()
+            .ok_or(SaveError::NoSavedStore)?;
         let (reply, moment) = oneshot::channel();
         let asked = self.command(Command::Moment(reply));
         asked.map_err(|_| SaveError::Stopped)?;
         let moment = moment.await.unwrap_or(Err(SaveError::Stopped))?;
-        keeper.save(moment).await
+        snapshotter.save(moment).await
     }
 }

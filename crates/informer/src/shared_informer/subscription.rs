@@ -14,9 +14,7 @@ use super::{ListenerBuffer, SharedInformer, Stopped};
 use crate::{
     controller::Command,
     event_handler::Event,
-    processor::{
-        Buffer, Closer, EndGuard, Expansion, HandlerStatus, ListenerId, NewListener, Tells,
-    },
+    processor::{Buffer, Delivery, HandlerStatus, Listener, ListenerId, Listening},
 };
 
 /// What is in the cache, then everything after it, as a stream that ends with the informer.
@@ -62,32 +60,18 @@ impl<K: Send + Sync + 'static> Subscription<K> {
         let name = Arc::from(format!("subscription of {}", informer.name()));
         let (id, buffer) = informer.new_buffer(buffer, name);
         informer.shared.roster.enlist(&buffer, false);
-        informer.command(Command::AddListener(NewListener {
+        let listener = Listener {
             id,
             buffer: Arc::clone(&buffer),
             resync: None,
-            tells: Tells::News,
-            task: None,
-            closer: Closer::new(&buffer),
-        }))?;
-        let ended = EndGuard::new(&buffer);
-        let events = stream::unfold((ended, None), async move |(ended, mut expansion)| {
-            loop {
-                if expansion.is_none() {
-                    expansion = Some(ended.buffer().next().await?);
-                }
-                match expansion.as_mut().and_then(Expansion::next) {
-                    Some(event) if ended.buffer().may_tell() => {
-                        return Some((event, (ended, expansion)));
-                    }
-                    Some(_) => {
-                        let rest = expansion.as_ref().map_or(0, Expansion::rest);
-                        ended.buffer().discard(1 + rest);
-                        return None;
-                    }
-                    None => expansion = None,
-                }
-            }
+            delivery: Delivery::Changes,
+            has_task: false,
+        };
+        informer.command(Command::AddListener(listener, None))?;
+        let listening = Listening::new(&buffer);
+        let events = stream::unfold(listening, async move |mut listening| {
+            let event = listening.next().await?;
+            Some((event, listening))
         });
         Ok(Self {
             events: Box::pin(events.fuse()),

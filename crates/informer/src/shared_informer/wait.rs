@@ -121,7 +121,7 @@ impl From<u64> for Written {
 /// One without a name or a revision is not waited for: it compares with nothing.
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
-        let (name, revision) = object::identity(object).unzip();
+        let (name, revision) = object::name_and_revision(object).unzip();
         Self {
             revision: revision.unwrap_or_default(),
             name,
@@ -177,8 +177,8 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
         });
         match verdict.await {
             Ok(verdict) => verdict,
-            Err(InVain::Stopped) => Err(RevisionError::Stopped { wanted }),
-            Err(InVain::Deadline) => Err(RevisionError::Deadline {
+            Err(WaitFailure::Stopped) => Err(RevisionError::Stopped { wanted }),
+            Err(WaitFailure::Deadline) => Err(RevisionError::Deadline {
                 wanted,
                 reached: far,
             }),
@@ -229,8 +229,8 @@ where
             let listed = status.wait_for(|status| status.synced || status.is_stopped());
             match timeout_at(deadline, listed).await {
                 Ok(Some(status)) if status.synced => {}
-                Ok(_) => return Err(InVain::Stopped),
-                Err(_) => return Err(InVain::Deadline),
+                Ok(_) => return Err(WaitFailure::Stopped),
+                Err(_) => return Err(WaitFailure::Deadline),
             }
             until(&informer, deadline, |snapshot| {
                 let there = snapshot.get(&name).is_some_and(|known| known.uid() == uid);
@@ -239,13 +239,13 @@ where
             .await
         };
         gone.await.map_err(|in_vain| match in_vain {
-            InVain::Stopped => DeletedError::Stopped { name: name.clone() },
-            InVain::Deadline => DeletedError::Deadline { name: name.clone() },
+            WaitFailure::Stopped => DeletedError::Stopped { name: name.clone() },
+            WaitFailure::Deadline => DeletedError::Deadline { name: name.clone() },
         })
     })
 }
 
-enum InVain {
+enum WaitFailure {
     Stopped,
     Deadline,
 }
@@ -255,7 +255,7 @@ async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,
     mut look: impl FnMut(&Snapshot<K>) -> Option<T>,
-) -> Result<T, InVain> {
+) -> Result<T, WaitFailure> {
     let Shared { indexer, .. } = &*informer.shared;
     loop {
         let next = informer.applied();
@@ -265,10 +265,10 @@ async fn until<K, T>(
             return Ok(found);
         }
         if stopped {
-            return Err(InVain::Stopped);
+            return Err(WaitFailure::Stopped);
         }
         if timeout_at(deadline, next).await.is_err() {
-            return Err(InVain::Deadline);
+            return Err(WaitFailure::Deadline);
         }
     }
 }

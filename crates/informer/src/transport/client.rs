@@ -32,7 +32,7 @@ use shared_connection::Protocol;
 use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
 use crate::{
     limits::{ERROR_BODY_BYTES, NAMESPACE_BYTES},
-    object::Head,
+    object::Identity,
     selector::Selector,
 };
 
@@ -405,7 +405,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                     return Err(Error::new(Class::Protocol, what));
                 }
             }
-            let head: Head<'_> = serde_json::from_slice(&bytes)
+            let head: Identity<'_> = serde_json::from_slice(&bytes)
                 .map_err(|_| Error::new(Class::Protocol, "the namespace is no object"))?;
             let uid = head.metadata.uid.into_owned();
             Ok(Some(uid).filter(|uid| !uid.is_empty()))

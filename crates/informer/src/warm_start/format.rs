@@ -24,7 +24,9 @@ use serde_json::value::RawValue;
 use crate::{
     decode::Decoder,
     limits::{PARTS, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
-    object::{DecodeError, Head, HeadMetadata, Object, ObjectName, ResourceVersion, SourceId},
+    object::{
+        DecodeError, Identity, IdentityMetadata, Object, ObjectName, ResourceVersion, SourceId,
+    },
     pruning::{Storable, Stored},
     status::ColdReason,
     transport::parts,
@@ -248,7 +250,7 @@ impl<W: Write> Writer<W> {
     where
         K: kube_core::Resource + Storable,
     {
-        let whole = object.glance();
+        let whole = object.peek();
         let broken = whole.as_ref().err().map(|error| Broken {
             uid: object.uid().to_owned(),
             labels: object
@@ -353,7 +355,7 @@ impl<R: BufRead> Reader<R> {
             self.next()?;
             if self.line.starts_with(END) {
                 self.end(before, objects)?;
-                decoder.tend_packing(&lists, false);
+                decoder.form().keep_house(&lists, false);
                 return Ok(lists);
             }
             if objects == self.limits.objects {
@@ -365,7 +367,7 @@ impl<R: BufRead> Reader<R> {
             let (source, object) = self.record(decoder)?;
             let list = lists.get_mut(source as usize);
             list.ok_or_else(|| self.unfit())?.push(object);
-            decoder.tend_packing(&lists, true);
+            decoder.form().keep_house(&lists, true);
             objects += 1;
         }
     }
@@ -395,13 +397,13 @@ impl<R: BufRead> Reader<R> {
             }
             (None, Some(broken)) => {
                 let error = DecodeError::new(Some(name.clone()), &broken.field, &broken.reason);
-                let metadata = HeadMetadata {
+                let metadata = IdentityMetadata {
                     uid: broken.uid.into(),
                     resource_version: record.revision,
                     labels: broken.labels.into_iter().collect(),
-                    ..HeadMetadata::default()
+                    ..IdentityMetadata::default()
                 };
-                Object::from_broken(name, &Head { metadata }, error)
+                Object::from_broken(name, &Identity { metadata }, error)
             }
             _ => return Err(self.unfit()),
         };

@@ -5,7 +5,6 @@
     reason = "a test that can't go on says so by panicking"
 )]
 
-mod beside;
 mod broken;
 mod buffers;
 mod callbacks;
@@ -29,6 +28,7 @@ mod metrics;
 mod mutations;
 mod packed;
 mod panics;
+mod parallel;
 mod plain;
 mod process_loop;
 mod pruned;

@@ -1,7 +1,5 @@
 //! Each event of an informer in kube's words, whatever its state decodes to.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -9,7 +7,7 @@ use super::*;
 use crate::{
     decode,
     indexer::Cause,
-    object::{Deleted, Head, Lazy},
+    object::{Deleted, Form, FormOptions, Identity},
 };
 
 fn object(name: &str, revision: &str) -> Object<Pod> {
@@ -106,15 +104,16 @@ fn what_is_there_again_before_all_sources_are_listed_was_never_gone() {
 
 /// The same as a lazy cache keeps it, or one whose spec does not fit.
 fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
-    let lazy = Arc::new(Lazy::new(decode::open::<Pod>, Box::new(|_| {})));
+    let lazy = Form::new(FormOptions::Lazy, decode::open::<Pod>, Box::new(|_| {}));
     let mut json = json!({"metadata": {"name": "a", "namespace": "default"}});
     json["metadata"]["resourceVersion"] = json!(revision);
     if is_broken {
         json["spec"] = json!("no spec");
     }
     let json = json.to_string();
-    let head: Head<'_> = serde_json::from_str(&json).unwrap();
-    Object::lazy(head.name().unwrap(), &head, json.as_bytes(), 0, &lazy)
+    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+    let name = identity.name().unwrap();
+    lazy.keep(name, &identity, json.as_bytes(), 0).unwrap()
 }
 
 #[test]

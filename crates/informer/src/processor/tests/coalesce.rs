@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    beside::{OFFLOADED_MIN, with_held_pool},
     indexer::Change,
+    offload::{OFFLOADED_MIN, with_held_pool},
     processor::buffer::Closing,
 };
 

@@ -13,8 +13,8 @@ use super::{Heard, World, added, buffer, object, show};
 use crate::{
     event_handler::{Callbacks, Event, EventHandler},
     processor::{
-        Buffer, Closer, Closing, EndGuard, ListenerBuffer, ListenerId, NewListener, Notification,
-        Tells, listen,
+        Buffer, Closing, Delivery, Listener, ListenerBuffer, ListenerId, Listening, Notification,
+        listen,
     },
     reflector::DeltaKind,
 };
@@ -38,7 +38,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-struct Listening {
+struct Told {
     buffer: Arc<Buffer<Pod>>,
     gate: Arc<Semaphore>,
     heard: Heard,
@@ -46,7 +46,7 @@ struct Listening {
     task: JoinSet<()>,
 }
 
-fn listening(permits: usize) -> Listening {
+fn listening(permits: usize) -> Told {
     let (buffer, _) = buffer(ListenerBuffer::Grow);
     let (gate, heard) = (Arc::new(Semaphore::new(permits)), Heard::default());
     let handler = Gated {
@@ -57,11 +57,11 @@ fn listening(permits: usize) -> Listening {
     let mut task = JoinSet::new();
     task.spawn(listen(
         handler,
-        EndGuard::new(&buffer),
+        Listening::new(&buffer),
         Arc::from("test"),
         tell_synced,
     ));
-    Listening {
+    Told {
         buffer,
         gate,
         heard,
@@ -70,7 +70,7 @@ fn listening(permits: usize) -> Listening {
     }
 }
 
-impl Listening {
+impl Told {
     fn heard(&self) -> String {
         std::mem::take(&mut *self.heard.lock()).join(", ")
     }
@@ -161,19 +161,21 @@ async fn a_drain_ends_at_its_deadline_and_what_is_left_is_counted() {
         });
         let listening = listen(
             handler,
-            EndGuard::new(&buffer),
+            Listening::new(&buffer),
             Arc::from("test"),
             watch::channel(false).0,
         );
-        let new = NewListener {
+        let new = Listener {
             id: ListenerId(0),
-            closer: Closer::new(&buffer),
             buffer,
             resync: None,
-            tells: Tells::News,
-            task: Some(Box::pin(listening)),
+            delivery: Delivery::Changes,
+            has_task: true,
         };
-        world.processor.add(new, world.writer.snapshot(), false);
+        let task = Some(Box::pin(listening) as _);
+        world
+            .processor
+            .add(new, task, world.writer.snapshot(), false);
         world.list(&[("a", 1), ("b", 2)], true);
         world.apply(DeltaKind::Added(object("c", 3)), false);
         sleep(Duration::from_millis(1)).await;

@@ -19,7 +19,7 @@ use tracing::{
 use super::{added, buffer};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{EndGuard, ListenerBuffer, Schedule, listen},
+    processor::{ListenerBuffer, Listening, Schedule, listen},
 };
 
 /// What this thread logs while the guards live.
@@ -105,11 +105,11 @@ async fn told(names: &[&str]) -> String {
     for name in names {
         buffer.push(added(name, 1));
     }
-    let ended = EndGuard::new(&buffer);
+    let listening = Listening::new(&buffer);
     let mut task = JoinSet::new();
     task.spawn(listen(
         Planted,
-        ended,
+        listening,
         Arc::from("test"),
         watch::channel(false).0,
     ));
@@ -133,10 +133,10 @@ async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_the
     for _ in 0..200 {
         buffer.push(added("1000", 1));
     }
-    let ended = EndGuard::new(&buffer);
+    let listening = Listening::new(&buffer);
     let (synced, _) = watch::channel(false);
     let mut task = JoinSet::new();
-    task.spawn(listen(Planted, ended, Arc::from("test"), synced));
+    task.spawn(listen(Planted, listening, Arc::from("test"), synced));
     sleep(Duration::from_secs(135)).await;
     let log = log.take();
     let lines: Vec<_> = log.lines().collect();

@@ -10,7 +10,7 @@ impl<K> Waiting<K> {
     pub(in crate::processor) fn capacity(&self) -> usize {
         match &self.slots {
             Slots::Each { slots, .. } => slots.capacity(),
-            Slots::Merged(slots) => slots.places.capacity(),
+            Slots::Merged(slots) => slots.positions.capacity(),
         }
     }
 }

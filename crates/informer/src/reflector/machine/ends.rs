@@ -30,7 +30,7 @@ impl Machine {
         let is_short = matches!(end, WatchEnd::Closed(open_for) if open_for < VERY_SHORT);
         self.short_closes = if is_short { self.short_closes + 1 } else { 0 };
         if matches!(end, WatchEnd::Closed(open_for) if open_for < self.watch_lasts()) {
-            self.probe.owe();
+            self.probe.require();
         }
         match end {
             WatchEnd::Refused(error) => self.watch_refused(error, now),
@@ -58,7 +58,7 @@ impl Machine {
                 _ => self.pause(error, now, Next::List),
             },
             WatchEnd::Broken(error) | WatchEnd::Overdue(error) => {
-                self.probe.owe();
+                self.probe.require();
                 self.pause(error, now, Next::Watch)
             }
             WatchEnd::Closed(_) if self.short_closes > 1 => {

@@ -33,14 +33,14 @@ impl Machine {
     }
 
     /// Whether a probe is to be sent beside the watch that is open, now or later.
-    pub(crate) fn owes_probe(&self) -> bool {
-        self.probe.is_owed() && self.history.has_place() && !self.is_streaming()
+    pub(crate) fn requires_probe(&self) -> bool {
+        self.probe.is_required() && self.history.has_place() && !self.is_streaming()
     }
 
     /// When the probe beside the open watch is due, and what it requests. Read it again when it is due, for
     /// the watch goes on meanwhile.
     pub(crate) fn probe_beside(&self, now: Instant) -> Option<(Instant, ListOptions)> {
-        let due = self.probe.due_at(now).filter(|_| self.owes_probe())?;
+        let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 

@@ -114,7 +114,7 @@ impl Machine {
     /// A watch that follows a list at once continues from a state that this server has just sent.
     fn owe_probe_if_watched(&mut self) {
         if self.has_watched {
-            self.probe.owe();
+            self.probe.require();
         }
     }
 }

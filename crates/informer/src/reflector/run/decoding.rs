@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::{
-    beside::Beside,
     decode::{Decoded, Decoder, KnownStates},
+    ordered_tasks::OrderedTasks,
     transport::{Frame, FrameKind},
 };
 
@@ -65,7 +65,7 @@ pub(super) struct Pieces<K> {
     is_due: bool,
     /// Bytes that were decoded in place since the other tasks of the thread had their turn.
     decoded_here: usize,
-    beside: Beside<Piece<K>>,
+    tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
 }
 
@@ -104,12 +104,12 @@ where
         };
         Self {
             decoding: decoding(decoder.clone()),
-            at_once: decoding(decoder.packing_later()),
+            at_once: decoding(decoder.urgent()),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             is_due: false,
             decoded_here: 0,
-            beside: Beside::here(),
+            tasks: OrderedTasks::here(),
             ready: VecDeque::new(),
         }
     }
@@ -131,7 +131,7 @@ where
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.is_due = false;
-        self.beside.clear();
+        self.tasks.clear();
         self.ready.clear();
     }
 
@@ -149,11 +149,11 @@ where
         self.fill();
     }
 
-    /// Whether what waits is too little to be decoded beside, so that it gains by waiting for more of the body.
+    /// Whether what waits is too little for another task, so that it gains by waiting for more of the body.
     /// A server may send a chunk for every object, and decoding each as it comes would be done by one thread.
     pub(super) fn gathers(&self) -> bool {
-        let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.beside.is_empty();
-        waits && !self.is_due && !self.beside.is_without()
+        let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
+        waits && !self.is_due && !self.tasks.is_without()
     }
 
     /// No more comes soon: what waits is decoded.
@@ -163,18 +163,18 @@ where
 
     /// Whether nothing is left to be staged.
     pub(super) fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.beside.is_empty() && self.waiting.is_empty()
+        self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
     /// Whether the body may be read on before anything else is staged.
     pub(super) fn takes_more(&self) -> bool {
-        let reads_ahead = !self.beside.is_empty() && self.waiting_bytes < BATCH_BYTES;
+        let reads_ahead = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || reads_ahead)
     }
 
     /// Whether a part of it that came, or was decoded, together has been staged.
     pub(super) fn is_at_border(&self) -> bool {
-        self.ready.is_empty() && (self.waiting.is_empty() || !self.beside.is_empty())
+        self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
     /// The next piece; `None` if there is none.
@@ -186,7 +186,7 @@ where
             if let Some(piece) = self.ready.pop_front() {
                 return Some(piece);
             }
-            if self.beside.is_empty() {
+            if self.tasks.is_empty() {
                 let next = self.waiting.pop_front()?;
                 self.waiting_bytes -= next.frame.bytes.len();
                 self.decoded_here += next.frame.bytes.len();
@@ -199,7 +199,7 @@ where
                 };
                 return Some(decoding.decode(next));
             }
-            self.ready = self.beside.next().await.into();
+            self.ready = self.tasks.next().await.into();
             self.fill();
         }
     }
@@ -217,14 +217,14 @@ where
 
     fn fill(&mut self) {
         // Whoever waits for nothing else has time until a batch is full.
-        let enough = |beside: &Beside<_>| {
-            if beside.is_empty() {
+        let enough = |tasks: &OrderedTasks<_>| {
+            if tasks.is_empty() {
                 BESIDE_MIN
             } else {
                 BATCH_BYTES
             }
         };
-        while self.beside.has_room() && self.waiting_bytes >= enough(&self.beside) {
+        while self.tasks.has_room() && self.waiting_bytes >= enough(&self.tasks) {
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while bytes < BATCH_BYTES
                 && let Some(next) = self.waiting.pop_front()
@@ -235,7 +235,7 @@ where
             self.waiting_bytes -= bytes;
             self.is_due &= !self.waiting.is_empty();
             let decoding = self.decoding.clone();
-            self.beside.begin(batch, move |next| decoding.decode(next));
+            self.tasks.begin(batch, move |next| decoding.decode(next));
         }
     }
 }
@@ -262,7 +262,7 @@ mod tests {
         let first = Instant::now();
         let second = first + Duration::from_secs(1);
         pieces.push((0..300).map(frame), Some(first));
-        assert!(!pieces.beside.is_empty(), "there is enough for two");
+        assert!(!pieces.tasks.is_empty(), "there is enough for two");
         pieces.push((300..600).map(frame), Some(second));
         for number in 0..600 {
             let piece = pieces.next().await.unwrap();

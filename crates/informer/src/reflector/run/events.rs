@@ -56,13 +56,13 @@ where
         let Some(decoded) = decoded else {
             return Ok(None);
         };
-        let is_of_nobody = decoded.is_of_nobody(bytes);
+        let names_no_state = decoded.names_no_state(bytes);
         let report = &self.reflector.report;
         let usable = usable(decoded, report, |error| {
             report.skipped(error, &mut self.skips);
         });
         let Some(object) = usable else {
-            if is_of_nobody {
+            if names_no_state {
                 let what = "the watch told of an object that can't be read";
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }

@@ -81,7 +81,7 @@ where
             return Ok(None);
         };
         // One that only begins to be there is left out, as of a list.
-        let is_doubtful = *kind != FrameKind::Added && decoded.is_of_nobody(bytes);
+        let is_doubtful = *kind != FrameKind::Added && decoded.names_no_state(bytes);
         let object = list.usable(decoded, self.machine.epoch(), &self.reflector.report);
         if is_doubtful {
             let what = "the streaming list told of an object that can't be read";
@@ -100,7 +100,7 @@ where
         if list.len() == 0 && self.has_objects() {
             return Err(Stop::Again(Again::Unconfirmed));
         }
-        self.tend_packing(Some(list), false).await;
+        self.keep_house(Some(list), false).await;
         self.hand_on_all(list, revision.clone()).await?;
         self.pieces.forget_known();
         self.machine.streamed(revision, Instant::now());

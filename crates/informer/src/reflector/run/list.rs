@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::super::{Error, Reporter, list_steps::ListSteps};
 use crate::{
-    beside::{OFFLOADED_MIN, offload},
     decode::{Decoded, OtherKind},
     limits::Limits,
-    logs::LINES,
+    logs::LINES_PER_WINDOW,
     object::{Epoch, Object, ObjectName},
+    offload::{OFFLOADED_MIN, offload},
     transport::ListBudget,
 };
 
@@ -117,7 +117,7 @@ impl<K> List<K> {
     /// Something was broken or left out. The first ones are logged; [`List::end`] counts the rest.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
-        if self.skipped <= LINES {
+        if self.skipped <= LINES_PER_WINDOW {
             report.log_skipped(error);
         }
         report.tell_handler(error);
@@ -126,7 +126,7 @@ impl<K> List<K> {
     /// Logs what is worth it, now that the list was handed on or has failed.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
-        if self.skipped > LINES {
+        if self.skipped > LINES_PER_WINDOW {
             let skipped = self.skipped;
             tracing::warn!(reflector = %name, %expects, skipped, "a list had more objects like these");
         }

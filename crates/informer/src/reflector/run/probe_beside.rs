@@ -9,7 +9,7 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// A probe that is owed while a watch is open.
+/// A probe that is required while a watch is open.
 pub(super) enum BesideWatch {
     /// It is not due yet.
     Waits(Pin<Box<Sleep>>),

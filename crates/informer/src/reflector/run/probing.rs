@@ -43,9 +43,9 @@ where
         }
     }
 
-    /// Sends the probe beside the open watch, if one is owed, or lets it wait until it is due.
+    /// Sends the probe beside the open watch, if one is required, or lets it wait until it is due.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
-        if opened.probe.is_none() && self.machine.owes_probe() {
+        if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.probe_beside(Instant::now());
         }
     }

@@ -80,7 +80,7 @@ pub(super) struct OpenWatch<K> {
     pub(super) events: u64,
     /// The list with which it begins, until the store has accepted it.
     list: Option<List<K>>,
-    /// The probe beside it, if one is owed.
+    /// The probe beside it, if one is required.
     pub(super) probe: Option<BesideWatch>,
 }
 
@@ -315,7 +315,7 @@ where
                     if was_border {
                         watch.heard = Instant::now();
                         let list = watch.list.as_ref();
-                        self.tend_packing(list, list.is_some()).await;
+                        self.keep_house(list, list.is_some()).await;
                     }
                 }
             }
@@ -348,13 +348,15 @@ where
             must_have_come = watch.answered + VERY_SHORT;
         }
         let probe = watch.probe.as_mut();
-        let probe = probe.filter(|_| !is_unconfirmed && self.machine.owes_probe());
+        let probe = probe.filter(|_| !is_unconfirmed && self.machine.requires_probe());
         // An event of a watch is decoded as it comes, because someone waits for it.
         let gathers = reads && is_list && self.pieces.gathers();
         let reads = reads && (gathers || self.pieces.takes_more());
         // Pieces that are being decoded are waited for without a deadline. One that has passed is ready on every
         // poll, and the pieces behind it would never be taken.
         let deadline = (gathers || self.pieces.is_empty()).then_some(must_have_come);
+        let housekeeping = self.housekeeping.as_ref();
+        let has_work = housekeeping.is_some_and(|it| it.has_work());
         let next = tokio::select! {
             biased;
             reason = self.reflector.relist.received(), if !is_list => {
@@ -366,8 +368,8 @@ where
             next = body.next(deadline), if reads => next,
             Some(piece) = self.pieces.next(), if !gathers => return Ok(Next::Piece(piece)),
             // Only while there is nothing to hear.
-            () = tokio::task::yield_now(), if self.packing.is_under_way() => {
-                self.packing.repack_some(&self.reflector.store);
+            () = tokio::task::yield_now(), if has_work => {
+                self.keep_house_some();
                 return Ok(Next::Nothing);
             }
         };

@@ -1,7 +1,5 @@
 //! How an informer's decoder keeps objects, and reports those that turn out not to decode when they are read.
 
-use std::sync::Arc;
-
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::WeakUnboundedSender;
@@ -9,8 +7,8 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use crate::{
     controller::Command,
     decode::{self, Decoder},
-    logs::Ration,
-    object::{DecodeError, Lazy, Opener},
+    logs::LogLimiter,
+    object::{DecodeError, Form},
     reflector::{Error, Reporter},
     shared_informer::options::Keeping,
 };
@@ -27,13 +25,9 @@ where
     K: DeserializeOwned + Send + Sync + 'static,
 {
     let decoder = decoder.pruning(keeping.pruning);
-    let on_broken = on_broken(report, commands);
-    if let Some(options) = keeping.packing {
-        let opener = Opener::new(options, decode::open::<K>, Box::new(on_broken));
-        return decoder.packing(Some(Arc::new(opener)));
-    }
-    let lazy = || Arc::new(Lazy::new(decode::open::<K>, Box::new(on_broken)));
-    decoder.lazily(keeping.is_lazy.then(lazy))
+    let on_broken = Box::new(on_broken(report, commands));
+    let form = Form::new(keeping.form, decode::open::<K>, on_broken);
+    decoder.keeping(form)
 }
 
 /// Reports an object that turned out not to decode when it was read.
@@ -42,12 +36,12 @@ fn on_broken<K: Send + Sync + 'static>(
     // Not kept alive by objects, which the loop itself has.
     commands: WeakUnboundedSender<Command<K>>,
 ) -> impl Fn(&DecodeError) + Send + Sync + 'static {
-    let (report, ration) = (report.clone(), Mutex::new(Ration::default()));
+    let (report, limiter) = (report.clone(), Mutex::new(LogLimiter::default()));
     move |error| {
         if let (Some(commands), Some(name)) = (commands.upgrade(), error.object_name()) {
             // An informer that has ended changes nothing any more.
             let _ = commands.send(Command::FoundBroken(name.clone()));
         }
-        report.skipped(&Error::Decode(error.clone()), &mut ration.lock());
+        report.skipped(&Error::Decode(error.clone()), &mut limiter.lock());
     }
 }

@@ -1,13 +1,11 @@
 //! Whatever a file contains, reading it gives what was written or a reason.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
 use proptest::prelude::*;
 
 use super::*;
-use crate::object::{Opener, PackOptions};
+use crate::object::{Form, FormOptions};
 
 fn pod(name: &str, revision: &str) -> Object<Pod> {
     let metadata = ObjectMeta {
@@ -145,13 +143,13 @@ fn a_file_that_was_cut_anywhere_is_not_loaded() {
 fn lines_that_are_missing_twice_or_behind_the_end_are_noticed() {
     let whole = String::from_utf8(written()).unwrap();
     let lines: Vec<_> = whole.split_inclusive('\n').collect();
-    let (head, a, b, end) = (lines[0], lines[1], lines[2], lines[3]);
+    let (identity, a, b, end) = (lines[0], lines[1], lines[2], lines[3]);
     for lines in [
-        vec![head, a, end],
-        vec![head, b, a, end],
-        vec![head, a, a, b, end],
-        vec![head, a, b, end, end],
-        vec![head, head, a, b, end],
+        vec![identity, a, end],
+        vec![identity, b, a, end],
+        vec![identity, a, a, b, end],
+        vec![identity, a, b, end, end],
+        vec![identity, identity, a, b, end],
         vec![a, b, end],
     ] {
         let read = read(lines.concat().as_bytes());
@@ -169,9 +167,9 @@ fn another_format_is_said_to_be_that_whatever_else_it_has() {
 
 #[test]
 fn a_reason_repeats_nothing_of_an_object() {
-    let head = serde_json::to_string(&header()).unwrap();
+    let identity = serde_json::to_string(&header()).unwrap();
     let text = format!(
-        "{head}\n{{\"source\":0,\"name\":\"a\",\"revision\":\"1\",\"object\":{{\"metadata\":\"hunter2\"}}}}\n"
+        "{identity}\n{{\"source\":0,\"name\":\"a\",\"revision\":\"1\",\"object\":{{\"metadata\":\"hunter2\"}}}}\n"
     );
     let reason = read(text.as_bytes()).unwrap_err();
     assert_eq!(
@@ -182,14 +180,14 @@ fn a_reason_repeats_nothing_of_an_object() {
 
 #[test]
 fn an_object_without_a_name_one_body_or_a_source_is_damage() {
-    let head = serde_json::to_string(&header()).unwrap();
+    let identity = serde_json::to_string(&header()).unwrap();
     for record in [
         r#"{"source":0,"name":"","revision":"1","object":{"metadata":{}}}"#,
         r#"{"source":0,"name":"a","revision":"1"}"#,
         r#"{"source":0,"name":"a","revision":"1","object":{"metadata":{}},"broken":{"uid":"","labels":{},"field":"","reason":""}}"#,
         r#"{"source":2,"name":"a","revision":"1","object":{"metadata":{}}}"#,
     ] {
-        let text = format!("{head}\n{record}\n");
+        let text = format!("{identity}\n{record}\n");
         let reason = read(text.as_bytes()).unwrap_err();
         assert!(reason.to_string().contains("line 2"), "{reason}");
     }
@@ -346,9 +344,9 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
 
 /// A decoder of a packed cache whose dictionaries are made of so many objects.
 fn packing(objects: usize) -> Decoder<Pod> {
-    let options = PackOptions::new(objects);
-    let opener = Opener::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));
-    Decoder::new(&(), None).packing(Some(Arc::new(opener)))
+    let options = FormOptions::packed(Some(objects));
+    let form = Form::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));
+    Decoder::new(&(), None).keeping(form)
 }
 
 fn packed(decoder: &Decoder<Pod>, name: &str, revision: &str, json: &str) -> Object<Pod> {

@@ -80,7 +80,7 @@ async fn probe_refused_while_the_server_is_away_or_for_its_credentials_stays_owe
         let next = machine.probe_failed(&error(refused), now);
         assert!(matches!(next, Action::Sleep(_)), "{refused}: {next:?}");
         assert!(matches!(machine.slept(now), Action::Watch(_)));
-        assert!(machine.owes_probe(), "{refused}");
+        assert!(machine.requires_probe(), "{refused}");
     }
 }
 

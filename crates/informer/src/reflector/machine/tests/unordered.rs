@@ -70,11 +70,11 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
             .probed_beside(&"10".into(), &"11".into(), now)
             .unwrap()
     );
-    assert!(!machine.owes_probe());
+    assert!(!machine.requires_probe());
     machine.below_last(&"4".into(), None).unwrap();
-    assert!(!machine.owes_probe(), "the collection is unordered");
+    assert!(!machine.requires_probe(), "the collection is unordered");
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
-    assert!(machine.owes_probe(), "for another reason");
+    assert!(machine.requires_probe(), "for another reason");
     assert!(
         !machine
             .probed_beside(&"10".into(), &"11".into(), now)
@@ -84,9 +84,9 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
 
     lists_again(&mut machine);
     machine.below_last(&"5".into(), None).unwrap();
-    assert!(machine.owes_probe(), "after the next list");
+    assert!(machine.requires_probe(), "after the next list");
     lists_again(&mut machine);
-    assert!(!machine.owes_probe(), "a list has shown it");
+    assert!(!machine.requires_probe(), "a list has shown it");
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn probe_that_nobody_can_answer_is_not_owed_again_for_the_same_reason() {
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
     machine.probe_failed_beside(&error("429"), now);
-    assert!(machine.owes_probe(), "it may be answered later");
+    assert!(machine.requires_probe(), "it may be answered later");
     machine.probe_failed_beside(&error("403"), now);
     machine.below_last(&"3".into(), None).unwrap();
-    assert!(!machine.owes_probe());
+    assert!(!machine.requires_probe());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn disabled_detection_sends_no_probe_and_sees_no_setback_in_events() {
     machine.watch_opened(now);
     machine.below_last(&"3".into(), Some(&"9".into())).unwrap();
     machine.observe(&FrameKind::Modified, Some("3".into()));
-    assert!(!machine.owes_probe());
+    assert!(!machine.requires_probe());
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
     assert_eq!(show(&machine.slept(now)), "watch resourceVersion=10");
     machine.listed(&"9".into());

@@ -4,8 +4,7 @@ use std::sync::atomic::AtomicUsize;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::*;
-use crate::object::{Head, Object};
+use super::{super::Form, *};
 
 fn decode(json: &[u8]) -> Result<ConfigMap, Unfit> {
     serde_json::from_slice(json).map_err(|_| Unfit {
@@ -14,26 +13,31 @@ fn decode(json: &[u8]) -> Result<ConfigMap, Unfit> {
     })
 }
 
-fn opener(told: &Arc<AtomicUsize>) -> Arc<Opener<ConfigMap>> {
+fn decoder(told: &Arc<AtomicUsize>) -> Arc<PackedDecoder<ConfigMap>> {
     let told = Arc::clone(told);
     let on_broken = move |_: &DecodeError| {
         told.fetch_add(1, Ordering::Relaxed);
     };
     let options = PackOptions::new(OBJECTS_MIN);
-    Arc::new(Opener::new(options, decode, Box::new(on_broken)))
+    Arc::new(PackedDecoder::new(options, decode, Box::new(on_broken)))
 }
 
-fn object(opener: &Arc<Opener<ConfigMap>>, number: usize, data: &str) -> Object<ConfigMap> {
+fn object(decoder: &Arc<PackedDecoder<ConfigMap>>, number: usize, data: &str) -> Object<ConfigMap> {
     let json = format!(r#"{{"metadata":{{"name":"m{number}","uid":"u{number}"}},"data":{data}}}"#);
-    let head: Head<'_> = serde_json::from_str(&json).unwrap();
-    Object::packed(head.name().unwrap(), &head, json.as_bytes(), 0, opener)
+    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+    Form::Packed {
+        decoder: Arc::clone(decoder),
+        is_urgent: false,
+    }
+    .keep(identity.name().unwrap(), &identity, json.as_bytes(), 0)
+    .unwrap()
 }
 
 #[test]
 fn each_body_is_its_own_also_of_those_that_share_a_place() {
-    let opener = opener(&Arc::default());
-    let objects: Vec<_> = (0..3 * PLACES)
-        .map(|number| object(&opener, number, r#"{"a":"b"}"#))
+    let decoder = decoder(&Arc::default());
+    let objects: Vec<_> = (0..3 * RECENT_MAX)
+        .map(|number| object(&decoder, number, r#"{"a":"b"}"#))
         .collect();
     let name = |map: &ConfigMap| map.metadata.name.clone().unwrap_or_default();
     let held: Vec<_> = objects.iter().map(|it| it.get().unwrap()).collect();
@@ -48,12 +52,12 @@ fn each_body_is_its_own_also_of_those_that_share_a_place() {
 
 #[test]
 fn what_nobody_has_is_kept_for_a_few_more_and_then_gone() {
-    let opener = opener(&Arc::default());
-    let first = object(&opener, 0, "{}");
+    let decoder = decoder(&Arc::default());
+    let first = object(&decoder, 0, "{}");
     let weak = Arc::downgrade(&first.get().unwrap());
     for number in 1..=HOT {
         assert!(weak.upgrade().is_some(), "{number}");
-        object(&opener, number, "{}").get().unwrap();
+        object(&decoder, number, "{}").get().unwrap();
     }
     assert!(weak.upgrade().is_none());
     assert!(first.get().is_ok());
@@ -62,8 +66,8 @@ fn what_nobody_has_is_kept_for_a_few_more_and_then_gone() {
 #[test]
 fn a_body_that_does_not_decode_is_told_once_by_its_name() {
     let told = Arc::default();
-    let opener = opener(&told);
-    let broken = object(&opener, 7, "5");
+    let decoder = decoder(&told);
+    let broken = object(&decoder, 7, "5");
     assert_eq!(told.load(Ordering::Relaxed), 0);
     let clone = broken.clone();
     for object in [&broken, &clone] {
@@ -76,20 +80,20 @@ fn a_body_that_does_not_decode_is_told_once_by_its_name() {
 
 #[test]
 fn a_live_object_is_packed_as_it_is_now_under_the_identity_that_it_had() {
-    let opener = opener(&Arc::default());
+    let decoder = decoder(&Arc::default());
     let mut map: ConfigMap = serde_json::from_str(
         r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"5","labels":{"k":"v"}}}"#,
     )
     .unwrap();
     let live = Object::new(map.clone()).unwrap();
-    let packed = live.clone().pack(&opener);
+    let packed = decoder.convert(live.clone());
     assert_eq!(*packed.get().unwrap(), map);
     assert!(packed.is_unchanged(&live));
     assert_eq!((packed.uid(), packed.labels().get("k")), ("u", Some("v")));
     map.metadata.labels = None;
     assert_ne!(*packed.get().unwrap(), map);
     assert!(
-        packed.clone().pack(&opener).is_same(&packed),
+        decoder.convert(packed.clone()).is_same(&packed),
         "once is enough"
     );
 }

@@ -1,19 +1,59 @@
-//! Packed objects: what packs them is kept fit for them.
+//! The [`Housekeeping`] of packed objects: what packs them is kept fit for them, and what was left unpacked
+//! is packed.
 
 use std::sync::Arc;
 
-use kube_core::Resource;
-use serde::de::DeserializeOwned;
+use futures_core::future::BoxFuture;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{
-    super::{DeltaKind, ReflectorStore},
-    List, Running,
+    super::{Housekeeping, ObjectAfter, StagedObjects},
+    Body, Object, ObjectName, PackedBody, PackedDecoder,
 };
-use crate::{
-    beside::{self, OFFLOADED_MIN, offload},
-    object::{Object, ObjectName, Opener},
-};
+use crate::offload::{self, OFFLOADED_MIN, offload};
+
+pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
+    decoder: &Arc<PackedDecoder<K>>,
+) -> Box<dyn Housekeeping<K>> {
+    Box::new(Packer::new(Arc::clone(decoder)))
+}
+
+/// Makes a dictionary if one is due, and packs with it what was packed before.
+pub(in crate::object) fn keep_house<K>(
+    decoder: &PackedDecoder<K>,
+    objects: &[Vec<Object<K>>],
+    more_comes: bool,
+) {
+    let packing = decoder.packing();
+    if packing.is_due(more_comes) && packing.train(more_comes) {
+        objects.iter().flatten().for_each(repack);
+    }
+}
+
+fn body<K>(object: &Object<K>) -> Option<&PackedBody<K>> {
+    match &object.inner.body {
+        Body::Packed(packed) => Some(packed),
+        Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
+    }
+}
+
+fn is_pending<K>(object: &Object<K>) -> bool {
+    body(object).is_some_and(PackedBody::is_pending)
+}
+
+/// Packs its body, if that was put off.
+fn pack_now<K>(object: &Object<K>) {
+    if let Some(packed) = body(object) {
+        packed.pack_now();
+    }
+}
+
+/// Packs its body anew, if it was packed with what is no longer the best.
+fn repack<K>(object: &Object<K>) {
+    if let Some(packed) = body(object) {
+        packed.repack();
+    }
+}
 
 /// So many objects of the store are looked at for each chunk that comes, and between two looks at whether
 /// one has come: of pods, half a millisecond's work.
@@ -30,7 +70,7 @@ enum Walk {
 
 /// How far a reflector has come with what was packed before the newest dictionary.
 #[derive(Default)]
-pub(super) struct Repacking {
+struct Repacking {
     /// Of which dictionary it is.
     generation: u64,
     walk: Walk,
@@ -39,7 +79,7 @@ pub(super) struct Repacking {
 }
 
 impl Repacking {
-    pub(super) fn is_under_way(&self) -> bool {
+    fn is_under_way(&self) -> bool {
         !matches!(self.walk, Walk::Done)
     }
 }
@@ -50,21 +90,25 @@ const TRAINED_IN_PLACE: usize = 32;
 /// Makes dictionaries, which takes as long as some hundred events, on the pool for blocking work. The list
 /// waits for the first one, because everything that comes meanwhile would stay unpacked. Events go on during
 /// the making of another one, and are packed with the one before. One of few objects is made in place.
-pub(super) struct Training {
+struct Training {
     /// One at most.
     under_way: JoinSet<()>,
 }
 
 impl Training {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             under_way: JoinSet::new(),
         }
     }
 
     /// Makes one if it is time, or begins to.
-    async fn tend<K: Send + Sync + 'static>(&mut self, opener: &Arc<Opener<K>>, more_comes: bool) {
-        let packing = opener.packing();
+    async fn tend<K: Send + Sync + 'static>(
+        &mut self,
+        decoder: &Arc<PackedDecoder<K>>,
+        more_comes: bool,
+    ) {
+        let packing = decoder.packing();
         if !packing.is_due(more_comes) {
             return;
         }
@@ -73,9 +117,9 @@ impl Training {
             return;
         }
         let is_first = packing.generation() == 0;
-        let opener = Arc::clone(opener);
+        let decoder = Arc::clone(decoder);
         let train = move || {
-            opener.packing().train(more_comes);
+            decoder.packing().train(more_comes);
         };
         if is_first {
             return offload(train).await;
@@ -112,19 +156,19 @@ impl<K> Unpacked<K> {
         while !self.0.is_empty() {
             yield_now().await;
             let first = self.0.len().saturating_sub(TURN);
-            self.0.drain(first..).for_each(|object| object.pack_now());
+            self.0.drain(first..).for_each(|object| pack_now(&object));
         }
     }
 }
 
 impl<K> Drop for Unpacked<K> {
     fn drop(&mut self) {
-        self.0.iter().for_each(Object::pack_now);
+        self.0.iter().for_each(pack_now);
     }
 }
 
 /// What is to be packed before long.
-pub(super) struct Pending<K> {
+struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
     packing: JoinSet<()>,
@@ -133,18 +177,18 @@ pub(super) struct Pending<K> {
 
 impl<K: Send + Sync + 'static> Pending<K> {
     /// For the runtime that this is called in.
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
             bytes: 0,
             packing: JoinSet::new(),
-            is_beside: beside::width_here() > 0,
+            is_beside: offload::width_here() > 0,
         }
     }
 
     /// Has it packed, if that was put off.
-    pub(super) fn push(&mut self, object: &Object<K>) {
-        if !object.is_pending() {
+    fn push(&mut self, object: &Object<K>) {
+        if !is_pending(object) {
             return;
         }
         self.unpacked.0.push(object.clone());
@@ -155,7 +199,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
     }
 
     /// Has all packed for which that was put off.
-    pub(super) fn pack(&mut self) {
+    fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
         }
@@ -168,41 +212,28 @@ impl<K: Send + Sync + 'static> Pending<K> {
     }
 }
 
-/// What keeps a reflector's objects packed; does nothing for objects that are not.
-pub(super) struct Packing<K> {
-    opener: Option<Arc<Opener<K>>>,
+struct Packer<K> {
+    decoder: Arc<PackedDecoder<K>>,
     training: Training,
     repacking: Repacking,
     pending: Pending<K>,
 }
 
-impl<K: Send + Sync + 'static> Packing<K> {
+impl<K: Send + Sync + 'static> Packer<K> {
     /// For the runtime that this is called in.
-    pub(super) fn new(opener: Option<Arc<Opener<K>>>) -> Self {
+    fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
-            opener,
+            decoder,
             training: Training::new(),
             repacking: Repacking::default(),
             pending: Pending::new(),
         }
     }
 
-    /// A change is about to be handed on: its object is to be packed before long.
-    pub(super) fn handed_on(&mut self, kind: &DeltaKind<K>) {
-        match kind {
-            DeltaKind::Added(object) | DeltaKind::Updated(object) => self.pending.push(object),
-            DeltaKind::Bookmark { .. } => self.pending.pack(),
-            _ => {}
-        }
-    }
-
-    /// Has another dictionary made if it is time, which depends on whether a list goes on.
-    async fn tend(&mut self, list: Option<&List<K>>, more_comes: bool) {
-        let Some(opener) = &self.opener else {
-            return;
-        };
-        self.training.tend(opener, more_comes).await;
-        let generation = opener.packing().generation();
+    /// Has another dictionary made if it is time, and what is staged packed with a new one.
+    async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
+        self.training.tend(&self.decoder, more_comes).await;
+        let generation = self.decoder.packing().generation();
         if generation != self.repacking.generation {
             self.repacking = Repacking {
                 generation,
@@ -210,9 +241,9 @@ impl<K: Send + Sync + 'static> Packing<K> {
                 again: true,
             };
             // The store is not to get them as they are.
-            let staged = list.map(List::objects).unwrap_or_default();
+            let staged = staged();
             let is_long = staged.len() >= OFFLOADED_MIN;
-            let repack = move || staged.iter().for_each(Object::repack);
+            let repack = move || staged.iter().for_each(repack);
             if is_long {
                 offload(repack).await;
             } else {
@@ -223,42 +254,44 @@ impl<K: Send + Sync + 'static> Packing<K> {
             self.repacking.walk = Walk::Beginning;
         }
     }
+}
 
-    /// Whether something in the store is still to be packed anew.
-    pub(super) fn is_under_way(&self) -> bool {
+impl<K: Send + Sync + 'static> Housekeeping<K> for Packer<K> {
+    fn handed_on(&mut self, object: &Object<K>) {
+        self.pending.push(object);
+    }
+
+    fn paused(&mut self) {
+        self.pending.pack();
+    }
+
+    fn decoded<'a>(
+        &'a mut self,
+        staged: StagedObjects<'a, K>,
+        more_comes: bool,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.tend(staged, more_comes))
+    }
+
+    fn has_work(&self) -> bool {
         self.repacking.is_under_way()
     }
 
-    /// Packs anew some of what an older dictionary has packed.
-    pub(super) fn repack_some(&mut self, store: &impl ReflectorStore<K>) {
+    fn step(&mut self, after: ObjectAfter<'_, K>) {
         for _ in 0..STEP {
             let behind = match &self.repacking.walk {
                 Walk::Done => return,
                 Walk::Beginning => None,
                 Walk::Behind(name) => Some(name),
             };
-            self.repacking.walk = match store.object_after(behind) {
+            self.repacking.walk = match after(behind) {
                 Some(object) => {
-                    object.repack();
+                    repack(&object);
                     Walk::Behind(object.object_name().clone())
                 }
                 None => Walk::Done,
             };
         }
-    }
-}
-
-impl<K, S> Running<K, S>
-where
-    K: Resource + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: 'static,
-    S: ReflectorStore<K>,
-{
-    /// Has another dictionary made if it is time, and packs anew some of what an older one has packed. `list` is the
-    /// one under way.
-    pub(super) async fn tend_packing(&mut self, list: Option<&List<K>>, more_comes: bool) {
-        self.packing.tend(list, more_comes).await;
-        self.packing.repack_some(&self.reflector.store);
     }
 }
 

@@ -8,7 +8,10 @@ use std::sync::{
     atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
-use super::{Body, Broken, Inner, Object};
+use super::{
+    super::{Inner, Object},
+    Body,
+};
 
 /// Counts the objects of one store that have not been decoded. Readers and the store's writer change it.
 #[derive(Debug, Default)]
@@ -72,11 +75,13 @@ const STORED: u8 = 2;
 
 impl Reading {
     /// Of a body that was made of a decoded object.
+    #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
     /// Of a copy of the body, which is in no store.
+    #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
     }
@@ -122,30 +127,8 @@ impl<K> Object<K> {
         }
     }
 
-    /// How many bytes its packed body takes; `None` if it is kept in another form.
-    #[cfg(test)]
-    pub(crate) fn packed_bytes(&self) -> Option<usize> {
-        match &self.inner.body {
-            Body::Packed(packed) => Some(packed.size()),
-            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
-        }
-    }
-
-    /// Reads its JSON, if it is kept as JSON and was not decoded in vain. Nothing is decoded.
-    pub(crate) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        match &self.inner.body {
-            Body::Packed(packed) => packed.with_json(read),
-            Body::Lazy(lazy) => lazy.with_json(read),
-            Body::Live(_) | Body::Broken(_) => None,
-        }
-    }
-
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
-        match &self.inner.body {
-            Body::Packed(packed) => Some(packed.reading()),
-            Body::Lazy(lazy) => Some(lazy.reading()),
-            Body::Live(_) | Body::Broken(_) => None,
-        }
+        self.inner.body.reading()
     }
 
     /// The same state as a broken object, if its body was decoded in vain.
@@ -154,17 +137,7 @@ impl<K> Object<K> {
         if !reading.is_done() {
             return None;
         }
-        let (uid, labels, error) = match &self.inner.body {
-            Body::Packed(packed) => (packed.uid(), packed.labels(), packed.unfit()?),
-            Body::Lazy(lazy) => (lazy.uid(), lazy.labels(), lazy.unfit()?),
-            Body::Live(_) | Body::Broken(_) => return None,
-        };
-        let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-        let broken = Broken {
-            uid: uid.to_owned(),
-            labels: labels.iter().map(own).collect(),
-            error,
-        };
+        let broken = self.inner.body.found_broken()?;
         let inner = Inner {
             name: self.inner.name.clone(),
             revision: self.inner.revision.clone(),

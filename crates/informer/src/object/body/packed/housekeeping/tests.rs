@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::*;
-use crate::{
-    decode::{Decoded, Decoder, open},
-    object::{Opener, PackOptions},
+use super::{
+    super::{super::Form, PackOptions},
+    *,
 };
+use crate::decode::{Decoded, Decoder, open};
 
 const SAMPLES: usize = 16;
 
@@ -23,14 +23,18 @@ fn json(number: usize) -> Vec<u8> {
 
 /// A decoder that packs later, behind objects that have made a dictionary.
 fn decoder() -> Decoder<ConfigMap> {
-    let opener = Opener::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
-    let decoder = Decoder::<ConfigMap>::new(&(), None).packing(Some(Arc::new(opener)));
+    let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
+    let packed = Arc::new(packed);
+    let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(Form::Packed {
+        decoder: Arc::clone(&packed),
+        is_urgent: false,
+    });
     for number in 0..SAMPLES {
         decode(&decoder, number);
     }
-    assert!(decoder.opener().unwrap().packing().train(false));
+    assert!(packed.packing().train(false));
     assert!(decode(&decoder, 0).packed_bytes().unwrap() < json(0).len() / 4);
-    decoder.packing_later()
+    decoder.urgent()
 }
 
 fn decode(decoder: &Decoder<ConfigMap>, number: usize) -> Object<ConfigMap> {
@@ -108,35 +112,36 @@ async fn with_several_threads_it_is_done_beside() {
 }
 
 /// What has a dictionary of as many objects, and has packed what another one would fit better.
-fn outgrown(samples: usize) -> Arc<Opener<ConfigMap>> {
-    let opener = Opener::new(PackOptions::new(samples), open, Box::new(|_| {}));
+fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
+    let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);
-    (0..samples).for_each(|number| _ = opener.packing().pack(&json(number)));
-    assert!(opener.packing().train(false));
+    (0..samples).for_each(|number| _ = decoder.packing().pack(&json(number)));
+    assert!(decoder.packing().train(false));
     for number in 0..8000 {
-        opener.packing().pack(&json(number));
+        decoder.packing().pack(&json(number));
     }
     for _ in 0..1000 + samples {
         let other: Vec<u8> = (0..300).map(|_| rng.u8(b'a'..b'e')).collect();
-        opener.packing().pack(&other.repeat(2));
+        decoder.packing().pack(&other.repeat(2));
     }
-    assert!(opener.packing().is_due(false));
-    Arc::new(opener)
+    assert!(decoder.packing().is_due(false));
+    Arc::new(decoder)
 }
 
 #[tokio::test]
 async fn a_dictionary_of_few_objects_is_made_in_place() {
-    let opener = outgrown(SAMPLES);
+    let decoder = outgrown(SAMPLES);
     let mut training = Training::new();
-    training.tend(&opener, false).await;
-    assert_eq!(opener.packing().generation(), 2);
+    training.tend(&decoder, false).await;
+    assert_eq!(decoder.packing().generation(), 2);
     assert!(training.under_way.is_empty());
 }
 
 #[tokio::test]
 async fn the_first_dictionary_of_many_objects_is_waited_for_and_others_are_not() {
     let mut training = Training::new();
-    let first = Opener::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));
+    let first =
+        PackedDecoder::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));
     let first = Arc::new(first);
     (0..OFFLOADED_MIN).for_each(|number| _ = first.packing().pack(&json(number)));
     let mut making = tokio_test::task::spawn(training.tend(&first, false));
@@ -145,12 +150,12 @@ async fn the_first_dictionary_of_many_objects_is_waited_for_and_others_are_not()
     assert_eq!(first.packing().generation(), 1);
     assert!(training.under_way.is_empty());
 
-    let opener = outgrown(OFFLOADED_MIN);
-    training.tend(&opener, false).await;
-    training.tend(&opener, false).await;
+    let decoder = outgrown(OFFLOADED_MIN);
+    training.tend(&decoder, false).await;
+    training.tend(&decoder, false).await;
     assert_eq!(training.under_way.len(), 1);
     training.under_way.join_next().await.unwrap().unwrap();
-    assert_eq!(opener.packing().generation(), 2);
-    training.tend(&opener, false).await;
+    assert_eq!(decoder.packing().generation(), 2);
+    training.tend(&decoder, false).await;
     assert!(training.under_way.is_empty(), "it is not due");
 }

@@ -157,7 +157,7 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_taken_ahead_and_not_told_counts_as_discarded() {
+async fn what_a_removed_handler_was_not_told_counts_as_discarded() {
     let handler = Looking(Arc::new(Told {
         stops_at: 300,
         ..Told::default()

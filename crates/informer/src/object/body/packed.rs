@@ -1,30 +1,39 @@
-//! [`Opener`]: what the packed objects of one informer have in common: how they are packed, and how they
-//! become objects again.
+//! [`PackedDecoder`]: what the packed objects of one informer have in common: how they are packed, and how
+//! they become objects again.
 //!
-//! An object is decoded when somebody asks for it, and dropped when nobody has it any more. Those who ask
-//! for the same state at nearly the same time get the same one: the last few are kept, and of some more it
-//! is known where they are.
+//! An object is decoded when it is read, and dropped when no reader has it any more. Readers of the same
+//! state at nearly the same time get the same one: the last few are kept, and of some more it is known where
+//! they are.
+
+mod housekeeping;
+mod packing;
+
+pub(super) use self::housekeeping::{housekeeping, keep_house};
 
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
+
+use self::packing::{Packed, Packing, SAMPLES};
 use super::{
-    DecodeError, ObjectName,
-    labels::{LabelSet, LabelSets, Labels},
+    super::{
+        DecodeError, Identity, Inner, Object, ObjectName,
+        labels::{LabelSet, LabelSets, Labels},
+    },
+    Body, Decode, OnBroken, Unfit,
     reading::{Reading, UnreadCount},
 };
 use crate::{
-    packing::{Packed, Packing, SAMPLES},
     panics::confined,
     pruning::{Storable, Stored},
 };
-use parking_lot::Mutex;
 
 /// Of so many objects it is known where they are, if anybody has them. What is known of one that nobody
 /// has any more holds as many bytes as the type has without what it points to: of a pod some 4 KB.
-const PLACES: usize = 128;
+const RECENT_MAX: usize = 128;
 
 /// So many are kept although nobody may have them, those that were decoded last: handlers and indices
 /// take turns at one object.
@@ -33,20 +42,8 @@ const HOT: usize = 16;
 /// Of fewer objects no dictionary can be made.
 const OBJECTS_MIN: usize = 8;
 
-/// How the bytes of an object become one.
-pub(super) type Decode<K> = fn(&[u8]) -> Result<K, Unfit>;
-
-/// And the other way; `None` if the type can't be written as JSON.
+/// Writes an object as JSON; `None` if the type can't be written.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
-
-/// What is told of an object that did not decode.
-pub(super) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
-
-/// Why bytes did not become an object.
-pub(crate) struct Unfit {
-    pub(crate) field: String,
-    pub(crate) reason: String,
-}
 
 /// How objects are packed, as users ask for it.
 pub(crate) struct PackOptions<K> {
@@ -80,7 +77,7 @@ impl<K: Storable> Default for PackOptions<K> {
 }
 
 /// One per informer.
-pub(crate) struct Opener<K> {
+pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
     encode: Encode<K>,
@@ -88,12 +85,13 @@ pub(crate) struct Opener<K> {
     labels: LabelSets,
     /// Gives each body a number of its own.
     bodies: AtomicU64,
-    places: Vec<Mutex<Place<K>>>,
+    recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-struct Place<K> {
+/// Where the object of a body is, if anything has it.
+struct Recent<K> {
     number: u64,
     object: Weak<K>,
 }
@@ -104,8 +102,8 @@ struct Hot<K> {
 }
 
 /// The body of one object.
-pub(super) struct PackedBody<K> {
-    opener: Arc<Opener<K>>,
+pub(in crate::object) struct PackedBody<K> {
+    decoder: Arc<PackedDecoder<K>>,
     number: u64,
     uid: Box<str>,
     labels: LabelSet,
@@ -142,7 +140,7 @@ impl Kept {
 impl<K> Clone for PackedBody<K> {
     fn clone(&self) -> Self {
         Self {
-            opener: Arc::clone(&self.opener),
+            decoder: Arc::clone(&self.decoder),
             number: self.number,
             uid: self.uid.clone(),
             labels: Arc::clone(&self.labels),
@@ -153,10 +151,10 @@ impl<K> Clone for PackedBody<K> {
     }
 }
 
-impl<K> Opener<K> {
+impl<K> PackedDecoder<K> {
     pub(crate) fn new(options: PackOptions<K>, decode: Decode<K>, on_broken: OnBroken) -> Self {
-        let place = || {
-            Mutex::new(Place {
+        let recent = || {
+            Mutex::new(Recent {
                 number: 0,
                 object: Weak::new(),
             })
@@ -168,7 +166,7 @@ impl<K> Opener<K> {
             on_broken,
             labels: LabelSets::default(),
             bodies: AtomicU64::new(1),
-            places: std::iter::repeat_with(place).take(PLACES).collect(),
+            recent: std::iter::repeat_with(recent).take(RECENT_MAX).collect(),
             hot: Mutex::new(Hot {
                 objects: Vec::new(),
                 next: 0,
@@ -182,13 +180,37 @@ impl<K> Opener<K> {
         &self.unread
     }
 
-    pub(crate) fn packing(&self) -> &Packing {
+    fn packing(&self) -> &Packing {
         &self.packing
     }
 
-    /// The JSON of an object, in the place of a value that nobody needs any more.
-    pub(super) fn encode(&self, object: &K) -> Option<Vec<u8>> {
-        (self.encode)(object)
+    /// The same state, packed, if it was kept decoded and can be written as JSON.
+    pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
+        let json = object.inner.body.live().and_then(self.encode);
+        let identity = json.as_deref().map(serde_json::from_slice::<Identity<'_>>);
+        let (Some(json), Some(Ok(identity))) = (&json, identity) else {
+            return object;
+        };
+        let read = PackedBody {
+            reading: Reading::done(),
+            ..self.body(&identity.metadata.uid, identity.labels(), json)
+        };
+        let Inner {
+            name,
+            revision,
+            wire_bytes,
+            uid,
+            ..
+        } = &*object.inner;
+        Object {
+            inner: Arc::new(Inner {
+                name: name.clone(),
+                revision: revision.clone(),
+                wire_bytes: *wire_bytes,
+                uid: *uid,
+                body: Body::Packed(read),
+            }),
+        }
     }
 
     pub(super) fn body<'l>(
@@ -198,19 +220,6 @@ impl<K> Opener<K> {
         json: &[u8],
     ) -> PackedBody<K> {
         self.kept(uid, labels, self.packing.pack(json))
-    }
-
-    /// The same of the JSON of an object that was decoded.
-    pub(super) fn read_body<'l>(
-        self: &Arc<Self>,
-        uid: &str,
-        labels: impl Iterator<Item = (&'l str, &'l str)>,
-        json: &[u8],
-    ) -> PackedBody<K> {
-        PackedBody {
-            reading: Reading::done(),
-            ..self.body(uid, labels, json)
-        }
     }
 
     /// The same, to be packed later: packing takes as long as a handler waits for a lone event.
@@ -233,7 +242,7 @@ impl<K> Opener<K> {
         json: Packed,
     ) -> PackedBody<K> {
         PackedBody {
-            opener: Arc::clone(self),
+            decoder: Arc::clone(self),
             number: self.bodies.fetch_add(1, Ordering::Relaxed),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
@@ -243,16 +252,16 @@ impl<K> Opener<K> {
         }
     }
 
-    fn place(&self, number: u64) -> &Mutex<Place<K>> {
-        let at = usize::try_from(number % PLACES as u64).unwrap_or_default();
-        &self.places[at]
+    fn recent(&self, number: u64) -> &Mutex<Recent<K>> {
+        let at = usize::try_from(number % RECENT_MAX as u64).unwrap_or_default();
+        &self.recent[at]
     }
 
     fn note(&self, number: u64, object: &Arc<K>) {
         let before = {
-            let mut place = self.place(number).lock();
-            place.number = number;
-            std::mem::replace(&mut place.object, Arc::downgrade(object))
+            let mut recent = self.recent(number).lock();
+            recent.number = number;
+            std::mem::replace(&mut recent.object, Arc::downgrade(object))
         };
         drop(before);
     }
@@ -287,7 +296,7 @@ impl<K> PackedBody<K> {
     }
 
     pub(super) fn reading(&self) -> (&Reading, &UnreadCount) {
-        (&self.reading, &self.opener.unread)
+        (&self.reading, &self.decoder.unread)
     }
 
     /// Reads its JSON, unless it was decoded in vain.
@@ -303,34 +312,34 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Whether it was opened and not so many others since.
-    pub(super) fn is_open(&self) -> bool {
-        self.opener.place(self.number).lock().number == self.number
+    /// Whether it was decoded, and not so many others since.
+    pub(super) fn was_just_decoded(&self) -> bool {
+        self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// What all that are packed alike share.
-    pub(super) fn packing(&self) -> &Packing {
-        &self.opener.packing
+    /// What all that are packed alike share, in bytes.
+    pub(super) fn shared_size(&self) -> usize {
+        self.decoder.packing.size()
     }
 
-    pub(super) fn is_pending(&self) -> bool {
+    fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed)
     }
 
     /// Packs it, if that was put off.
-    pub(super) fn pack_now(&self) {
+    fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
             let raw = kept.json().and_then(Packed::raw);
-            if let Some(packed) = raw.map(|raw| self.opener.packing.pack(raw)) {
+            if let Some(packed) = raw.map(|raw| self.decoder.packing.pack(raw)) {
                 *kept = Kept::Json(packed);
             }
         }
     }
 
-    pub(super) fn repack(&self) {
+    fn repack(&self) {
         if let Some(json) = self.kept.lock().json_mut() {
-            self.opener.packing.repack(json);
+            self.decoder.packing.repack(json);
         }
     }
 
@@ -338,20 +347,20 @@ impl<K> PackedBody<K> {
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
-            self.opener.keep_hot(&object);
+            self.decoder.keep_hot(&object);
         }
         Ok(object)
     }
 
-    /// The same, for somebody who keeps it until it is asked for.
-    pub(super) fn open_ahead(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
+    /// The same for a reader to come, while the result is held.
+    pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
     /// The object, if somebody is known to have it.
     fn found(&self) -> Option<Arc<K>> {
-        let place = self.opener.place(self.number).lock();
-        let object = (place.number == self.number).then(|| place.object.upgrade());
+        let recent = self.decoder.recent(self.number).lock();
+        let object = (recent.number == self.number).then(|| recent.object.upgrade());
         object.flatten()
     }
 
@@ -366,7 +375,7 @@ impl<K> PackedBody<K> {
             return Ok((object, false));
         }
         let decoded = match &*kept {
-            Kept::Json(json) => json.unpacked(self.opener.decode),
+            Kept::Json(json) => json.unpacked(self.decoder.decode),
             Kept::Unfit(error) => return Err(error.clone()),
         };
         let decoded = decoded.unwrap_or_else(|_| {
@@ -378,8 +387,8 @@ impl<K> PackedBody<K> {
         match decoded {
             Ok(object) => {
                 let object = Arc::new(object);
-                self.opener.note(self.number, &object);
-                self.reading.end(&self.opener.unread);
+                self.decoder.note(self.number, &object);
+                self.reading.end(&self.decoder.unread);
                 Ok((object, true))
             }
             Err(Unfit { field, reason }) => {
@@ -387,10 +396,21 @@ impl<K> PackedBody<K> {
                 *kept = Kept::Unfit(error.clone());
                 // The user's own code runs next, and may read the object.
                 drop(kept);
-                self.reading.end(&self.opener.unread);
-                (self.opener.on_broken)(&error);
+                self.reading.end(&self.decoder.unread);
+                (self.decoder.on_broken)(&error);
                 Err(error)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+impl<K> Object<K> {
+    /// How many bytes its packed body takes; `None` if it is kept in another form.
+    pub(crate) fn packed_bytes(&self) -> Option<usize> {
+        match &self.inner.body {
+            Body::Packed(packed) => Some(packed.size()),
+            Body::Live(_) | Body::Lazy(_) | Body::Broken(_) => None,
         }
     }
 }

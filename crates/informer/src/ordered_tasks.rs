@@ -1,17 +1,12 @@
-//! [`Beside`]: computations beside the task that needs their results, which come in order.
+//! [`OrderedTasks`]: computations on other workers of the runtime, whose results come in order.
 //!
-//! On a runtime with one thread nothing is done beside, so a simulation decides everything itself.
+//! On a runtime with one thread there are none, so that a simulation decides everything itself.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::{JoinSet, yield_now},
-};
+use tokio::task::{JoinSet, yield_now};
 
-/// So many workers of the runtime are reckoned with beside the one of a task: more would only take turns with what
-/// brings the work.
-pub(crate) const WIDTH_MAX: usize = 8;
+use crate::offload::width_here;
 
 /// So many computations for each worker that takes part, the task's own too: a worker that finds none goes to
 /// sleep, and wakes late and on another's processor. With one for each, events came a seventh slower.
@@ -22,9 +17,9 @@ const TURN: usize = 8;
 
 /// The computations under way, a few for each worker of the runtime: the task itself, if it has
 /// nothing to do but to wait for them, leaves its worker to them. They are tasks of that runtime and
-/// not threads beside it: those take turns, so that each finds its caches cold and frees memory
+/// not threads: those take turns, so that each finds its caches cold and frees memory
 /// that another has allocated. Dropping it ends them.
-pub(crate) struct Beside<T> {
+pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
     /// The results, from the oldest on, those that have come.
@@ -33,7 +28,7 @@ pub(crate) struct Beside<T> {
     oldest: u64,
 }
 
-impl<T: Send + 'static> Beside<T> {
+impl<T: Send + 'static> OrderedTasks<T> {
     /// For the runtime that this is called in.
     pub(crate) fn here() -> Self {
         Self {
@@ -117,73 +112,6 @@ impl<T: Send + 'static> Beside<T> {
     }
 }
 
-/// Objects from which on work on each of them is offloaded. It takes some microseconds an object, so that
-/// fewer keep a thread for a millisecond or two; handing it over takes a twentieth of that.
-pub(crate) const OFFLOADED_MIN: usize = 500;
-
-/// Computes something on the runtime's pool for blocking work: for what keeps a thread for longer than the
-/// other tasks of that thread can wait. Panics as the computation did, and waits for ever if the runtime
-/// shuts down before it has begun.
-///
-/// # Cancel safety
-/// Dropping the future does not end a computation that has begun: it runs to its end, and what it owns is
-/// dropped there.
-pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
-    let mut tasks = JoinSet::new();
-    tasks.spawn_blocking(compute);
-    match tasks.join_next().await {
-        Some(Ok(computed)) => computed,
-        Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
-        Some(Err(_)) | None => std::future::pending().await,
-    }
-}
-
-/// Runs a test in paused time on one thread, with a pool of one thread for blocking work. The argument of
-/// the test occupies that pool until its result is dropped.
-#[cfg(test)]
-pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .max_blocking_threads(1)
-        .build();
-    runtime.unwrap().block_on(async { test(Held::new).await });
-}
-
-/// Occupies the pool: offloaded work starts when this is dropped.
-#[cfg(test)]
-pub(crate) struct Held(
-    #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
-);
-
-#[cfg(test)]
-impl Held {
-    fn new() -> Self {
-        let (held, let_go) = std::sync::mpsc::channel();
-        Handle::current().spawn_blocking(move || let_go.recv());
-        Self(held)
-    }
-}
-
-/// Drops something on the runtime's pool for blocking work, because it takes long; at once, where there is
-/// no runtime.
-pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
-    match Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
-        Err(_) => drop(garbage),
-    }
-}
-
-/// How much may go on beside a task of the runtime that this is called in, so that each of its threads has
-/// something to do; nothing, if it has one.
-pub(crate) fn width_here() -> usize {
-    let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
-        RuntimeFlavor::CurrentThread => 0,
-        _ => handle.metrics().num_workers() - 1,
-    });
-    width.min(WIDTH_MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -194,60 +122,60 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn with_one_thread_nothing_is_done_beside() {
+    async fn with_one_thread_there_is_no_room_for_any() {
         assert_eq!(width_here(), 0);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn results_come_in_order_and_none_is_lost_by_who_stops_waiting() {
-        let mut beside = Beside::here();
+        let mut tasks = OrderedTasks::here();
         assert_eq!(width_here(), 3);
         let gate = Arc::new(Mutex::new(()));
         let shut = gate.lock();
         let first = Arc::clone(&gate);
-        beside.begin(vec![1, 2], move |item| {
+        tasks.begin(vec![1, 2], move |item| {
             drop(first.lock());
             item
         });
-        beside.begin((3..100).collect(), |item| item);
-        beside.begin(vec![100], |item| item);
+        tasks.begin((3..100).collect(), |item| item);
+        tasks.begin(vec![100], |item| item);
         for _ in 3..4 * PER_WORKER {
-            assert!(beside.has_room());
-            beside.begin(Vec::new(), |item: i32| item);
+            assert!(tasks.has_room());
+            tasks.begin(Vec::new(), |item: i32| item);
         }
-        assert!(!beside.has_room());
+        assert!(!tasks.has_room());
         assert!(
-            beside.next().now_or_never().is_none(),
-            "the first has not come"
+            tasks.next().now_or_never().is_none(),
+            "the first has not ended"
         );
         drop(shut);
-        assert_eq!(beside.next().await, [1, 2]);
-        assert_eq!(beside.next().await, (3..100).collect::<Vec<_>>());
-        assert_eq!(beside.next().await, [100]);
-        assert!(beside.has_room() && !beside.is_empty());
+        assert_eq!(tasks.next().await, [1, 2]);
+        assert_eq!(tasks.next().await, (3..100).collect::<Vec<_>>());
+        assert_eq!(tasks.next().await, [100]);
+        assert!(tasks.has_room() && !tasks.is_empty());
         for _ in 3..4 * PER_WORKER {
-            assert!(beside.next().await.is_empty());
+            assert!(tasks.next().await.is_empty());
         }
-        assert!(beside.is_empty());
-        assert!(beside.next().now_or_never().is_none());
+        assert!(tasks.is_empty());
+        assert!(tasks.next().now_or_never().is_none());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     async fn what_was_given_up_does_not_come_later() {
-        let mut beside = Beside::here();
-        beside.begin(vec![1], |item| item);
-        beside.begin(vec![2], |item| item);
-        assert_eq!(beside.next().await, [1]);
-        beside.clear();
-        beside.begin(vec![3], |item| item);
-        assert_eq!(beside.next().await, [3]);
+        let mut tasks = OrderedTasks::here();
+        tasks.begin(vec![1], |item| item);
+        tasks.begin(vec![2], |item| item);
+        assert_eq!(tasks.next().await, [1]);
+        tasks.clear();
+        tasks.begin(vec![3], |item| item);
+        assert_eq!(tasks.next().await, [3]);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     #[should_panic(expected = "as it did")]
     async fn a_panic_goes_on_where_the_result_is_wanted() {
-        let mut beside = Beside::<()>::here();
-        beside.begin(vec![()], |()| panic!("as it did"));
-        beside.next().await;
+        let mut tasks = OrderedTasks::<()>::here();
+        tasks.begin(vec![()], |()| panic!("as it did"));
+        tasks.next().await;
     }
 }

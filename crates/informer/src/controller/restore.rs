@@ -18,7 +18,7 @@ use crate::{
     reflector::{Backoff, Delta, DeltaKind, Error, Reporter, probe_options, read_probe},
     status::{ColdReason, WarmStart},
     transport::{self, Class, ListerWatcher, Retry},
-    warm_start::{Keeper, Moment, SaveError, Saved, Unidentified},
+    warm_start::{Moment, SaveError, Saved, Snapshotter, Unidentified},
 };
 
 /// A request that is not answered for this long has failed. The API server itself ends every request but
@@ -30,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ATTEMPTS: u32 = 5;
 
 /// Loads and saves the store of one informer.
-pub(crate) struct WarmUp<K> {
-    keeper: Arc<Keeper<K>>,
+pub(crate) struct Restore<K> {
+    snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
     /// Nothing is sent by it. The loop goes on, and answers, as long as somebody could send something.
     _deltas: mpsc::Sender<Delta<K>>,
@@ -40,39 +40,39 @@ pub(crate) struct WarmUp<K> {
 
 /// Fills the store with what was saved, if there is anything, and tells the reflectors from where to go
 /// on.
-pub(super) async fn begin<K>(warm_up: Option<&WarmUp<K>>, reflectors: &mut [InnerReflector<K>])
+pub(super) async fn begin<K>(restore: Option<&Restore<K>>, reflectors: &mut [InnerReflector<K>])
 where
     K: Send + Sync + 'static,
 {
-    if let Some(warm_up) = warm_up {
-        warm_up.begin(reflectors).await;
+    if let Some(restore) = restore {
+        restore.begin(reflectors).await;
     }
 }
 
 /// Never ends.
-pub(super) async fn save_every_so_often<K>(warm_up: Option<&WarmUp<K>>)
+pub(super) async fn save_every_so_often<K>(restore: Option<&Restore<K>>)
 where
     K: Send + Sync + 'static,
 {
-    let every = warm_up.and_then(|warm_up| Some((warm_up, warm_up.keeper.every()?)));
-    let Some((warm_up, pause)) = every else {
+    let every = restore.and_then(|restore| Some((restore, restore.snapshotter.every()?)));
+    let Some((restore, pause)) = every else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep_until(crate::clock::from_now(pause)).await;
-        warm_up.save_moment(warm_up.moment().await).await;
+        restore.save_moment(restore.moment().await).await;
     }
 }
 
-impl<K: Send + Sync + 'static> WarmUp<K> {
+impl<K: Send + Sync + 'static> Restore<K> {
     pub(crate) fn new(
-        keeper: Arc<Keeper<K>>,
+        snapshotter: Arc<Snapshotter<K>>,
         commands: mpsc::UnboundedSender<Command<K>>,
         deltas: mpsc::Sender<Delta<K>>,
         report: Reporter,
     ) -> Self {
         Self {
-            keeper,
+            snapshotter,
             commands,
             _deltas: deltas,
             report,
@@ -90,7 +90,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
     /// Saves a moment, and says how that came out.
     pub(super) async fn save_moment(&self, moment: Moment<K>) {
         let saved = match moment {
-            Ok(snapshot) => self.keeper.save(snapshot).await,
+            Ok(snapshot) => self.snapshotter.save(snapshot).await,
             Err(error) => Err(error),
         };
         let error = saved.as_ref().err().map(|error| match error.source() {
@@ -103,7 +103,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
     }
 
     fn log(&self, saved: &Result<Saved, SaveError>, error: Option<&str>) {
-        let (informer, path) = (&self.report.name, self.keeper.path().display());
+        let (informer, path) = (&self.report.name, self.snapshotter.path().display());
         match saved {
             Ok(saved) => {
                 tracing::debug!(%informer, %path, objects = saved.objects, bytes = saved.bytes, "saved");
@@ -133,7 +133,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
                 reason: ColdReason::NoFile,
             } => tracing::info!(informer = %name, start = %outcome, "started"),
             WarmStart::Cold { .. } => {
-                let path = self.keeper.path().display();
+                let path = self.snapshotter.path().display();
                 tracing::warn!(informer = %name, %path, start = %outcome, "started");
             }
         }
@@ -141,15 +141,15 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
     }
 
     async fn load(&self, reflectors: &mut [InnerReflector<K>]) -> Result<WarmStart, ColdReason> {
-        self.keeper.check()?;
-        if self.keeper.server().is_none() {
+        self.snapshotter.check()?;
+        if self.snapshotter.server().is_none() {
             self.identify(reflectors).await?;
         }
         let Some(first) = reflectors.first() else {
             return Err(ColdReason::Unidentified);
         };
         // All of them keep objects alike.
-        let loaded = self.keeper.load(first.decoder.clone()).await?;
+        let loaded = self.snapshotter.load(first.decoder.clone()).await?;
         for (reflector, (_, revision)) in reflectors.iter_mut().zip(&loaded.lists) {
             self.probe(reflector, revision).await?;
         }
@@ -187,7 +187,7 @@ impl<K: Send + Sync + 'static> WarmUp<K> {
             let server = self.ask(reflector, |source| source.server()).await;
             answers.push(server.map_err(|error| ColdReason::ServerUnknown(error.to_string()))?);
         }
-        let identified = self.keeper.identify(answers);
+        let identified = self.snapshotter.identify(answers);
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 

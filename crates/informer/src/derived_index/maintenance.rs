@@ -1,6 +1,6 @@
-//! [`Upkeep`]: how a derived index is kept, whichever of the two caches changes.
+//! [`Maintenance`]: how a derived index is kept, whichever of the two caches changes.
 //!
-//! After a change of either, [`Upkeep::place`] leaves the index as if the objects concerned had been
+//! After a change of either, [`Maintenance::place`] leaves the index as if the objects concerned had been
 //! asked when, or after, that change was in its cache. Two places make it so:
 //!
 //! - Two handlers may come to one object at a time, and the one that read the older caches must not
@@ -18,9 +18,9 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     event_handler::{Event, EventHandler},
-    indexer::{IndexError, Indexer, Placement, Values, ask, sorted},
+    indexer::{IndexError, Indexer, Postings, Values, ask, sorted},
     limits::{MESSAGE_BYTES, one_line},
-    logs::Ration,
+    logs::LogLimiter,
     object::ObjectName,
 };
 
@@ -40,17 +40,17 @@ pub(super) struct Board {
 
 #[derive(Default)]
 struct Kept {
-    values: Placement,
+    values: Postings,
     /// The same, with the names that an object depends on in place of values.
-    dependencies: Placement,
+    dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
-    not_indexed: Ration,
+    not_indexed: LogLimiter,
 }
 
 impl Board {
     /// Which objects stand under which values, now.
-    pub(super) fn values(&self) -> Placement {
+    pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
 
@@ -122,7 +122,7 @@ impl Claim {
 }
 
 /// The two caches, what is asked about their objects, and the index that comes of it.
-pub(super) struct Upkeep<K, O> {
+pub(super) struct Maintenance<K, O> {
     name: Arc<str>,
     objects: Indexer<K>,
     others: Indexer<O>,
@@ -132,7 +132,7 @@ pub(super) struct Upkeep<K, O> {
     board: Weak<Board>,
 }
 
-impl<K, O> Upkeep<K, O> {
+impl<K, O> Maintenance<K, O> {
     pub(super) fn new(
         name: Arc<str>,
         (objects, others): (Indexer<K>, Indexer<O>),
@@ -200,7 +200,7 @@ impl<K, O> Upkeep<K, O> {
 }
 
 /// Hears of the objects that the index finds.
-pub(super) struct Objects<K, O>(pub(super) Arc<Upkeep<K, O>>);
+pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
     async fn handle(&mut self, event: Event<K>) {
@@ -211,7 +211,7 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
 }
 
 /// Hears of the objects that they depend on.
-pub(super) struct Others<K, O>(pub(super) Arc<Upkeep<K, O>>);
+pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {
     async fn handle(&mut self, event: Event<O>) {

@@ -1,4 +1,4 @@
-//! [`Placement`]: which objects stand under which values, found from either side.
+//! [`Postings`]: which objects stand under which values, found from either side.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -19,7 +19,7 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
 /// Which objects stand under which values at one moment. A clone costs as much as that of an `Arc`,
 /// and does not change with it.
 #[derive(Clone, Default)]
-pub(crate) struct Placement {
+pub(crate) struct Postings {
     /// Value and object, in order. A value without objects is not in it.
     pairs: OrdSet<Pair>,
     /// The values under which each object stands, if there are any; so a removal needs no body and
@@ -33,7 +33,7 @@ struct Pair {
     object: ObjectName,
 }
 
-impl Placement {
+impl Postings {
     /// The values under which an object stands.
     pub(crate) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
         self.values.get(object).map_or(&[], |values| values)

@@ -114,39 +114,43 @@ fn named(name: &str) -> Odd {
 /// A store of objects with these names, and what keeps it in a folder of its own, which is removed at
 /// the end.
 struct World {
-    keeper: Arc<Keeper<Odd>>,
+    snapshotter: Arc<Snapshotter<Odd>>,
     folder: PathBuf,
 }
 
 impl World {
     fn new(test: &str) -> Self {
         let process = std::process::id();
-        let folder = std::env::temp_dir().join(format!("kube-informer-keeper-{process}-{test}"));
+        let folder =
+            std::env::temp_dir().join(format!("kube-informer-snapshotter-{process}-{test}"));
         let store = SavedStore::in_file(folder.join("maps.jsonl"), "1").server("one");
         let storing = Storing::new(store.clock(|| UNIX_EPOCH));
-        let keeper = Arc::new(Keeper::new(
+        let snapshotter = Arc::new(Snapshotter::new(
             storing,
             &(),
             &[Arc::new(Unasked)],
             &Pruning::default(),
         ));
-        Self { keeper, folder }
+        Self {
+            snapshotter,
+            folder,
+        }
     }
 
     async fn save(&self, names: &[&str]) -> Result<Saved, SaveError> {
-        self.keeper.save(snapshot(names)).await
+        self.snapshotter.save(snapshot(names)).await
     }
 
     async fn load(&self) -> Result<Loaded<Odd>, ColdReason> {
-        self.keeper.load(Decoder::new(&(), None)).await
+        self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes a store with another header than a keeper would write.
+    /// Writes a store with another header than a snapshotter would write.
     fn write(&self, change: impl FnOnce(&mut Header)) {
-        let mut header = self.keeper.header(&snapshot(&[])).unwrap();
+        let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);
         fs::create_dir_all(&self.folder).unwrap();
-        let file = fs::File::create(self.keeper.path()).unwrap();
+        let file = fs::File::create(self.snapshotter.path()).unwrap();
         let writer = Writer::new(file, &header, Limits::DEFAULT).unwrap();
         writer.finish().unwrap();
     }
@@ -169,19 +173,19 @@ fn snapshot(names: &[&str]) -> Snapshot<Odd> {
 #[tokio::test]
 async fn a_save_that_is_given_up_writes_nothing_and_the_next_one_waits_for_it() {
     let world = World::new("given-up");
-    let keeper = &world.keeper;
+    let snapshotter = &world.snapshotter;
     HELD.store(true, Ordering::SeqCst);
-    let mut given_up = Box::pin(keeper.save(snapshot(&["slow", "x"])));
+    let mut given_up = Box::pin(snapshotter.save(snapshot(&["slow", "x"])));
     assert!(given_up.as_mut().now_or_never().is_none());
     while !WRITING.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
     drop(given_up);
-    let is_at_it = keeper.turn.try_lock().is_err();
+    let is_at_it = snapshotter.turn.try_lock().is_err();
     HELD.store(false, Ordering::SeqCst);
     assert!(is_at_it, "the file is still its own");
-    drop(keeper.turn.lock().await);
-    assert!(!keeper.path().exists());
+    drop(snapshotter.turn.lock().await);
+    assert!(!snapshotter.path().exists());
     assert_eq!(world.save(&["a", "b"]).await.unwrap().objects, 2);
 }
 
@@ -203,7 +207,7 @@ async fn an_object_that_cannot_be_written_leaves_what_was_saved_before() {
 async fn a_file_that_another_process_is_writing_is_said_to_be_busy() {
     let world = World::new("busy");
     world.save(&[]).await.unwrap();
-    let path = world.keeper.path();
+    let path = world.snapshotter.path();
     let lock = fs::File::open(path.with_extension("jsonl.lock")).unwrap();
     lock.lock().unwrap();
     let busy = world.save(&["a"]).await.unwrap_err();
@@ -215,7 +219,7 @@ async fn a_file_that_another_process_is_writing_is_said_to_be_busy() {
 #[tokio::test]
 async fn each_source_is_saved_with_its_own_revision() {
     let storing = Storing::new(SavedStore::in_file("nowhere", "1").server("one"));
-    let keeper = Keeper::<Odd>::new(
+    let snapshotter = Snapshotter::<Odd>::new(
         storing,
         &(),
         &[Arc::new(Unasked), Arc::new(Unasked)],
@@ -228,7 +232,7 @@ async fn each_source_is_saved_with_its_own_revision() {
         completes: None,
         reached: (0..).map(SourceId::new).zip([5.into(), 9.into()]).collect(),
     });
-    let header = keeper.header(&indexer.snapshot()).unwrap();
+    let header = snapshotter.header(&indexer.snapshot()).unwrap();
     let revisions: Vec<_> = header
         .sources
         .iter()
@@ -249,7 +253,9 @@ async fn what_panics_when_it_is_read_is_damage() {
 async fn a_file_that_is_larger_than_any_store_is_not_read() {
     let world = World::new("huge");
     world.save(&[]).await.unwrap();
-    let file = fs::File::options().write(true).open(world.keeper.path());
+    let file = fs::File::options()
+        .write(true)
+        .open(world.snapshotter.path());
     file.unwrap().set_len((4 << 30) + 1).unwrap();
     let reason = world.load().await.unwrap_err();
     assert_eq!(reason, damaged("it is larger than any saved store"));
@@ -272,8 +278,8 @@ async fn what_was_saved_with_other_fields_pruned_is_not_loaded_and_has_another_f
     }
     let path = |pruning: &Pruning| {
         let storing = Storing::new(SavedStore::in_directory("d", "1"));
-        let keeper = Keeper::<Odd>::new(storing, &(), &[Arc::new(Unasked)], pruning);
-        keeper.path().to_owned()
+        let snapshotter = Snapshotter::<Odd>::new(storing, &(), &[Arc::new(Unasked)], pruning);
+        snapshotter.path().to_owned()
     };
     let mut pruning = Pruning::default();
     let whole = path(&pruning);
@@ -296,12 +302,13 @@ async fn a_source_without_a_revision_is_nothing_to_go_on_from() {
 #[test]
 fn a_server_is_named_once_and_is_not_known_while_one_source_cannot_tell() {
     let storing = || Storing::new(SavedStore::in_file("nowhere", "1"));
-    let keeper = || Keeper::<Odd>::new(storing(), &(), &[Arc::new(Unasked)], &Pruning::default());
+    let snapshotter =
+        || Snapshotter::<Odd>::new(storing(), &(), &[Arc::new(Unasked)], &Pruning::default());
     let answers = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect();
-    let several = keeper();
+    let several = snapshotter();
     several.identify(answers(&["one", "two", "one"])).unwrap();
     assert_eq!(several.server(), Some("one two"));
-    let unknown = keeper();
+    let unknown = snapshotter();
     let mut silent: Vec<_> = answers(&["one"]);
     silent.push(None);
     assert!(unknown.identify(silent).is_err());
@@ -338,8 +345,13 @@ fn secrets_are_refused_whatever_their_type_is_and_what_has_their_name_only_is_no
         let kind = GroupVersionKind::gvk(group, "v1", "Secret");
         let storing = Storing::new(SavedStore::in_file(path, "1").server("one"));
         let dyntype = ApiResource::from_gvk(&kind);
-        Keeper::<DynamicObject>::new(storing, &dyntype, &[Arc::new(Unasked)], &Pruning::default())
-            .check()
+        Snapshotter::<DynamicObject>::new(
+            storing,
+            &dyntype,
+            &[Arc::new(Unasked)],
+            &Pruning::default(),
+        )
+        .check()
     };
     assert_eq!(check(""), Err(ColdReason::SecretsRefused));
     assert_eq!(check("example.com"), Ok(()));

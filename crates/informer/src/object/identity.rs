@@ -1,4 +1,4 @@
-//! [`Head`]: what of any object's JSON identifies it.
+//! [`Identity`]: what of any object's JSON identifies it.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -13,14 +13,14 @@ use super::{ObjectName, ResourceVersion};
 /// The part of any object's JSON that identifies it, read when the whole does not decode, or is not
 /// decoded yet. The rest is only looked at for whether it is JSON.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Head<'a> {
+pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
-    pub(crate) metadata: HeadMetadata<'a>,
+    pub(crate) metadata: IdentityMetadata<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct HeadMetadata<'a> {
+pub(crate) struct IdentityMetadata<'a> {
     #[serde(borrow)]
     pub(crate) name: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
@@ -97,17 +97,17 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
     }
 }
 
-impl<'a> Head<'a> {
+impl<'a> Identity<'a> {
     /// Reads the metadata alone, whose value begins there. What stands behind them is not looked at, not even
     /// for whether it is JSON.
     pub(crate) fn begins_at(json: &'a [u8], at: usize) -> Option<Self> {
         let mut deserializer = serde_json::Deserializer::from_slice(json.get(at..)?);
-        let metadata = HeadMetadata::deserialize(&mut deserializer).ok()?;
+        let metadata = IdentityMetadata::deserialize(&mut deserializer).ok()?;
         Some(Self { metadata })
     }
 
     pub(crate) fn name(&self) -> Option<ObjectName> {
-        let HeadMetadata {
+        let IdentityMetadata {
             name, namespace, ..
         } = &self.metadata;
         (!name.is_empty()).then(|| ObjectName::new(namespace.as_deref(), name))
@@ -115,7 +115,7 @@ impl<'a> Head<'a> {
 
     /// What is cut out most of the time, by name, as it stands there.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
-        let HeadMetadata {
+        let IdentityMetadata {
             annotations,
             managed_fields,
             ..

@@ -1,4 +1,4 @@
-//! [`Keeper`]: saves and loads the store of one informer.
+//! [`Snapshotter`]: saves and loads the store of one informer.
 //!
 //! Guarantees: one save at a time; the disk is waited for on the runtime's pool for blocking work, which
 //! lets go within one object when nobody waits any more.
@@ -112,8 +112,8 @@ pub(crate) struct Loaded<K> {
     pub(crate) age: Duration,
 }
 
-type Save<K> = fn(&Keeper<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
-type Load<K> = fn(&Keeper<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
+type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
+type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
 /// A saved store for objects of this type, which therefore can be written and read.
 pub(crate) struct Storing<K> {
@@ -149,7 +149,7 @@ impl<K> Clone for Storing<K> {
 }
 
 /// What one informer saves and loads, and where.
-pub(crate) struct Keeper<K> {
+pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
     /// What is cut out of its objects, as text.
@@ -164,7 +164,7 @@ pub(crate) struct Keeper<K> {
     turn: Arc<Mutex<()>>,
 }
 
-impl<K: Resource> Keeper<K> {
+impl<K: Resource> Snapshotter<K> {
     pub(crate) fn new(
         storing: Storing<K>,
         dyntype: &K::DynamicType,
@@ -219,7 +219,7 @@ fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     format!("{plural}-{}.jsonl", checksum.text())
 }
 
-impl<K> Keeper<K> {
+impl<K> Snapshotter<K> {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -334,7 +334,7 @@ impl<K> Keeper<K> {
     }
 }
 
-impl<K: Send + Sync + 'static> Keeper<K> {
+impl<K: Send + Sync + 'static> Snapshotter<K> {
     /// Saves one moment of the store.
     ///
     /// # Cancel safety
@@ -342,12 +342,12 @@ impl<K: Send + Sync + 'static> Keeper<K> {
     pub(crate) async fn save(self: &Arc<Self>, snapshot: Snapshot<K>) -> Result<Saved, SaveError> {
         self.ask_again().await?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
+        let (snapshotter, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
         let saving = spawn_blocking(move || {
             // Whoever comes next waits for a save that was given up to let go of the file.
             let _turn = turn;
-            (keeper.storing.save)(&keeper, &snapshot, &wanted)
+            (snapshotter.storing.save)(&snapshotter, &snapshot, &wanted)
         });
         saving.await.unwrap_or_else(|error| {
             if error.is_panic() {
@@ -365,9 +365,10 @@ impl<K: Send + Sync + 'static> Keeper<K> {
         self: &Arc<Self>,
         decoder: Decoder<K>,
     ) -> Result<Loaded<K>, ColdReason> {
-        let (keeper, waiting) = (Arc::clone(self), Arc::new(()));
+        let (snapshotter, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
-        let loading = spawn_blocking(move || (keeper.storing.load)(&keeper, &decoder, &wanted));
+        let loading =
+            spawn_blocking(move || (snapshotter.storing.load)(&snapshotter, &decoder, &wanted));
         let panicked = |_| Err(damaged("reading it panicked"));
         loading.await.unwrap_or_else(panicked)
     }
@@ -378,13 +379,13 @@ fn is_wanted(waiting: &Weak<()>) -> bool {
 }
 
 fn save<K: Resource + Storable>(
-    keeper: &Keeper<K>,
+    snapshotter: &Snapshotter<K>,
     snapshot: &Snapshot<K>,
     waiting: &Weak<()>,
 ) -> Result<Saved, SaveError> {
-    let header = keeper.header(snapshot)?;
+    let header = snapshotter.header(snapshot)?;
     let io = |source| SaveError::Io {
-        path: keeper.path.clone(),
+        path: snapshotter.path.clone(),
         source,
     };
     let failed = |error, name: Option<&ObjectName>| match (error, name) {
@@ -392,7 +393,7 @@ fn save<K: Resource + Storable>(
         (WriteError::Encode, Some(name)) => SaveError::Encode(name.clone()),
         _ => SaveError::TooLarge,
     };
-    let saved = file::replace(&keeper.path, |file| {
+    let saved = file::replace(&snapshotter.path, |file| {
         let mut writer =
             Writer::new(file, &header, Limits::DEFAULT).map_err(|error| failed(error, None))?;
         for (source, object) in snapshot.entries() {
@@ -406,19 +407,19 @@ fn save<K: Resource + Storable>(
         Ok(Saved { objects, bytes })
     });
     saved.map_err(|error| match error {
-        ReplaceError::Busy => SaveError::Busy(keeper.path.clone()),
+        ReplaceError::Busy => SaveError::Busy(snapshotter.path.clone()),
         ReplaceError::Io(error) => io(error),
         ReplaceError::Write(error) => error,
     })
 }
 
 fn load<K: Resource + DeserializeOwned>(
-    keeper: &Keeper<K>,
+    snapshotter: &Snapshotter<K>,
     decoder: &Decoder<K>,
     waiting: &Weak<()>,
 ) -> Result<Loaded<K>, ColdReason> {
     let unreadable = |error: std::io::Error| ColdReason::Unreadable(error.to_string());
-    let (file, bytes) = file::open(&keeper.path)
+    let (file, bytes) = file::open(&snapshotter.path)
         .map_err(unreadable)?
         .ok_or(ColdReason::NoFile)?;
     let limits = Limits::DEFAULT;
@@ -428,12 +429,12 @@ fn load<K: Resource + DeserializeOwned>(
     // It may grow while it is read, if it is not of our making.
     let file = BufReader::with_capacity(64 << 10, file.take(limits.file_bytes));
     let (header, reader) = Reader::new(file, limits)?;
-    keeper.fits(&header)?;
+    snapshotter.fits(&header)?;
     let lists = reader.objects(header.sources.len(), decoder, &|| is_wanted(waiting))?;
     let revisions = header.sources.iter();
     let revisions = revisions.map(|source| ResourceVersion::from(&*source.revision));
     let saved = UNIX_EPOCH.checked_add(Duration::from_secs(header.saved));
-    let now = (keeper.storing.config.clock)();
+    let now = (snapshotter.storing.config.clock)();
     let age = saved.and_then(|saved| now.duration_since(saved).ok());
     Ok(Loaded {
         lists: lists.into_iter().zip(revisions).collect(),

@@ -23,14 +23,14 @@ use self::{
 
 /// By default a dictionary is made once there are so many objects, which for pods takes some 20 ms. It, and what
 /// packs with it, is as large as fifty pods unpacked.
-pub(crate) const SAMPLES: usize = 256;
+pub(super) const SAMPLES: usize = 256;
 
 /// Samples that make no dictionary are followed by others, each time behind twice as many objects, up to
 /// this often.
 const PAUSES: u32 = 12;
 
 /// What packs the objects of one informer.
-pub(crate) struct Packing {
+pub(super) struct Packing {
     /// So many objects make a dictionary.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
@@ -50,7 +50,7 @@ struct Learning {
 
 /// The JSON of one object.
 #[derive(Clone)]
-pub(crate) struct Packed {
+pub(super) struct Packed {
     bytes: Box<[u8]>,
     /// What it was compressed with, if it was.
     dictionary: Option<Arc<Dictionary>>,
@@ -60,11 +60,11 @@ pub(crate) struct Packed {
 
 /// What was packed can't be read again.
 #[derive(Debug)]
-pub(crate) struct Damaged;
+pub(super) struct Damaged;
 
 impl Packing {
     /// Whose dictionaries are made of so many objects each.
-    pub(crate) fn new(samples: usize) -> Self {
+    pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
             current: ArcSwapOption::empty(),
@@ -79,12 +79,12 @@ impl Packing {
     }
 
     /// Objects that each dictionary is made of.
-    pub(crate) fn samples(&self) -> usize {
+    pub(super) fn samples(&self) -> usize {
         self.samples
     }
 
     /// Packs what may be learnt from.
-    pub(crate) fn pack(&self, json: &[u8]) -> Packed {
+    pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
         if let Some(samples) = &mut learning.samples {
@@ -98,7 +98,7 @@ impl Packing {
     }
 
     /// Packs with the current dictionary, if it was another one or none; whether anything has changed.
-    pub(crate) fn repack(&self, packed: &mut Packed) -> bool {
+    pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
             return false;
@@ -118,14 +118,14 @@ impl Packing {
     }
 
     /// Whether a dictionary is to be made, which is later if more is about to come.
-    pub(crate) fn is_due(&self, more_comes: bool) -> bool {
+    pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
     /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.
     /// Takes its time, and does nothing if it is not due, which is later if more is about to come. Whether there
     /// is a new one; if samples make none, the next ones are tried.
-    pub(crate) fn train(&self, more_comes: bool) -> bool {
+    pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
         };
@@ -147,12 +147,12 @@ impl Packing {
     }
 
     /// How many dictionaries there have been.
-    pub(crate) fn generation(&self) -> u64 {
+    pub(super) fn generation(&self) -> u64 {
         self.learning.lock().generation
     }
 
     /// What dictionaries take, and what the next one is made of, in bytes.
-    pub(crate) fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let learning = self.learning.lock();
         let (current, previous) = (self.current.load(), learning.previous.upgrade());
         let dictionaries =
@@ -201,7 +201,7 @@ impl Learning {
 
 impl Packed {
     /// Not compressed.
-    pub(crate) fn as_it_is(json: &[u8]) -> Self {
+    pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
             dictionary: None,
@@ -210,7 +210,7 @@ impl Packed {
     }
 
     /// The JSON, if it is not compressed.
-    pub(crate) fn raw(&self) -> Option<&[u8]> {
+    pub(super) fn raw(&self) -> Option<&[u8]> {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
@@ -218,7 +218,7 @@ impl Packed {
     ///
     /// # Errors
     /// Its bytes have changed in memory.
-    pub(crate) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
+    pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
             None => Ok(read(&self.bytes)),
             Some(with) => {
@@ -228,12 +228,12 @@ impl Packed {
         }
     }
 
-    pub(crate) fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
 
     #[cfg(test)]
-    pub(crate) fn is_compressed(&self) -> bool {
+    pub(super) fn is_compressed(&self) -> bool {
         self.dictionary.is_some()
     }
 }

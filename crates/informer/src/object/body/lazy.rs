@@ -1,4 +1,4 @@
-//! [`Lazy`]: what the objects of one informer have in common that are kept as bytes until somebody reads
+//! [`LazyDecoder`]: what the objects of one informer have in common that are kept as bytes until somebody reads
 //! them.
 //!
 //! Each is decoded once, by the first who asks, while others who ask for it wait; from then on it is kept
@@ -9,14 +9,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
-    DecodeError, ObjectName,
-    labels::{LabelSet, LabelSets, Labels},
-    opener::{Decode, OnBroken, Unfit},
+    super::{
+        DecodeError, ObjectName,
+        labels::{LabelSet, LabelSets, Labels},
+    },
+    Decode, OnBroken, Unfit,
     reading::{Reading, UnreadCount},
 };
 
 /// One per informer.
-pub(crate) struct Lazy<K> {
+pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
@@ -24,8 +26,8 @@ pub(crate) struct Lazy<K> {
 }
 
 /// The body of one object, for all handles that are of the same state.
-pub(super) struct LazyBody<K> {
-    lazy: Arc<Lazy<K>>,
+pub(in crate::object) struct LazyBody<K> {
+    decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
     labels: LabelSet,
     read: Mutex<Read<K>>,
@@ -39,7 +41,7 @@ enum Read<K> {
     Unfit(Box<DecodeError>),
 }
 
-impl<K> Lazy<K> {
+impl<K> LazyDecoder<K> {
     pub(crate) fn new(decode: Decode<K>, on_broken: OnBroken) -> Self {
         Self {
             decode,
@@ -61,7 +63,7 @@ impl<K> Lazy<K> {
         json: &[u8],
     ) -> Arc<LazyBody<K>> {
         Arc::new(LazyBody {
-            lazy: Arc::clone(self),
+            decoder: Arc::clone(self),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
             read: Mutex::new(Read::Not(Box::from(json))),
@@ -80,7 +82,7 @@ impl<K> LazyBody<K> {
     }
 
     pub(super) fn reading(&self) -> (&Reading, &UnreadCount) {
-        (&self.reading, &self.lazy.unread)
+        (&self.reading, &self.decoder.unread)
     }
 
     /// Reads its JSON, if it has not been decoded.
@@ -117,13 +119,13 @@ impl<K> LazyBody<K> {
             Read::Decoded(object) => return Ok(Arc::clone(object)),
             Read::Unfit(error) => return Err(DecodeError::clone(error)),
         };
-        match (self.lazy.decode)(json) {
+        match (self.decoder.decode)(json) {
             Ok(object) => {
                 let object = Arc::new(object);
                 if is_kept {
                     *read = Read::Decoded(Arc::clone(&object));
                 }
-                self.reading.end(&self.lazy.unread);
+                self.reading.end(&self.decoder.unread);
                 Ok(object)
             }
             Err(Unfit { field, reason }) => {
@@ -131,8 +133,8 @@ impl<K> LazyBody<K> {
                 *read = Read::Unfit(Box::new(error.clone()));
                 // The user's own code hears of it, and may look at the object.
                 drop(read);
-                self.reading.end(&self.lazy.unread);
-                (self.lazy.on_broken)(&error);
+                self.reading.end(&self.decoder.unread);
+                (self.decoder.on_broken)(&error);
                 Err(error)
             }
         }

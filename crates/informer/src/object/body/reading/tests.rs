@@ -3,7 +3,10 @@
 use std::thread;
 
 use super::*;
-use crate::object::{Head, Lazy, opener::Unfit};
+use crate::object::{
+    Identity,
+    body::{Form, Unfit, lazy::LazyDecoder},
+};
 
 fn decode(json: &[u8]) -> Result<String, Unfit> {
     let text = String::from_utf8_lossy(json).into_owned();
@@ -16,14 +19,16 @@ fn decode(json: &[u8]) -> Result<String, Unfit> {
     Ok(text)
 }
 
-fn lazy() -> Arc<Lazy<String>> {
-    Arc::new(Lazy::new(decode, Box::new(|_| {})))
+fn lazy() -> Arc<LazyDecoder<String>> {
+    Arc::new(LazyDecoder::new(decode, Box::new(|_| {})))
 }
 
-fn object(lazy: &Arc<Lazy<String>>, name: &str) -> Object<String> {
+fn object(lazy: &Arc<LazyDecoder<String>>, name: &str) -> Object<String> {
     let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u","labels":{{"a":"b"}}}}}}"#);
-    let head: Head<'_> = serde_json::from_str(&json).unwrap();
-    Object::lazy(head.name().unwrap(), &head, json.as_bytes(), 7, lazy)
+    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+    Form::Lazy(Arc::clone(lazy))
+        .keep(identity.name().unwrap(), &identity, json.as_bytes(), 7)
+        .unwrap()
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn what_was_read_in_vain_is_the_same_state_as_a_broken_object() {
     assert_eq!(broken.broken(), Some(&error));
     assert_eq!(broken.object_name(), bad.object_name());
     assert_eq!(broken.revision(), bad.revision());
-    assert_eq!(broken.uid_mark(), bad.uid_mark());
+    assert_eq!(broken.uid_hash(), bad.uid_hash());
     assert!(broken.found_broken().is_none());
     let good = object(&lazy, "good");
     good.get().unwrap();

@@ -9,15 +9,15 @@ use std::borrow::Cow;
 use memchr::memchr2;
 
 use crate::{
-    object::{Head, HeadMetadata, Pairs},
+    object::{Identity, IdentityMetadata, Pairs},
     transport::value_end,
 };
 
-/// The head of an object whose metadata begin there; `None` if anything in them is unusual, so that a
+/// The identity of an object whose metadata begin there; `None` if anything in them is unusual, so that a
 /// parser has to say what it is.
-pub(super) fn head(json: &[u8], at: usize) -> Option<Head<'_>> {
+pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut rest = Rest(json.get(at..)?);
-    let mut metadata = HeadMetadata::default();
+    let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
     rest.members(|key, rest| {
         match key {
@@ -32,7 +32,7 @@ pub(super) fn head(json: &[u8], at: usize) -> Option<Head<'_>> {
         }
         Some(())
     })?;
-    Some(Head { metadata })
+    Some(Identity { metadata })
 }
 
 /// Few objects have more; else there is another allocation.
@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    fn parsed(json: &str) -> Option<Head<'_>> {
-        Head::begins_at(json.as_bytes(), 0)
+    fn parsed(json: &str) -> Option<Identity<'_>> {
+        Identity::begins_at(json.as_bytes(), 0)
     }
 
     /// Metadata as they may be written, and some as they may not.
@@ -141,8 +141,8 @@ mod tests {
 
         #[test]
         fn what_it_reads_a_parser_reads_as_well(json in metadata()) {
-            if let Some(head) = head(json.as_bytes(), 0) {
-                prop_assert_eq!(format!("{head:?}"), format!("{:?}", parsed(&json).unwrap()));
+            if let Some(identity) = identity(json.as_bytes(), 0) {
+                prop_assert_eq!(format!("{identity:?}"), format!("{:?}", parsed(&json).unwrap()));
             }
         }
 
@@ -154,8 +154,8 @@ mod tests {
             if let Some(place) = json.get_mut(at) {
                 *place = byte;
             }
-            if let (Some(head), Some(parsed)) = (head(&json, 0), Head::begins_at(&json, 0)) {
-                prop_assert_eq!(format!("{head:?}"), format!("{parsed:?}"));
+            if let (Some(identity), Some(parsed)) = (identity(&json, 0), Identity::begins_at(&json, 0)) {
+                prop_assert_eq!(format!("{identity:?}"), format!("{parsed:?}"));
             }
         }
     }
@@ -164,13 +164,13 @@ mod tests {
     fn what_api_servers_write_is_usual() {
         let json = r#"{"kind":"Pod","metadata":{"name":"a","generateName":"a-","namespace":"b","uid":"c","resourceVersion":"7","generation":1,"labels":{"app":"é","x":""},"annotations":{"n":"\"{"},"ownerReferences":[{"uid":"no"}],"managedFields":[{"fieldsV1":{"f:a":{}}}]},"spec":{}}"#;
         let at = json.find(r#"{"name"#).unwrap();
-        let head = head(json.as_bytes(), at).unwrap();
+        let identity = identity(json.as_bytes(), at).unwrap();
         assert_eq!(
-            format!("{head:?}"),
-            format!("{:?}", Head::begins_at(json.as_bytes(), at).unwrap())
+            format!("{identity:?}"),
+            format!("{:?}", Identity::begins_at(json.as_bytes(), at).unwrap())
         );
-        assert_eq!(head.name().unwrap().as_str(), "b/a");
-        let managed_fields = head.prunable()[1].1.unwrap();
+        assert_eq!(identity.name().unwrap().as_str(), "b/a");
+        let managed_fields = identity.prunable()[1].1.unwrap();
         assert_eq!(managed_fields, br#"[{"fieldsV1":{"f:a":{}}}]"#);
     }
 
@@ -193,7 +193,7 @@ mod tests {
             r#"{"name":"a",}"#,
             r#"{"name":"a""#,
         ] {
-            assert!(head(json.as_bytes(), 0).is_none(), "{json}");
+            assert!(identity(json.as_bytes(), 0).is_none(), "{json}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::object::{Head, Object};
+use crate::object::{Identity, body::Form};
 
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,11 +30,13 @@ fn those_who_ask_at_the_same_time_get_the_same_and_one_of_them_tells_what_is_wro
         assert_eq!(error.field(), "data");
         telling.fetch_add(1, Ordering::Relaxed);
     };
-    let lazy = Arc::new(Lazy::new(decode, Box::new(on_broken)));
+    let lazy = Arc::new(LazyDecoder::new(decode, Box::new(on_broken)));
     let object = |name: &str| {
         let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u","labels":{{"a":"b"}}}}}}"#);
-        let head: Head<'_> = serde_json::from_str(&json).unwrap();
-        Object::lazy(head.name().unwrap(), &head, json.as_bytes(), 7, &lazy)
+        let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+        Form::Lazy(Arc::clone(&lazy))
+            .keep(identity.name().unwrap(), &identity, json.as_bytes(), 7)
+            .unwrap()
     };
     let (good, bad) = (object("good"), object("bad"));
     assert_eq!(DECODED.load(Ordering::Relaxed), 0);
@@ -54,10 +56,10 @@ fn those_who_ask_at_the_same_time_get_the_same_and_one_of_them_tells_what_is_wro
     assert_eq!(told.load(Ordering::Relaxed), 1);
     assert!(Arc::ptr_eq(&good.get().unwrap(), &clone.get().unwrap()));
     let seen = object("seen");
-    seen.glance().unwrap();
+    seen.peek().unwrap();
     let read = seen.get().unwrap();
-    assert_eq!(DECODED.load(Ordering::Relaxed), 4, "a glance keeps nothing");
-    assert!(Arc::ptr_eq(&read, &seen.glance().unwrap()));
+    assert_eq!(DECODED.load(Ordering::Relaxed), 4, "a peek keeps nothing");
+    assert!(Arc::ptr_eq(&read, &seen.peek().unwrap()));
     assert!(good.live().is_none() && bad.broken().is_none());
     assert_eq!(bad.revision().to_string(), good.revision().to_string());
 }

@@ -16,6 +16,7 @@ pub(crate) use self::known::KnownStates;
 
 use std::{any::TypeId, borrow::Cow, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
@@ -38,22 +39,12 @@ use crate::{
 pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
 /// What one informer does to turn bytes into objects.
+#[derive_where(Clone)]
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
     pruning: Pruning,
     form: Form<K>,
-}
-
-impl<K> Clone for Decoder<K> {
-    fn clone(&self) -> Self {
-        Self {
-            transform: self.transform.clone(),
-            expected: Arc::clone(&self.expected),
-            pruning: self.pruning.clone(),
-            form: self.form.clone(),
-        }
-    }
 }
 
 impl<K> Decoder<K> {

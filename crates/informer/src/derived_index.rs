@@ -76,6 +76,7 @@ mod maintenance;
 
 use std::{fmt, sync::Arc};
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use futures_util::future;
 use kube_core::Resource;
@@ -94,6 +95,7 @@ use crate::{
 /// Dropping the last of them removes both handlers; the one object that a handler may be placing at
 /// that moment is the last that is asked for. When an informer stops, the index can be read still, and
 /// hears no more of that informer's objects: what its handler had not heard by then is missing.
+#[derive_where(Clone)]
 pub struct DerivedIndex<K> {
     inner: Arc<Inner<K>>,
 }
@@ -103,14 +105,6 @@ struct Inner<K> {
     objects: Indexer<K>,
     board: Arc<Board>,
     handlers: Handlers,
-}
-
-impl<K> Clone for DerivedIndex<K> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-        }
-    }
 }
 
 impl<K> fmt::Debug for DerivedIndex<K> {

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
 /// Per object the sequence is: `Added`, any number of `Updated`, `Deleted`, and so on; `old` is always
 /// what was told last. Each event comes after the cache has changed, which may be further ahead.
 #[derive(Debug)]
+#[derive_where(Clone)]
 pub enum Event<K> {
     /// An object is new to this handler.
     #[doc(alias = "OnAdd")]
@@ -45,27 +47,6 @@ pub enum Event<K> {
     #[doc(alias = "SingleFileTracker")]
     #[doc(alias = "AsyncTracker")]
     Synced,
-}
-
-impl<K> Clone for Event<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Added {
-                object,
-                in_initial_list,
-            } => Self::Added {
-                object: object.clone(),
-                in_initial_list: *in_initial_list,
-            },
-            Self::Updated { old, new, cause } => Self::Updated {
-                old: old.clone(),
-                new: new.clone(),
-                cause: *cause,
-            },
-            Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
-            Self::Synced => Self::Synced,
-        }
-    }
 }
 
 impl<K> Event<K> {
@@ -193,6 +174,7 @@ type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
 #[doc(alias = "ResourceEventHandlerFuncs")]
 #[doc(alias = "ResourceEventHandlerDetailedFuncs")]
 #[doc(alias = "TypedResourceEventHandlerFuncs")]
+#[derive_where(Default)]
 pub struct Callbacks<K> {
     add: Option<Callback<(Object<K>, bool)>>,
     update: Option<Callback<(Object<K>, Object<K>)>>,
@@ -206,16 +188,6 @@ impl<K> std::fmt::Debug for Callbacks<K> {
             .field("update", &self.update.is_some())
             .field("delete", &self.delete.is_some())
             .finish()
-    }
-}
-
-impl<K> Default for Callbacks<K> {
-    fn default() -> Self {
-        Self {
-            add: None,
-            update: None,
-            delete: None,
-        }
     }
 }
 

@@ -116,6 +116,7 @@ use std::{fmt, sync::Arc};
 use self::root::Root;
 use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
+use derive_where::derive_where;
 
 /// An empty store with these indices: the handle that readers clone, and its one writer.
 ///
@@ -146,16 +147,9 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
 /// moment go to one [`Indexer::snapshot`].
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
+#[derive_where(Clone)]
 pub struct Indexer<K> {
     published: Arc<ArcSwap<Root<K>>>,
-}
-
-impl<K> Clone for Indexer<K> {
-    fn clone(&self) -> Self {
-        Self {
-            published: Arc::clone(&self.published),
-        }
-    }
 }
 
 impl<K> fmt::Debug for Indexer<K> {

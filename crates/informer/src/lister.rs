@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 
 use crate::{
@@ -26,18 +27,10 @@ use crate::{
 #[doc(alias = "GenericLister")]
 #[doc(alias = "ResourceIndexer")]
 #[doc(alias = "NewGenericLister")]
+#[derive_where(Clone)]
 pub struct Lister<K> {
     indexer: Indexer<K>,
     kind: Arc<str>,
-}
-
-impl<K> Clone for Lister<K> {
-    fn clone(&self) -> Self {
-        Self {
-            indexer: self.indexer.clone(),
-            kind: Arc::clone(&self.kind),
-        }
-    }
 }
 
 impl<K> fmt::Debug for Lister<K> {
@@ -146,18 +139,10 @@ where
 
 /// Reads the objects of one namespace.
 #[doc(alias = "GenericNamespaceLister")]
+#[derive_where(Clone)]
 pub struct NamespaceLister<K> {
     lister: Lister<K>,
     namespace: String,
-}
-
-impl<K> Clone for NamespaceLister<K> {
-    fn clone(&self) -> Self {
-        Self {
-            lister: self.lister.clone(),
-            namespace: self.namespace.clone(),
-        }
-    }
 }
 
 impl<K> fmt::Debug for NamespaceLister<K> {

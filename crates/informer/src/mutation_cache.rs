@@ -34,6 +34,7 @@ pub use self::lapsed::Lapsed;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
@@ -80,6 +81,7 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// A program that reads this overlay when an event wakes it also needs [`MutationCache::lapsed`]:
 /// a write can end without an event.
 #[doc(alias = "Overlay")]
+#[derive_where(Clone)]
 pub struct MutationCache<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
@@ -195,16 +197,6 @@ impl<K> Builder<K> {
 }
 
 // === impl MutationCache ===
-
-impl<K> Clone for MutationCache<K> {
-    fn clone(&self) -> Self {
-        Self {
-            informer: self.informer.clone(),
-            kind: Arc::clone(&self.kind),
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
 
 impl<K> fmt::Debug for MutationCache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

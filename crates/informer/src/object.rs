@@ -41,6 +41,7 @@ pub use self::{
 
 use std::{fmt, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 
 use self::body::{Body, Broken, COUNTS_BYTES, Live};
@@ -68,10 +69,12 @@ impl SourceId {
 ///
 /// Cloning costs one reference count. The content never changes: a newer state of the same object
 /// is another `Object` under the same [`ObjectName`].
+#[derive_where(Clone)]
 pub struct Object<K> {
     inner: Arc<Inner<K>>,
 }
 
+#[derive_where(Clone)]
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
@@ -79,26 +82,6 @@ struct Inner<K> {
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
-}
-
-impl<K> Clone for Inner<K> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            revision: self.revision.clone(),
-            wire_bytes: self.wire_bytes,
-            uid: self.uid,
-            body: self.body.clone(),
-        }
-    }
-}
-
-impl<K> Clone for Object<K> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: Arc::clone(&self.inner),
-        }
-    }
 }
 
 impl<K> Object<K> {

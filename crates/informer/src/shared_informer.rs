@@ -57,6 +57,7 @@ use std::{
     time::Duration,
 };
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
 
@@ -107,6 +108,7 @@ pub enum RemoveIndexError {
 /// read.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
+#[derive_where(Clone)]
 pub struct SharedInformer<K> {
     shared: Arc<Shared<K>>,
 }
@@ -127,14 +129,6 @@ struct Shared<K> {
     snapshotter: Option<Arc<Snapshotter<K>>>,
     /// The channel to the queue, which is not kept open by being looked at.
     channel: mpsc::WeakSender<Delta<K>>,
-}
-
-impl<K> Clone for SharedInformer<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
-    }
 }
 
 impl<K> fmt::Debug for SharedInformer<K> {

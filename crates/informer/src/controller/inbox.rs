@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
 };
 
 /// The channel to the loop, and the cache that the loop keeps, to see how full it is.
+#[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,
     cache: Indexer<K>,
@@ -19,15 +21,6 @@ pub(crate) struct Inbox<K> {
 impl<K> Inbox<K> {
     pub(crate) fn new(deltas: mpsc::Sender<Delta<K>>, cache: Indexer<K>) -> Self {
         Self { deltas, cache }
-    }
-}
-
-impl<K> Clone for Inbox<K> {
-    fn clone(&self) -> Self {
-        Self {
-            deltas: self.deltas.clone(),
-            cache: self.cache.clone(),
-        }
     }
 }
 

@@ -3,23 +3,15 @@
 use std::sync::Arc;
 
 use crate::object::{Epoch, Identity, Known, Object, SourceId, UidHash};
+use derive_where::derive_where;
 
 /// What a store had from one source when a list of it began.
+#[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
     /// A state of another epoch does not prove what the server has now.
     pub(crate) epoch: Epoch,
-}
-
-impl<K> Clone for KnownStates<K> {
-    fn clone(&self) -> Self {
-        Self {
-            states: Arc::clone(&self.states),
-            source: self.source,
-            epoch: self.epoch,
-        }
-    }
 }
 
 impl<K> KnownStates<K> {

@@ -13,6 +13,7 @@ use crate::{
     selector::Selector,
     shared_informer::{Keeping, LoopOptions, keep_method, keeping_methods, loop_methods},
 };
+use derive_where::derive_where;
 
 /// Which queue an informer works with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +65,7 @@ pub enum QueueKind {
 /// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
 #[doc(alias = "ByObject")]
 #[must_use]
+#[derive_where(Clone)]
 pub struct InformerOptions<K> {
     pub(super) name: Option<Arc<str>>,
     pub(super) level: Level,
@@ -75,18 +77,10 @@ pub struct InformerOptions<K> {
 }
 
 /// The transforms of a type, by where they hold.
+#[derive_where(Clone)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
     pub(super) by_namespace: BTreeMap<String, Transform<K>>,
-}
-
-impl<K> Clone for Transforms<K> {
-    fn clone(&self) -> Self {
-        Self {
-            everywhere: self.everywhere.clone(),
-            by_namespace: self.by_namespace.clone(),
-        }
-    }
 }
 
 impl<K> Transforms<K> {
@@ -135,18 +129,6 @@ impl<K> fmt::Debug for InformerOptions<K> {
             .field("requests", &self.requests)
             .field("loop_options", &self.loop_options)
             .finish_non_exhaustive()
-    }
-}
-
-impl<K> Clone for InformerOptions<K> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            level: self.level.clone(),
-            transforms: self.transforms.clone(),
-            keeping: self.keeping.clone(),
-            ..*self
-        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! [`Entry`]: one object of a store, with the source that brought it.
 
 use crate::object::{Object, SourceId};
+use derive_where::derive_where;
 
 /// One object of the store.
+#[derive_where(Clone)]
 pub(super) struct Entry<K> {
     object: Object<K>,
     source: SourceId,
@@ -12,15 +14,6 @@ pub(super) struct Entry<K> {
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
-    }
-}
-
-impl<K> Clone for Entry<K> {
-    fn clone(&self) -> Self {
-        Self {
-            object: self.object.clone(),
-            source: self.source,
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 
 use super::postings::{Postings, Values, sorted};
@@ -25,6 +26,7 @@ type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Se
 /// object. When it fails or panics, the object is left out of that index and reported; everything
 /// else goes on.
 #[doc(alias = "Indices")]
+#[derive_where(Clone)]
 pub struct Indexers<K> {
     pub(super) functions: Vec<(Arc<str>, IndexFunc<K>)>,
 }
@@ -32,14 +34,6 @@ pub struct Indexers<K> {
 impl<K> Default for Indexers<K> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<K> Clone for Indexers<K> {
-    fn clone(&self) -> Self {
-        Self {
-            functions: self.functions.clone(),
-        }
     }
 }
 
@@ -296,22 +290,13 @@ pub struct IndexError {
 }
 
 /// One index of one moment. It is a value of its own, so one can come and go while the entries stay.
+#[derive_where(Clone)]
 pub(crate) struct Index<K> {
     /// Its allocation is the index's identity, which tokens share.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// Which objects stand under which of its values.
     pub(super) placed: Postings,
-}
-
-impl<K> Clone for Index<K> {
-    fn clone(&self) -> Self {
-        Self {
-            name: Arc::clone(&self.name),
-            function: Arc::clone(&self.function),
-            placed: self.placed.clone(),
-        }
-    }
 }
 
 impl<K> Index<K> {

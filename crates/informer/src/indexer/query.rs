@@ -11,6 +11,7 @@ use crate::{
     object::{Object, ObjectName},
     selector::FieldSelector,
 };
+use derive_where::derive_where;
 
 /// The objects that several indices have under given values; made by [`Snapshot::query`], which
 /// without a condition finds all.
@@ -28,6 +29,7 @@ use crate::{
 /// }
 /// ```
 #[must_use = "a query finds nothing until it is iterated"]
+#[derive_where(Clone)]
 pub struct Query<'a, K> {
     snapshot: &'a Snapshot<K>,
     plan: Plan,
@@ -92,15 +94,6 @@ impl<K> Snapshot<K> {
         selects: impl Fn(&Object<K>) -> bool,
     ) -> (Vec<Object<K>>, Option<ObjectName>) {
         plan.slice(self.root(), last, selects)
-    }
-}
-
-impl<K> Clone for Query<'_, K> {
-    fn clone(&self) -> Self {
-        Self {
-            snapshot: self.snapshot,
-            plan: self.plan.clone(),
-        }
     }
 }
 

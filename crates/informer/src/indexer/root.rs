@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use derive_where::derive_where;
 use imbl::OrdMap;
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
 /// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
+#[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
@@ -38,24 +40,6 @@ pub(super) struct Root<K> {
     generation: Option<Arc<Generation<K>>>,
     /// Counts the entries that have not been decoded, if they are decoded on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
-}
-
-impl<K> Clone for Root<K> {
-    fn clone(&self) -> Self {
-        Self {
-            entries: self.entries.clone(),
-            indices: Arc::clone(&self.indices),
-            first_revision: self.first_revision.clone(),
-            revisions: Arc::clone(&self.revisions),
-            rollbacks: self.rollbacks,
-            broken: self.broken.clone(),
-            broken_version: self.broken_version,
-            wire_bytes: self.wire_bytes,
-            counts: Arc::clone(&self.counts),
-            generation: self.generation.clone(),
-            unread: self.unread.clone(),
-        }
-    }
 }
 
 impl<K> Drop for Root<K> {

@@ -11,6 +11,7 @@ use crate::{
     metrics::StoreSample,
     object::{DecodeError, Known, Object, ObjectName, ResourceVersion, SourceId},
 };
+use derive_where::derive_where;
 
 /// A store of one moment: immutable, `'static`, without a lock.
 ///
@@ -26,16 +27,9 @@ use crate::{
 ///     pod.status = None; // shared with the cache and every other reader
 /// }
 /// ```
+#[derive_where(Clone)]
 pub struct Snapshot<K> {
     root: Arc<Root<K>>,
-}
-
-impl<K> Clone for Snapshot<K> {
-    fn clone(&self) -> Self {
-        Self {
-            root: Arc::clone(&self.root),
-        }
-    }
 }
 
 impl<K> fmt::Debug for Snapshot<K> {

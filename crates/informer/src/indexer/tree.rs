@@ -10,6 +10,7 @@
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
+use derive_where::derive_where;
 mod diff;
 
 /// An ordered map; no node of it holds more than `WIDTH` entries or children.
@@ -25,6 +26,7 @@ enum Node<K, V> {
 }
 
 /// As many keys as values, in order.
+#[derive_where(Default)]
 struct Leaf<K, V> {
     keys: Arc<Vec<K>>,
     values: Vec<V>,
@@ -53,15 +55,6 @@ impl<K, V, const WIDTH: usize> Clone for Tree<K, V, WIDTH> {
         Self {
             root: Arc::clone(&self.root),
             len: self.len,
-        }
-    }
-}
-
-impl<K, V> Default for Leaf<K, V> {
-    fn default() -> Self {
-        Self {
-            keys: Arc::default(),
-            values: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Deserializer};
 
@@ -22,6 +23,7 @@ use crate::object::ObjectName;
 ///     cached.get().spec = None; // a cached object is shared and can't be changed
 /// }
 /// ```
+#[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
     /// Metadata that somebody wanted to change.
@@ -48,15 +50,6 @@ impl<K: Resource> Shared<K> {
 impl<K> From<Arc<K>> for Shared<K> {
     fn from(object: Arc<K>) -> Self {
         Self { object, own: None }
-    }
-}
-
-impl<K> Clone for Shared<K> {
-    fn clone(&self) -> Self {
-        Self {
-            object: Arc::clone(&self.object),
-            own: self.own.clone(),
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use ::kube_runtime::watcher::{Error, Event as Told};
+use derive_where::derive_where;
 use futures_core::Stream;
 
 use super::Shared;
@@ -96,6 +97,7 @@ impl<K> Stream for Watcher<K> {
 /// The one difficulty is an informer over several sources: one of them may be watching, and tell of
 /// changes and deletions, while another has not listed yet. kube's stores take what they hear before
 /// `InitDone` for the beginning, and know no deletion in it.
+#[derive_where(Default)]
 struct Words<K> {
     synced: bool,
     /// Deleted before the beginning was complete; told once it is.
@@ -103,16 +105,6 @@ struct Words<K> {
     /// The last state that kube was given of each object that is decoded on demand. The state in which it is
     /// deleted, or one before that, may turn out not to decode, and kube's event of a deletion has an object.
     given: BTreeMap<ObjectName, Object<K>>,
-}
-
-impl<K> Default for Words<K> {
-    fn default() -> Self {
-        Self {
-            synced: false,
-            gone: BTreeMap::new(),
-            given: BTreeMap::new(),
-        }
-    }
 }
 
 impl<K> Words<K> {

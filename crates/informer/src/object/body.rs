@@ -12,6 +12,7 @@ pub(crate) use self::reading::{UnreadCount, UnreadMoment};
 
 use std::{collections::BTreeMap, marker::PhantomData, sync::Arc};
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use kube_core::Resource;
 
@@ -36,6 +37,7 @@ pub(crate) struct Unfit {
 }
 
 /// What a handle has of its object. No other stage looks at which it is.
+#[derive_where(Clone)]
 pub(super) enum Body<K> {
     Live(Live<K>),
     #[cfg(feature = "packed")]
@@ -44,6 +46,7 @@ pub(super) enum Body<K> {
     Broken(Box<Broken>),
 }
 
+#[derive_where(Clone)]
 pub(super) struct Live<K> {
     pub(super) object: Arc<K>,
     /// What it takes beyond itself, as far as its decoding could tell. It stands here because a packed body
@@ -56,21 +59,6 @@ pub(super) struct Broken {
     pub(super) uid: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) error: DecodeError,
-}
-
-impl<K> Clone for Body<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Live(live) => Self::Live(Live {
-                object: Arc::clone(&live.object),
-                heap_bytes: live.heap_bytes,
-            }),
-            #[cfg(feature = "packed")]
-            Self::Packed(packed) => Self::Packed(packed.clone()),
-            Self::Lazy(lazy) => Self::Lazy(Arc::clone(lazy)),
-            Self::Broken(broken) => Self::Broken(broken.clone()),
-        }
-    }
 }
 
 /// The counts that an `Arc` has beside what it points to.
@@ -207,25 +195,13 @@ impl<K: Resource> Body<K> {
 }
 
 /// In which form users ask for objects to be kept.
+#[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
+    #[derive_where(default)]
     Decoded(PhantomData<fn() -> K>),
     Lazy,
     #[cfg(feature = "packed")]
     Packed(PackOptions<K>),
-}
-
-impl<K> Clone for FormOptions<K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for FormOptions<K> {}
-
-impl<K> Default for FormOptions<K> {
-    fn default() -> Self {
-        Self::Decoded(PhantomData)
-    }
 }
 
 #[cfg(feature = "packed")]
@@ -266,6 +242,7 @@ impl<K> FormOptions<K> {
 }
 
 /// The form in which a cache keeps its objects, with what they have in common.
+#[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
     Lazy(Arc<LazyDecoder<K>>),
@@ -275,20 +252,6 @@ pub(crate) enum Form<K> {
         /// Whether what would delay an object is left to the [`Housekeeping`].
         is_urgent: bool,
     },
-}
-
-impl<K> Clone for Form<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Decoded => Self::Decoded,
-            Self::Lazy(lazy) => Self::Lazy(Arc::clone(lazy)),
-            #[cfg(feature = "packed")]
-            Self::Packed { decoder, is_urgent } => Self::Packed {
-                decoder: Arc::clone(decoder),
-                is_urgent: *is_urgent,
-            },
-        }
-    }
 }
 
 impl<K> Form<K> {

@@ -1,11 +1,13 @@
 //! [`Deleted`]: what is known of an object that is gone.
 
 use super::{Object, ObjectName};
+use derive_where::derive_where;
 
 /// A deletion, as queues carry it and handlers hear it.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
+#[derive_where(Clone)]
 pub enum Deleted<K> {
     /// The server told of the deletion: this is the last state, at the revision of the deletion.
     Known(Object<K>),
@@ -17,18 +19,6 @@ pub enum Deleted<K> {
         /// The last state anybody here knew; it may be stale. A handler always gets one.
         last_known: Option<Object<K>>,
     },
-}
-
-impl<K> Clone for Deleted<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Known(object) => Self::Known(object.clone()),
-            Self::FinalStateUnknown { name, last_known } => Self::FinalStateUnknown {
-                name: name.clone(),
-                last_known: last_known.clone(),
-            },
-        }
-    }
 }
 
 impl<K> Deleted<K> {

@@ -8,6 +8,7 @@ use std::{
     mem,
 };
 
+use derive_where::derive_where;
 use tokio::time::Instant;
 
 use self::merge::merged;
@@ -169,6 +170,7 @@ type Position = (u64, u64);
 /// A list, a late join or a resync stays whole while it is the only thing that waits, for then it is
 /// told as it is. As soon as something of an object waits beside it, it is unfolded, so that the two
 /// can be merged; that costs as much as the cache took to apply it.
+#[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
@@ -176,17 +178,6 @@ struct Merged<K> {
     whole: Option<Position>,
     /// How many slots only tell again what was told before.
     resyncs: usize,
-}
-
-impl<K> Default for Merged<K> {
-    fn default() -> Self {
-        Self {
-            slots: BTreeMap::new(),
-            positions: Positions::new(),
-            whole: None,
-            resyncs: 0,
-        }
-    }
 }
 
 impl<K> Merged<K> {

@@ -1,11 +1,13 @@
 //! [`Delta`]: what changed on the server, in the order in which it was learnt.
 
+use derive_where::derive_where;
 use tokio::time::Instant;
 
 use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
 /// One change, from the source that told it.
 #[derive(Debug)]
+#[derive_where(Clone)]
 pub struct Delta<K> {
     /// Which reflector it comes from.
     pub source: SourceId,
@@ -18,6 +20,7 @@ pub struct Delta<K> {
 /// What a [`Delta`] says. A reflector makes `Added`, `Updated`, `Deleted`, `ReplacedAll` and
 /// `Bookmark`; queues make the others out of these.
 #[derive(Debug)]
+#[derive_where(Clone)]
 pub enum DeltaKind<K> {
     /// The watch told of a new object (or of one that was there when it began).
     Added(Object<K>),
@@ -63,36 +66,6 @@ pub enum DeltaType {
     ReplacedAll,
     SyncAll,
     Bookmark,
-}
-
-impl<K> Clone for Delta<K> {
-    fn clone(&self) -> Self {
-        Self {
-            source: self.source,
-            kind: self.kind.clone(),
-            received: self.received,
-        }
-    }
-}
-
-impl<K> Clone for DeltaKind<K> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Added(object) => Self::Added(object.clone()),
-            Self::Updated(object) => Self::Updated(object.clone()),
-            Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
-            Self::Replaced(object) => Self::Replaced(object.clone()),
-            Self::Sync(object) => Self::Sync(object.clone()),
-            Self::ReplacedAll { objects, revision } => Self::ReplacedAll {
-                objects: objects.clone(),
-                revision: revision.clone(),
-            },
-            Self::SyncAll => Self::SyncAll,
-            Self::Bookmark { revision } => Self::Bookmark {
-                revision: revision.clone(),
-            },
-        }
-    }
 }
 
 impl<K> DeltaKind<K> {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
@@ -16,6 +17,7 @@ use crate::{
 
 /// The settings that a reflector of its own and those of an informer have in common. What each means stands at
 /// its setter, in `settings_methods!`.
+#[derive_where(Default)]
 pub(crate) struct Settings<K> {
     /// By default that of kind and scope.
     pub(crate) name: Option<Arc<str>>,
@@ -113,20 +115,6 @@ pub(crate) fn named<K: Resource>(listed: &str) -> String {
         format!("metadata of {listed}")
     } else {
         listed.to_owned()
-    }
-}
-
-impl<K> Default for Settings<K> {
-    fn default() -> Self {
-        Self {
-            name: None,
-            type_description: None,
-            transform: None,
-            error_handler: None,
-            metrics: None,
-            requests: RequestOptions::default(),
-            seed: None,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use derive_where::derive_where;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -98,34 +99,13 @@ macro_rules! loop_methods {
 pub(crate) use loop_methods;
 
 /// What an informer keeps of each object, in which form, and where it saves them.
+#[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
     /// Not every type has one.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
-}
-
-impl<K> Default for Keeping<K> {
-    fn default() -> Self {
-        Self {
-            pruning: Pruning::default(),
-            form: FormOptions::default(),
-            storing: None,
-            mutation_detector: None,
-        }
-    }
-}
-
-impl<K> Clone for Keeping<K> {
-    fn clone(&self) -> Self {
-        Self {
-            pruning: self.pruning.clone(),
-            form: self.form,
-            storing: self.storing.clone(),
-            mutation_detector: self.mutation_detector,
-        }
-    }
 }
 
 impl<K> Keeping<K> {

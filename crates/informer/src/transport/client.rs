@@ -20,6 +20,7 @@ pub use self::source::{ClientSource, RotatingClient, RotatingClientBuilder};
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, BodyStream, Limited};
@@ -153,6 +154,7 @@ pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 /// asks for metadata alone.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
+#[derive_where(Clone)]
 pub struct ListWatch<K> {
     client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
@@ -170,20 +172,6 @@ struct KubeResource {
     base: String,
     plural: String,
     metadata_only: bool,
-}
-
-impl<K> Clone for ListWatch<K> {
-    fn clone(&self) -> Self {
-        Self {
-            client: Arc::clone(&self.client),
-            kind: PhantomData,
-            resource: self.resource.clone(),
-            namespace: self.namespace.clone(),
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
-            tweak: self.tweak.clone(),
-        }
-    }
 }
 
 impl<K: Resource> ListWatch<K> {

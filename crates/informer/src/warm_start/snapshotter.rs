@@ -11,6 +11,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
+use derive_where::derive_where;
 use futures_util::future;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -116,6 +117,7 @@ type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, Sav
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
 /// A saved store for objects of this type, which therefore can be written and read.
+#[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,
     save: Save<K>,
@@ -136,15 +138,6 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
-    }
-}
-
-impl<K> Clone for Storing<K> {
-    fn clone(&self) -> Self {
-        Self {
-            config: self.config.clone(),
-            ..*self
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! It guarantees that an item is timed from when it was first added since it was last handed out, and
 //! that nothing is kept of an item that is neither queued nor in work.
 
+use derive_where::derive_where;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::time::Duration;
@@ -12,23 +13,13 @@ use tokio::time::Instant;
 use super::lookup::Lookup;
 use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 
+#[derive_where(Default)]
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
     /// When the items in work were handed out, by their turn, so the first is the oldest.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
-}
-
-impl<T> Default for Timing<T> {
-    fn default() -> Self {
-        Self {
-            added: Lookup::default(),
-            started: Lookup::default(),
-            running: BTreeMap::new(),
-            next_turn: 0,
-        }
-    }
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use derive_where::derive_where;
 use parking_lot::Mutex;
 use prometheus_client::metrics::{counter::Counter, histogram::Histogram};
 
@@ -155,13 +156,8 @@ impl Tally {
 }
 
 /// The samplers of all that share a set of labels.
+#[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
-
-impl<S> Default for Samplers<S> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
 
 impl<S: Clone> Samplers<S> {
     /// Adds one, and lets go of those that have nothing to say any more.

@@ -15,6 +15,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use derive_where::derive_where;
 use parking_lot::Mutex;
 
 use self::packing::{Packed, Packing, SAMPLES};
@@ -46,19 +47,12 @@ const OBJECTS_MIN: usize = 8;
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
 /// How objects are packed, as users ask for it.
+#[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// So many make a dictionary.
     pub(crate) objects: usize,
     encode: Encode<K>,
 }
-
-impl<K> Clone for PackOptions<K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K> Copy for PackOptions<K> {}
 
 impl<K: Storable> PackOptions<K> {
     /// With dictionaries of so many objects.

@@ -3,6 +3,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -39,18 +40,10 @@ struct Undecoded {
 }
 
 /// What decoding takes, for whichever thread does it.
+#[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
     known: Option<KnownStates<K>>,
-}
-
-impl<K> Clone for Decoding<K> {
-    fn clone(&self) -> Self {
-        Self {
-            decoder: Arc::clone(&self.decoder),
-            known: self.known.clone(),
-        }
-    }
 }
 
 /// The pieces of one body between splitting and staging.

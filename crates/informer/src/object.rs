@@ -183,9 +183,9 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// How many bytes the server sent for it, if it is a good state of an object that came from there;
-    /// of one that was saved, how many bytes it takes there.
-    pub(crate) fn wire_bytes(&self) -> u64 {
+    /// How many bytes of JSON the server sent for it, or, after a warm start, how many it takes in the saved
+    /// file; 0 if it is broken, or did not come from a server.
+    pub fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
 
@@ -220,9 +220,9 @@ impl<K> Object<K> {
         self
     }
 
-    /// What it takes, with its handle, in bytes: see
-    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes).
-    pub(crate) fn rest_bytes(&self) -> u64 {
+    /// How many bytes it takes in memory, about, with its handle: see
+    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what is counted.
+    pub fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
         (handle + self.inner.body.size()) as u64
     }
@@ -232,7 +232,16 @@ impl<K> Object<K> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Reads its JSON, if it is kept as JSON and was not decoded in vain. Nothing is decoded.
+    /// The JSON that the cache keeps of it, which is what the server sent without the pruned fields: decompressed
+    /// for this in a packed cache, copied in a lazy one. Nothing is decoded.
+    ///
+    /// `None` if the object is kept decoded, as in other caches and in a lazy one once it was read, or if it is
+    /// broken.
+    pub fn json(&self) -> Option<Vec<u8>> {
+        self.with_json(<[u8]>::to_vec)
+    }
+
+    /// Reads that JSON in its place.
     pub(crate) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.inner.body.with_json(read)
     }

@@ -108,6 +108,35 @@ async fn a_packed_cache_has_and_tells_what_a_decoded_one_does() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_object_gives_the_json_that_is_kept_of_it_and_its_sizes() {
+    let server = Server::builder()
+        .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
+        .build();
+    let forms = [
+        builder(&server),
+        builder(&server).lazy(),
+        builder(&server).packed_from(SAMPLES),
+    ];
+    let mut kept = Vec::new();
+    for building in forms {
+        let informer = run(building);
+        informer.caught_up(&server).await;
+        let object = informer.pods.indexer().list().remove(0);
+        assert!(object.wire_bytes() > 0 && object.rest_bytes() > 0);
+        let json = object.json();
+        let sent = json.as_ref().map(Vec::len);
+        assert!(sent.is_none_or(|sent| sent as u64 == object.wire_bytes()));
+        let pod = object.get().unwrap();
+        let decoded = json.map(|json| serde_json::from_slice::<Pod>(&json).unwrap());
+        assert!(decoded.as_ref().is_none_or(|decoded| *decoded == *pod));
+        kept.push((decoded.is_some(), object.json().is_some()));
+        informer.stop().await;
+    }
+    // Decoded, lazy (before and after it was read), packed.
+    assert_eq!(kept, [(false, false), (true, false), (true, true)]);
+}
+
 thread_local! {
     /// How many have been decoded by this test.
     static DECODED: Cell<usize> = const { Cell::new(0) };

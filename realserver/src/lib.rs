@@ -10,7 +10,7 @@
 //! There is no scheduler, no controller manager and no kubelet: objects stay as clients write them.
 
 mod binaries;
-mod control_plane;
 mod process;
+mod control_plane;
 
 pub use self::{binaries::Binaries, control_plane::ControlPlane};

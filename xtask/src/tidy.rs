@@ -4,20 +4,21 @@
 //! The rules read text, not syntax trees: they may miss what is written in an unusual way, and they need no parser to keep up with the language.
 //! `cargo test --workspace` runs the whole check as a test.
 
-mod circles;
 mod finding;
-mod imports;
-mod listings;
-mod manifests;
-mod names;
-mod paths;
-mod prose;
-mod references;
 mod rust;
-mod select;
-mod signatures;
-mod sizes;
 mod tree;
+mod paths;
+mod crates;
+mod names;
+mod sizes;
+mod select;
+mod prose;
+mod manifests;
+mod imports;
+mod circles;
+mod signatures;
+mod listings;
+mod references;
 
 use std::path::Path;
 
@@ -28,9 +29,6 @@ use tree::Tree;
 
 /// The crate whose public signatures are checked.
 const LIBRARY: &str = "crates/informer";
-
-/// Roots of the crates that declare their modules in the order of their imports.
-const PIPELINES: [&str; 2] = ["crates/apiserver/src/lib.rs", "crates/informer/src/lib.rs"];
 
 /// Every finding in the workspace at `root`, ordered by path and line.
 ///
@@ -57,9 +55,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.files("md") {
         findings.extend(prose::markdown(path, text));
     }
-    for root in PIPELINES {
-        findings.extend(pipeline(root, &sources));
-    }
+    findings.extend(imports::check(&sources));
     findings.extend(circles::check(&sources));
     findings.extend(library(tree, &sources));
     findings.extend(listings::check(tree));
@@ -68,19 +64,6 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings.extend(manifests::check(tree));
     findings.sort();
     findings
-}
-
-/// The order of the imports in the crate with this root.
-fn pipeline(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
-    let Some(root) = sources.iter().find(|source| source.path == root) else {
-        return Vec::new();
-    };
-    let folder = root.path.trim_end_matches(|end| end != '/');
-    let order = imports::Order::of(root);
-    let files = sources.iter();
-    files
-        .flat_map(|source| imports::check(source, folder, &order))
-        .collect()
 }
 
 /// The rules that hold for the library alone.

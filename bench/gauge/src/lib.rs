@@ -7,10 +7,10 @@
 mod flags;
 mod latencies;
 mod line;
-mod observe;
 mod process;
 mod source;
 mod told;
+mod observe;
 
 pub use self::{
     flags::{Flags, Handler, List, Server},

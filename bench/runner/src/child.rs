@@ -41,6 +41,12 @@ pub(crate) enum Chunks {
     Large,
 }
 
+/// The folder of the whole project.
+pub(crate) fn root() -> Result<&'static Path> {
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.nth(2).context("this stands in bench/runner")
+}
+
 impl Programs {
     /// Those of the tree at `root`, which may not be built yet; the source cuts bodies into such chunks.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {

@@ -5,30 +5,30 @@
 //! has just begun; programs alternate (ABC ABC …), so that what the machine does meanwhile befalls all;
 //! what is shown is the median of the rounds, with the least and the most beside it.
 
-mod case;
-mod child;
-mod document;
-mod goal;
+mod output;
 mod machine;
 mod plan;
-mod plot;
-mod real;
 mod samples;
+mod options;
+mod case;
+mod child;
+mod goal;
 mod table;
+mod plot;
+mod document;
+mod real;
 
-use std::{
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use self::{
     case::Case,
-    child::{Chunks, Programs},
+    child::{Chunks, Programs, root},
     document::Document,
+    options::Common,
+    output::say,
     plan::{Plan, Topic},
     samples::Samples,
 };
@@ -63,40 +63,6 @@ struct Options {
     common: Common,
 }
 
-/// Options of every measurement.
-#[derive(Args, Clone, Debug)]
-struct Common {
-    /// Only programs whose name contains this
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    program: String,
-    /// Measures nothing; reads the standard error of an earlier run, which may be incomplete, from this file
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Uses the programs of the last build
-    #[arg(long)]
-    built: bool,
-}
-
-impl Common {
-    /// Whether the programs have to be built.
-    fn builds(&self) -> bool {
-        !self.built && self.log.is_none()
-    }
-
-    /// The samples of an earlier run, if its log is given.
-    ///
-    /// # Errors
-    /// The file can't be read, or is not such a log.
-    fn logged(&self) -> Result<Option<Samples>> {
-        let Some(log) = &self.log else {
-            return Ok(None);
-        };
-        let text = std::fs::read_to_string(log);
-        let text = text.with_context(|| format!("can't read {}", log.display()))?;
-        Samples::of_log(&text).map(Some)
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measures what a first list and events cost a real kube-apiserver (needs Go)
@@ -116,12 +82,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The folder of the whole project.
-fn root() -> Result<&'static Path> {
-    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    folders.nth(2).context("this stands in bench/runner")
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -188,8 +148,4 @@ fn draw(folder: &Path, samples: &Samples) -> Result<()> {
         picture.draw(folder, samples)?;
     }
     Ok(())
-}
-
-fn say(text: &str) -> Result<()> {
-    writeln!(std::io::stdout(), "{text}").context("nobody reads the tables")
 }

@@ -19,13 +19,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::session::Session;
 use crate::{
-    Common,
     case::Program,
-    child::{Chunks, Programs, target},
+    child::{Chunks, Programs, root, target},
     document::Document,
-    machine, root,
+    machine,
+    options::Common,
+    output::say,
     samples::Samples,
-    say,
 };
 
 /// Command-line options of the measurement against a real server.

@@ -7,21 +7,21 @@
 //! - whoever asks gets the same objects, in the order, with the bytes and in the chunks of an API server;
 //! - serving costs little beside what is measured: objects are templates with holes, filled on the way out, so memory does not grow with their number either.
 
-mod body;
-mod chunks;
-mod corpus;
-mod document;
-mod framing;
-mod history;
 mod kind;
 mod protobuf;
-mod refusal;
-mod report;
-mod request;
-mod server;
 mod slot;
-mod source;
 mod template;
+mod corpus;
+mod history;
+mod document;
+mod refusal;
+mod chunks;
+mod framing;
+mod source;
+mod body;
+mod request;
+mod report;
+mod server;
 
 pub use chunks::Chunking;
 pub use corpus::{Corpus, Version};

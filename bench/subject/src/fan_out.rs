@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::SharedInformer;
 use tokio::{sync::Notify, task::JoinSet};
 
-use crate::{memory_source, print};
+use crate::{line, memory_source};
 
 /// How many of what.
 #[derive(Args, Debug)]
@@ -64,7 +64,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     told_all.notified().await;
     let (took, cpu) = start.spent();
     let per_event = |seconds: f64| seconds * 1e9 / f64::from(events);
-    print(&serde_json::json!({
+    line::print(&serde_json::json!({
         "handlers": handlers,
         "ns_per_event": per_event(took),
         "cpu_ns_per_event": per_event(cpu),

@@ -6,15 +6,14 @@
 //! It uses Tokio's runtime with a worker per processor, and the defaults of the library except where a flag
 //! says something else. Which allocator it uses is the choice of the program that calls [`run`].
 
-mod fan_out;
+mod line;
 mod memory_source;
 mod observe;
-mod queue;
 mod readers;
+mod queue;
+mod fan_out;
 
-use std::io::Write as _;
-
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use self::observe::Store;
@@ -61,9 +60,4 @@ pub async fn run() -> Result<()> {
             "--server or --kubeconfig is missing; --help explains what can be measured"
         ),
     }
-}
-
-/// The one line of a subcommand.
-fn print(line: &serde_json::Value) -> Result<()> {
-    writeln!(std::io::stdout(), "{line}").context("nobody reads the line")
 }

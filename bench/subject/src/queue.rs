@@ -7,7 +7,7 @@ use clap::Args;
 use gauge::Start;
 use kube_informer::workqueue::{RateLimitingQueue, rate_limiter};
 
-use crate::print;
+use crate::line;
 
 /// Keys that take turns, as in client-go's `BenchmarkQueue`.
 const KEYS: usize = 100;
@@ -35,5 +35,5 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         item.done();
     }
     let (took, _) = start.spent();
-    print(&serde_json::json!({"ns_per_item": took * 1e9 / f64::from(options.items)}))
+    line::print(&serde_json::json!({"ns_per_item": took * 1e9 / f64::from(options.items)}))
 }

@@ -23,8 +23,8 @@ use kube_informer::{Indexer, SharedInformer};
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
+    line,
     memory_source::{self, NAMESPACE, PodWriter},
-    print,
 };
 
 /// `queuedEvents` of client-go's benchmark.
@@ -89,7 +89,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         ensure!(thread.join().is_ok(), "a reader has panicked");
     }
     let rate = |which: usize| per_second(after[which] - before[which], took);
-    print(&serde_json::json!({
+    line::print(&serde_json::json!({
         "readers": options.readers,
         "reads_per_s": rate(0),
         "writes_per_s": rate(1),

@@ -2,11 +2,11 @@
 //!
 //! Guarantees: 0 when what was asked for has happened, 1 when it has not, 2 when it was asked wrongly, 130 and 143 after a signal; every failure is one line that says what to do.
 
-mod args;
-mod command;
-mod control_plane;
 mod interrupt;
 mod output;
+mod control_plane;
+mod command;
+mod args;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -2,10 +2,10 @@
 //!
 //! A module imports another of its parent's if it, or a module inside it, names a path into the other, or a name that some module imports from the other.
 //! A parent and its own modules may name each other; tests are exempt.
-//! A crate is a folder with `lib.rs` or `main.rs`; a library and a program in one folder count as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
 use super::paths::{NamedPath, paths};
 use super::rust::{Source, tokens};
@@ -27,30 +27,22 @@ struct Import<'a> {
 
 /// Reports each circle of every crate.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
-    let files = || sources.iter().filter(|source| !source.is_test_file());
-    let folders: BTreeSet<&str> = files()
-        .filter_map(|source| source.path.rsplit_once('/'))
-        .filter(|(_, name)| matches!(*name, "lib.rs" | "main.rs"))
-        .map(|(folder, _)| folder)
-        .collect();
-    let inside = |root| {
-        let prefix = format!("{root}/");
-        files().filter(move |source| source.path.starts_with(&prefix))
-    };
-    let found = folders.into_iter().map(|root| circles(root, inside(root)));
-    found.flatten().collect()
+    Crate::all(sources).iter().flat_map(circles).collect()
 }
 
 /// The circles of one crate.
-fn circles<'a>(root: &str, sources: impl Iterator<Item = &'a Source<'a>>) -> Vec<Finding> {
-    let sources: Vec<_> = sources
-        .map(|source| (&source.path[root.len() + 1..], source.production()))
+fn circles(krate: &Crate<'_>) -> Vec<Finding> {
+    let sources: Vec<_> = krate
+        .files
+        .iter()
+        .map(|(file, source)| (*file, source.production()))
         .collect();
     let mut modules = Modules::new();
     for (file, code) in &sources {
-        let module = match *file {
-            "lib.rs" | "main.rs" => Vec::new(),
-            file => file.trim_end_matches(".rs").split('/').collect(),
+        let module = if ROOTS.contains(file) {
+            Vec::new()
+        } else {
+            file.trim_end_matches(".rs").split('/').collect()
         };
         let named = paths(&tokens(code));
         modules.entry(module).or_default().extend(named);
@@ -67,7 +59,7 @@ fn circles<'a>(root: &str, sources: impl Iterator<Item = &'a Source<'a>>) -> Vec
         let advice = format!(
             "`{names}` import each other in a circle; move what they share to a module of its own, or pass the value in"
         );
-        let path = format!("{root}/{}.rs", import.file.join("/"));
+        let path = format!("{}/{}.rs", krate.folder, import.file.join("/"));
         findings.push(Finding::new(&path, import.line, RULE, advice));
     }
     findings

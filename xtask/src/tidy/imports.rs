@@ -1,25 +1,30 @@
 //! Rule `import-order`: the module list of a crate is its pipeline.
 //!
-//! A module may name (`crate::x`, or `super::` up to the root) only modules declared above its own in `lib.rs`, so data flows one way and a reader learns the machine from the list.
-//! `lib.rs` itself (`main.rs` of a program), with its re-exports, and tests are exempt.
+//! A module may name (`crate::x`, or `super::` up to the root) only modules declared above its own in the crate's root, so data flows one way and a reader learns the machine from the list.
+//! In a crate with `lib.rs` and `main.rs` each module belongs to the root that declares it; the program names the library by its name, as any other crate does.
+//! The roots themselves and tests are exempt, and what a root defines or re-exports, no module may name.
 
+use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
 use super::paths::paths;
 use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// The modules of a crate, in the order of its root.
-pub(super) struct Order {
+/// Where Cargo looks for further programs of a crate; each file is a root by itself, and declares no modules.
+const PROGRAMS: &str = "bin/";
+
+/// The modules of a crate, in the order of one of its roots.
+struct Order<'a> {
     /// `lib.rs` or `main.rs`.
-    root: String,
+    root: &'a str,
     modules: Vec<String>,
 }
 
-impl Order {
+impl Order<'_> {
     /// Reads the `mod` lines of a crate root.
-    pub(super) fn of(root: &Source<'_>) -> Order {
-        let code = root.production();
+    fn of<'a>(root: &'a str, source: &Source<'_>) -> Order<'a> {
+        let code = source.production();
         let tokens = tokens(&code);
         let modules = tokens.windows(3).filter_map(|window| match window {
             [keyword, name, end] if keyword.text == "mod" && end.text == ";" => {
@@ -28,7 +33,7 @@ impl Order {
             _ => None,
         });
         Order {
-            root: root.path.rsplit('/').next().unwrap_or_default().to_owned(),
+            root,
             modules: modules.collect(),
         }
     }
@@ -38,35 +43,59 @@ impl Order {
     }
 }
 
-/// Reports what a file of the crate below `folder` imports against the order.
-pub(super) fn check(source: &Source<'_>, folder: &str, order: &Order) -> Vec<Finding> {
-    let Some(inside) = source.path.strip_prefix(folder) else {
-        return Vec::new();
-    };
-    let root = &order.root;
-    if inside == root || source.is_test_file() {
-        return Vec::new();
-    }
-    let module: Vec<&str> = inside.trim_end_matches(".rs").split('/').collect();
+/// Reports each import against the order, in every crate.
+pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
+    Crate::all(sources)
+        .iter()
+        .flat_map(crate_findings)
+        .collect()
+}
+
+fn crate_findings(krate: &Crate<'_>) -> Vec<Finding> {
+    let roots = ROOTS
+        .into_iter()
+        .filter_map(|root| Some((root, krate.file(root)?)));
+    let orders: Vec<_> = roots
+        .map(|(root, source)| Order::of(root, source))
+        .collect();
+    let files = krate.files.iter();
+    files
+        .filter(|(file, _)| !ROOTS.contains(file) && !file.starts_with(PROGRAMS))
+        .flat_map(|(file, source)| file_findings(file, source, &orders))
+        .collect()
+}
+
+fn file_findings(file: &str, source: &Source<'_>, orders: &[Order<'_>]) -> Vec<Finding> {
+    let module: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     let own = module[0];
-    let Some(position) = order.position(own) else {
-        let advice = format!("declare `mod {own};` in {root}, at its place in the pipeline");
+    let declaring = orders.iter();
+    let declaring = declaring.filter_map(|order| Some((order, order.position(own)?)));
+    let declaring: Vec<_> = declaring.collect();
+    if declaring.is_empty() {
+        let roots: Vec<_> = orders.iter().map(|order| order.root).collect();
+        let advice = format!(
+            "declare `mod {own};` in {}, at its place in the pipeline",
+            roots.join(" or ")
+        );
         return vec![Finding::new(source.path, 1, RULE, advice)];
-    };
+    }
     let code = source.production();
     let mut findings = Vec::new();
     for path in paths(&tokens(&code)) {
         let Some(&named) = path.resolve(&module).as_deref().and_then(<[_]>::first) else {
             continue;
         };
-        let advice = match order.position(named) {
-            Some(other) if other > position => format!(
-                "`{named}` stands below `{own}` in {root}; let `{own}` own the type, or pass the value in"
-            ),
-            Some(_) => continue,
-            None => format!("name `{named}` by its module, not by {root}'s re-export"),
-        };
-        findings.push(Finding::new(source.path, path.line, RULE, advice));
+        for &(order, position) in &declaring {
+            let root = order.root;
+            let advice = match order.position(named) {
+                Some(other) if other > position => format!(
+                    "`{named}` stands below `{own}` in {root}; let `{own}` own the type, or pass the value in"
+                ),
+                Some(_) => continue,
+                None => format!("name `{named}` by its module, not through {root}"),
+            };
+            findings.push(Finding::new(source.path, path.line, RULE, advice));
+        }
     }
     findings.dedup();
     findings
@@ -79,9 +108,13 @@ mod tests {
     const ROOT: &str = "pub mod object;\n\nmod queue; // a comment\n\npub(crate) mod indexer;\npub use indexer::Indexer;\n#[cfg(test)]\nmod tests;";
 
     fn findings(path: &str, text: &str) -> Vec<String> {
-        let order = Order::of(&Source::new("crates/informer/src/lib.rs", ROOT));
-        let findings = check(&Source::new(path, text), "crates/informer/src/", &order);
-        findings.iter().map(ToString::to_string).collect()
+        workspace(&[("crates/informer/src/lib.rs", ROOT), (path, text)])
+    }
+
+    fn workspace(files: &[(&str, &str)]) -> Vec<String> {
+        let sources = files.iter().map(|(path, text)| Source::new(path, text));
+        let found = check(&sources.collect::<Vec<_>>());
+        found.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -120,7 +153,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/informer/src/queue.rs:1: import-order: name `Indexer` by its module, not by lib.rs's re-export"
+                "crates/informer/src/queue.rs:1: import-order: name `Indexer` by its module, not through lib.rs"
             ]
         );
     }
@@ -141,5 +174,72 @@ mod tests {
     fn a_file_that_no_mod_line_names_is_reported() {
         let found = findings("crates/informer/src/stray.rs", "");
         assert!(found[0].contains("declare `mod stray;`"), "{found:?}");
+    }
+
+    #[test]
+    fn every_crate_has_an_order_of_its_own() {
+        let found = workspace(&[
+            ("a/src/lib.rs", "mod one; mod two;"),
+            ("a/src/one.rs", "use crate::two;"),
+            ("a/src/two.rs", "use crate::one;"),
+            ("b/examples/c/main.rs", "mod two; mod one;"),
+            ("b/examples/c/one.rs", "use super::two;"),
+            ("b/examples/c/two.rs", "use super::one;"),
+            ("b/examples/single.rs", ""),
+        ]);
+        let advice = "own the type, or pass the value in";
+        assert_eq!(
+            found,
+            [
+                format!(
+                    "a/src/one.rs:1: import-order: `two` stands below `one` in lib.rs; let `one` {advice}"
+                ),
+                format!(
+                    "b/examples/c/two.rs:1: import-order: `one` stands below `two` in main.rs; let `two` {advice}"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_module_belongs_to_the_root_that_declares_it() {
+        let library = ("a/src/lib.rs", "mod one; mod two;");
+        let program = ("a/src/main.rs", "use a::one::X; mod three; mod four;");
+        let found = workspace(&[
+            library,
+            program,
+            ("a/src/one.rs", ""),
+            ("a/src/two.rs", "use crate::one;"),
+            ("a/src/three.rs", "use crate::four; use a::two::Y;"),
+            ("a/src/four.rs", "use crate::three;"),
+            ("a/src/five.rs", ""),
+            ("a/src/bin/six.rs", "fn main() { a::run() }"),
+        ]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("`four` stands below `three` in main.rs"));
+        assert!(found[1].starts_with("a/src/five.rs:1: import-order: declare `mod five;`"));
+        assert!(found[1].contains("in lib.rs or main.rs"));
+    }
+
+    #[test]
+    fn a_module_of_both_roots_keeps_the_order_of_each() {
+        let found = workspace(&[
+            ("a/src/lib.rs", "mod one; mod two;"),
+            ("a/src/main.rs", "mod two; mod one;"),
+            ("a/src/one.rs", "use crate::two;"),
+            ("a/src/two.rs", ""),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("`two` stands below `one` in lib.rs"));
+    }
+
+    #[test]
+    fn what_a_program_defines_in_its_root_is_no_import_of_a_module() {
+        let found = workspace(&[
+            ("a/src/main.rs", "mod one; fn say() {}"),
+            ("a/src/one.rs", "fn f() { crate::say() }"),
+        ]);
+        let advice = "name `say` by its module, not through main.rs";
+        assert_eq!(found, [format!("a/src/one.rs:1: import-order: {advice}")]);
     }
 }

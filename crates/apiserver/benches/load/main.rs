@@ -20,8 +20,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-mod child;
 mod client;
+mod child;
 mod scenario;
 
 use std::fmt::Write as _;

@@ -16,11 +16,11 @@
     reason = "a read of a cache that stands where a request stood"
 )]
 
-mod after;
-mod before;
 #[path = "../setting/exit.rs"]
 mod exit;
 mod generator;
+mod before;
+mod after;
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 

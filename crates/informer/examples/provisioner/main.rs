@@ -13,16 +13,16 @@
 //!
 //! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
 
-mod binder;
-mod claims;
-#[path = "../setting/cluster.rs"]
-mod cluster;
-mod controller;
 #[path = "../setting/exit.rs"]
 mod exit;
-mod storage;
+#[path = "../setting/cluster.rs"]
+mod cluster;
 #[path = "../setting/transcript.rs"]
 mod transcript;
+mod storage;
+mod binder;
+mod controller;
+mod claims;
 
 use std::{future::Future, process::ExitCode};
 

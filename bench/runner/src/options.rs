@@ -1,0 +1,42 @@
+//! The options that every measurement has.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::samples::Samples;
+
+/// Options of every measurement.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Only programs whose name contains this
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub(crate) program: String,
+    /// Measures nothing; reads the standard error of an earlier run, which may be incomplete, from this file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Uses the programs of the last build
+    #[arg(long)]
+    built: bool,
+}
+
+impl Common {
+    /// Whether the programs have to be built.
+    pub(crate) fn builds(&self) -> bool {
+        !self.built && self.log.is_none()
+    }
+
+    /// The samples of an earlier run, if its log is given.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not such a log.
+    pub(crate) fn logged(&self) -> Result<Option<Samples>> {
+        let Some(log) = &self.log else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(log);
+        let text = text.with_context(|| format!("can't read {}", log.display()))?;
+        Samples::of_log(&text).map(Some)
+    }
+}

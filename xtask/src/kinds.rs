@@ -17,6 +17,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use discovery::{GroupList, Resource, ResourceList};
 
+use crate::mode::Mode;
+
 /// The module whose discovery documents are read; the server behaves as this version.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
@@ -38,15 +40,6 @@ const CORPUS: &str = "crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz";
 /// What `*` in the column of verbs stands for: most kinds serve exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// What to do with the tables once they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Replace the files.
-    Write,
-    /// Leave the files alone, and fail if one differs.
-    Check,
-}
-
 /// Makes the tables and writes or checks them; the message says what was done.
 ///
 /// # Errors
@@ -67,9 +60,9 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let sources = wire::Sources { modules };
     let wire = wire::table(TYPES_VERSION, &sources, &schema)?;
     let pairs = corpus::lines(&sources, &schema)?;
-    mode.apply(root, TABLE, &table)?;
-    mode.apply(root, SCHEMA, &schema)?;
-    mode.apply(root, WIRE, &wire)?;
+    apply(mode, root, TABLE, &table)?;
+    apply(mode, root, SCHEMA, &schema)?;
+    apply(mode, root, WIRE, &wire)?;
     match mode {
         Mode::Write => corpus::write(&root.join(CORPUS), &pairs)?,
         Mode::Check => corpus::check(&root.join(CORPUS), &pairs)?,
@@ -87,22 +80,21 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     ))
 }
 
-impl Mode {
-    fn apply(self, root: &Path, file: &str, content: &str) -> Result<()> {
-        let path = root.join(file);
-        match self {
-            Mode::Write => {
-                std::fs::write(&path, content).with_context(|| format!("can't write {file}"))
-            }
-            Mode::Check => {
-                let present = std::fs::read_to_string(&path)
-                    .with_context(|| format!("can't read {file}; run `cargo xtask kinds`"))?;
-                ensure!(
-                    present == content,
-                    "{file} differs from {MODULE}; run `cargo xtask kinds`"
-                );
-                Ok(())
-            }
+/// Writes or checks one table.
+fn apply(mode: Mode, root: &Path, file: &str, content: &str) -> Result<()> {
+    let path = root.join(file);
+    match mode {
+        Mode::Write => {
+            std::fs::write(&path, content).with_context(|| format!("can't write {file}"))
+        }
+        Mode::Check => {
+            let present = std::fs::read_to_string(&path)
+                .with_context(|| format!("can't read {file}; run `cargo xtask kinds`"))?;
+            ensure!(
+                present == content,
+                "{file} differs from {MODULE}; run `cargo xtask kinds`"
+            );
+            Ok(())
         }
     }
 }

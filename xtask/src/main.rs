@@ -2,15 +2,19 @@
 //!
 //! Everything here is for people and CI working on the project; no published crate links it.
 
-mod kinds;
+mod mode;
 mod program;
 mod tidy;
+mod api;
+mod kinds;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use self::mode::Mode;
 
 /// The arguments of the command line, without those of programs, which are in the table.
 #[derive(Debug, Parser)]
@@ -24,6 +28,12 @@ struct Arguments {
 enum Task {
     /// Check what compiler and clippy don't: order of modules, sizes, names, docs that point somewhere
     Tidy,
+    /// Write the public API of each published library to its `api.txt`
+    Api {
+        /// Only compare, and fail with the difference
+        #[arg(long)]
+        check: bool,
+    },
     /// Write the embedded server's table of kinds from the pinned Kubernetes module (needs Go)
     Kinds {
         /// Only compare, and fail if the table is out of date
@@ -33,7 +43,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run() {
+    match api::as_rustdoc().unwrap_or_else(run) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -62,13 +72,12 @@ fn run() -> Result<ExitCode> {
                 ExitCode::FAILURE
             })
         }
+        Task::Api { check } => {
+            say(&api::run(root, Mode::of(check))?);
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Kinds { check } => {
-            let mode = if check {
-                kinds::Mode::Check
-            } else {
-                kinds::Mode::Write
-            };
-            say(&kinds::run(root, mode)?);
+            say(&kinds::run(root, Mode::of(check))?);
             Ok(ExitCode::SUCCESS)
         }
     }

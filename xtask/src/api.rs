@@ -1,0 +1,264 @@
+//! `cargo xtask api`: the public API of each published library, a line per item, in `api.txt` beside its manifest.
+//!
+//! A change of the API is then a change of that file, which a review sees.
+//! The API is that with all features, without items that are hidden from the documentation.
+//! The file leaves out auto traits, blanket implementations, and the functions in a trait's implementation, which are those of the trait.
+//! It lists the members of an item once, also if the item is exported at several paths.
+//! It does not judge whether a change is compatible.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use public_api::PublicApi;
+use serde::Deserialize;
+
+use crate::mode::Mode;
+
+/// The file of a library, beside its manifest.
+const FILE: &str = "api.txt";
+
+/// Names the real rustdoc to this program while cargo takes it for rustdoc.
+const RUSTDOC: &str = "XTASK_RUSTDOC";
+
+/// The part of `cargo metadata` that is read here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    target_directory: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    /// Registries it may be published to; `None` is all of them.
+    publish: Option<Vec<String>>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+}
+
+/// Writes or checks the file of each library; the message says what was done.
+///
+/// # Errors
+///
+/// The documentation can't be built or read, or (with [`Mode::Check`]) a file differs.
+pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
+    let metadata = metadata(root)?;
+    document(root)?;
+    let (mut done, mut differences) = (Vec::new(), String::new());
+    for (package, library) in published(&metadata) {
+        let documented = metadata.target_directory.join("doc");
+        let api = read(&documented.join(format!("{library}.json")))?;
+        let present = lines(&api);
+        let file = package.manifest_path.with_file_name(FILE);
+        let shown = file.strip_prefix(root).unwrap_or(&file).display();
+        done.push(format!("{shown}: {} lines", present.lines().count()));
+        match mode {
+            Mode::Write => {
+                std::fs::write(&file, &present).with_context(|| format!("can't write {shown}"))?;
+            }
+            Mode::Check => {
+                let kept = std::fs::read_to_string(&file)
+                    .with_context(|| format!("can't read {shown}; run `cargo xtask api`"))?;
+                let difference = difference(&kept, &present);
+                if !difference.is_empty() {
+                    let name = &package.name;
+                    write!(
+                        differences,
+                        "the API of {name} is not that of {shown}:\n{difference}"
+                    )?;
+                }
+            }
+        }
+    }
+    ensure!(
+        differences.is_empty(),
+        "{differences}if that is on purpose, run `cargo xtask api`, commit what it writes, and give CHANGELOG.md a line"
+    );
+    Ok(done.join("\n"))
+}
+
+/// Runs rustdoc and nothing else, if [`document`] had cargo start this program as its rustdoc.
+///
+/// A stable rustdoc writes JSON only with `RUSTC_BOOTSTRAP`, which enables unstable options; the alternative is a second toolchain, a nightly one.
+/// Only rustdoc gets the variable: build scripts of dependencies look at it, so cargo would rebuild nearly all of them, with unstable features.
+pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
+    let rustdoc = env::var_os(RUSTDOC)?;
+    let mut command = Command::new(rustdoc);
+    command
+        .args(env::args_os().skip(1))
+        .env("RUSTC_BOOTSTRAP", "1");
+    let status = command.status().context("rustdoc can't be run");
+    Some(status.map(|status| {
+        if status.success() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }))
+}
+
+fn metadata(root: &Path) -> Result<Metadata> {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .output()
+        .context("cargo can't be run")?;
+    ensure!(output.status.success(), "cargo metadata failed");
+    serde_json::from_slice(&output.stdout).context("what cargo metadata says has an unknown form")
+}
+
+/// Each package that has a library and is published, with the library's name.
+fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
+    let packages = metadata.packages.iter();
+    packages.filter_map(|package| {
+        let is_library = |target: &&Target| target.kind.iter().any(|kind| kind == "lib");
+        let library = package.targets.iter().find(is_library)?;
+        package
+            .publish
+            .is_none()
+            .then_some((package, &library.name[..]))
+    })
+}
+
+/// Builds the documentation of all libraries as JSON.
+///
+/// The packages and features are those of the HTML documentation, so that CI checks the dependencies once for both.
+fn document(root: &Path) -> Result<()> {
+    let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    let status = Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args([
+            "doc",
+            "--quiet",
+            "--workspace",
+            "--lib",
+            "--no-deps",
+            "--all-features",
+        ])
+        .env(
+            "RUSTDOC",
+            env::current_exe().context("this program has no path")?,
+        )
+        .env(RUSTDOC, rustdoc)
+        .env(
+            "RUSTDOCFLAGS",
+            "-Z unstable-options --output-format json --cap-lints allow",
+        )
+        .status()
+        .context("cargo can't be run")?;
+    ensure!(status.success(), "cargo doc failed");
+    Ok(())
+}
+
+fn read(json: &Path) -> Result<PublicApi> {
+    let api = public_api::Builder::from_rustdoc_json(json)
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .build();
+    api.with_context(|| {
+        format!(
+            "can't read {}; if this rustdoc is newer than the crate `public-api` knows, raise that in Cargo.toml",
+            json.display()
+        )
+    })
+}
+
+/// The lines of an API, in the order of its paths.
+fn lines(api: &PublicApi) -> String {
+    let rendered: BTreeMap<_, _> = api
+        .items()
+        .map(|item| (item.id().0, item.to_string()))
+        .collect();
+    let is_parent = |item: &public_api::PublicItem, matches: fn(&str) -> bool| {
+        let parent = item.parent_id().and_then(|id| rendered.get(&id.0));
+        parent.is_some_and(|line| matches(line))
+    };
+    let mut listed = BTreeSet::new();
+    let mut lines = String::new();
+    for item in api.items() {
+        let line = item.to_string();
+        let is_first = listed.insert(item.id().0);
+        let is_member = !is_parent(item, |line| line.starts_with("pub mod "));
+        let of_trait = line.contains(" fn ") && is_parent(item, is_trait_impl);
+        if (is_member && !is_first) || of_trait || line.contains("::StructuralPartialEq for ") {
+            continue;
+        }
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    lines
+}
+
+/// Whether a line is the head of a trait's implementation.
+fn is_trait_impl(line: &str) -> bool {
+    line.starts_with("impl") && line.contains(" for ")
+}
+
+/// The lines that only one of the texts has; empty if both have the same.
+fn difference(kept: &str, present: &str) -> String {
+    let set = |text| str::lines(text).collect::<BTreeSet<_>>();
+    let (kept, present) = (set(kept), set(present));
+    let mut changed: Vec<_> = kept
+        .difference(&present)
+        .map(|line| (item(line), '-', line))
+        .collect();
+    changed.extend(
+        present
+            .difference(&kept)
+            .map(|line| (item(line), '+', line)),
+    );
+    // The old line of an item stands before its new one.
+    changed.sort_by_key(|&(item, sign, _)| (item, sign == '+'));
+    let lines = changed
+        .iter()
+        .map(|(_, sign, line)| format!("  {sign} {line}\n"));
+    lines.collect()
+}
+
+/// The path of the item in a line, for sorting; for an implementation, the whole line.
+fn item(line: &str) -> &str {
+    if line.starts_with("impl") {
+        return line;
+    }
+    let word = line.split(' ').find(|word| word.contains("::"));
+    let word = word.unwrap_or(line);
+    word.split('(').next().unwrap_or(word).trim_end_matches(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_the_old_line_of_an_item_before_the_new_one() {
+        let kept = "pub mod a\npub fn a::f(u8)\npub fn a::h()\npub struct a::B\n";
+        let present = "pub mod a\npub fn a::f(u16) -> u8\npub fn a::g()\npub struct a::B\n";
+        assert_eq!(
+            difference(kept, present),
+            "  - pub fn a::f(u8)\n  + pub fn a::f(u16) -> u8\n  + pub fn a::g()\n  - pub fn a::h()\n"
+        );
+        assert_eq!(difference(kept, kept), "");
+    }
+
+    #[test]
+    fn every_published_library_has_its_file() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let metadata = metadata(root).unwrap();
+        let libraries: Vec<_> = published(&metadata).collect();
+        let names: Vec<_> = libraries.iter().map(|(_, library)| *library).collect();
+        assert_eq!(names, ["kube_informer", "kube_informer_apiserver"]);
+        for (package, _) in libraries {
+            assert!(package.manifest_path.with_file_name(FILE).is_file());
+        }
+    }
+}

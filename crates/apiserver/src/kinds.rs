@@ -42,6 +42,7 @@ pub enum Scope {
 
 /// One resource in one version of one group, as discovery describes it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Kind {
     /// The API group; empty for the core group.
     pub group: String,

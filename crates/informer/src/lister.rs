@@ -41,6 +41,7 @@ impl<K> fmt::Debug for Lister<K> {
 
 /// Why an object can't be had from a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GetError {
     /// The cache has no such object.
     #[error("{kind} {name} not found")]

@@ -176,6 +176,7 @@ pub enum Observed {
 
 /// Why a source is listed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RelistReason {
     /// The list before failed.
     ListFailed,
@@ -358,6 +359,7 @@ impl Checked {
 
 /// How many changes of the cache handlers are to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Told {
     /// New objects.
     pub added: u64,
@@ -369,6 +371,7 @@ pub struct Told {
 
 /// What happened in a work queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WorkQueueObserved {
     /// An item was handed to a worker, so long after it was first added since it was last handed out.
     Queued(Duration),

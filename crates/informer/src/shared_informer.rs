@@ -81,6 +81,7 @@ pub struct Stopped;
 
 /// Why an index could not be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddIndexError {
     /// There is one of this name.
     #[error(transparent)]
@@ -92,6 +93,7 @@ pub enum AddIndexError {
 
 /// Why an index could not be removed from an informer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RemoveIndexError {
     /// There is none, or it can't be removed.
     #[error(transparent)]

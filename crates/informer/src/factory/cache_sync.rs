@@ -40,6 +40,7 @@ impl WaitForCacheSync {
 
 /// Some informers have not synced; names each, and why.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CacheSyncError {
     /// One per informer that has not.
     pub unsynced: Vec<SyncError>,

@@ -101,6 +101,7 @@ impl<K> Change<K> {
 
 /// Which objects a list concerned.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Changed {
     /// What was not in the list and is gone now, in the order of names.
     pub gone: Vec<ObjectName>,

@@ -250,6 +250,7 @@ impl<I: IndexRef + ?Sized> IndexRef for &I {
 
 /// A store has no such index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoSuchIndex {
     /// None has this name.
     #[error("index with name {0} does not exist")]
@@ -263,10 +264,12 @@ pub enum NoSuchIndex {
 /// A store has an index of that name already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an index with name {0} exists already")]
+#[non_exhaustive]
 pub struct DuplicateIndex(pub String);
 
 /// Why an index could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotRemovable {
     /// There is none.
     #[error(transparent)]
@@ -280,6 +283,7 @@ pub enum NotRemovable {
 /// index, and only from that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
+#[non_exhaustive]
 pub struct IndexError {
     /// The index.
     pub index: Arc<str>,

@@ -18,6 +18,7 @@ use crate::{
 /// A field selector asks for a field that no index has; the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name")]
+#[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
 /// The conditions of a query, apart from the snapshot, so that an iterator can own both.

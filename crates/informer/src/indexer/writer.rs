@@ -43,6 +43,7 @@ impl<K> fmt::Debug for IndexerWriter<K> {
 
 /// What applying a batch has brought about.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Applied<K> {
     /// What changed for whoever listens, in order.
     pub changes: Vec<Change<K>>,

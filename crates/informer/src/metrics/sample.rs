@@ -71,6 +71,7 @@ pub struct IndexSample {
 
 /// How far a handler is behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HandlerSample {
     /// Its name.
     pub name: Arc<str>,

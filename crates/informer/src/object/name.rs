@@ -135,6 +135,7 @@ impl FromStr for ObjectName {
 /// A text that is neither `name` nor `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
+#[non_exhaustive]
 pub struct NameError(pub String);
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ pub enum FieldOperator {
 
 /// A text that is no field selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FieldSelectorParseError {
     /// A requirement compares nothing.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]

@@ -11,6 +11,7 @@ use crate::panics::panic_message;
 /// that handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer {name} ({expects}) failed: {cause}")]
+#[non_exhaustive]
 pub struct InformerError {
     /// The informer's name.
     pub name: Arc<str>,

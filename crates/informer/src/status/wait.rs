@@ -40,6 +40,7 @@ pub struct WaitForSync {
 /// Why something has not synced.
 #[doc(alias = "SyncResult")]
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SyncError {
     /// The informer, the reflector, or the handler.
     pub name: Arc<str>,
@@ -53,6 +54,7 @@ pub struct SyncError {
 
 /// What ended the waiting for a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SyncFailure {
     /// It took longer than was allowed.
     Deadline(Duration),

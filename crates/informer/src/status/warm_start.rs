@@ -8,6 +8,7 @@ use crate::object::ResourceVersion;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WarmStart {
     /// The cache began with what was saved, and the watch goes on from there.
+    #[non_exhaustive]
     Warm {
         /// How many objects were loaded, broken ones included.
         objects: usize,

@@ -210,7 +210,7 @@ impl<S: Store> Replay<S> {
             _ => {
                 let answer = self.ask_index(operation);
                 self.seen.push(match &answer {
-                    Err(NoSuchIndex::Name(_) | NoSuchIndex::Token(_)) => INDEX_UNKNOWN,
+                    Err(_) => INDEX_UNKNOWN,
                     Ok(Answer::Set(found)) if found.is_empty() => INDEX_NOT_FOUND,
                     Ok(_) => INDEX_FOUND,
                 });

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use gauge::resident_kib;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube_informer::fuzzing::decode_exactly;
+use kube_informer::fuzzing::read_json;
 use serde::{Serialize, de::DeserializeOwned};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -133,10 +133,10 @@ where
     K: DeserializeOwned + Serialize + Clone,
 {
     let theirs = |json: &Vec<u8>| serde_json::from_slice::<K>(json).ok();
-    let ours = |json: &Vec<u8>| Some(decode_exactly::<K>(json)?.0);
+    let ours = |json: &Vec<u8>| Some(read_json::<K>(json).ok()?.0);
     let counted: Option<usize> = all
         .iter()
-        .map(|json| Some(decode_exactly::<K>(json)?.1))
+        .map(|json| Some(read_json::<K>(json).ok()?.1))
         .sum();
     let counted = counted.context("all of them can be decoded")? + all.len() * size_of::<K>();
     let (by_them, _) = held(|| all.iter().filter_map(theirs).collect::<Vec<K>>());

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _, future, stream};
-use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher};
+use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Response};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -76,12 +76,12 @@ impl PodWriter {
 }
 
 impl ListerWatcher for MemorySource {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let body: ByteStream = stream::iter([Ok(self.list.clone())]).boxed();
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let body: ByteStream = match self.events.lock().take() {
             Some(events) => stream::unfold(events, async |mut events| {
                 let event = events.recv().await?;
@@ -90,7 +90,7 @@ impl ListerWatcher for MemorySource {
             .boxed(),
             None => stream::pending().boxed(),
         };
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
     fn description(&self) -> String {

@@ -27,7 +27,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Indexers, ObjectName, SharedInformer, indexer,
     shared_informer::Builder,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher, Response},
     workqueue::{RateLimitingQueue, rate_limiter},
 };
 use parking_lot::Mutex;
@@ -337,12 +337,12 @@ impl MemorySource {
 }
 
 impl ListerWatcher for MemorySource {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let body: ByteStream = stream::iter([Ok(self.list.clone())]).boxed();
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let body: ByteStream = match self.events.lock().take() {
             Some(events) => stream::unfold(events, async |mut events| {
                 let event = events.recv().await?;
@@ -351,7 +351,7 @@ impl ListerWatcher for MemorySource {
             .boxed(),
             None => stream::pending().boxed(),
         };
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
     fn description(&self) -> String {

@@ -35,7 +35,7 @@ use kube_informer::{
     client::ListWatch,
     shared_informer::Builder,
     status::{Status, WarmStart},
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
     warm_start::SavedStore,
 };
 use kube_informer_apiserver::Server;
@@ -162,15 +162,15 @@ struct Nothing {
 }
 
 impl ListerWatcher for Nothing {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let revision = options.resource_version.to_string();
         let list = json!({"metadata": {"resourceVersion": revision}, "items": []});
         let body = stream::iter([Ok(list.to_string().into())]);
-        std::future::ready(Ok(body.boxed())).boxed()
+        std::future::ready(Ok(body.boxed().into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
-        std::future::ready(Ok(stream::pending().boxed())).boxed()
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
+        std::future::ready(Ok(stream::pending().boxed().into())).boxed()
     }
 
     fn collection(&self) -> Option<String> {

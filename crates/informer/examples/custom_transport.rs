@@ -22,7 +22,7 @@ use futures_util::{FutureExt, StreamExt, future, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{
     SharedInformer,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher, Response},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -65,7 +65,7 @@ impl Memory {
 }
 
 impl ListerWatcher for Memory {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let log = self.log.borrow();
         let mut objects = BTreeMap::new();
         for event in &*log {
@@ -83,10 +83,10 @@ impl ListerWatcher for Memory {
             "items": objects.into_values().collect::<Vec<_>>(),
         });
         let body: ByteStream = Box::pin(stream::iter([Ok(Bytes::from(list.to_string()))]));
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         // No revision means from the beginning, as the log still has it.
         let seen = options.resource_version.to_string().parse().unwrap_or(0);
         let events = stream::unfold((self.log.subscribe(), seen), async |(mut log, seen)| {
@@ -96,7 +96,7 @@ impl ListerWatcher for Memory {
             Some((Ok(event), (log, seen + 1)))
         });
         let body: ByteStream = events.boxed();
-        future::ok(body).boxed()
+        future::ok(body.into()).boxed()
     }
 
     fn description(&self) -> String {

@@ -5,14 +5,12 @@
 //! in neither. Of the server's objects nothing is kept; a comparison holds one pointer for each.
 
 use std::{
-    borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
 
-use serde::Deserialize;
-
 use crate::{
+    codec::Encoded,
     indexer::Snapshot,
     object::{ObjectName, ResourceVersion, SourceId, UidHash},
     status::Difference,
@@ -34,25 +32,6 @@ pub(crate) struct Found {
     pub(crate) difference: Difference,
     /// The same for the same objects at the same revisions, whatever the order.
     pub(crate) fingerprint: u64,
-}
-
-/// What is read of an object.
-#[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(borrow)]
-    metadata: ItemMetadata<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ItemMetadata<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    namespace: Option<String>,
-    #[serde(borrow)]
-    uid: Cow<'a, str>,
-    #[serde(borrow)]
-    resource_version: Cow<'a, str>,
 }
 
 impl<'a, K> Comparison<'a, K> {
@@ -82,18 +61,15 @@ impl<'a, K> Comparison<'a, K> {
     ///
     /// # Errors
     /// It has no readable name.
-    pub(crate) fn see(&mut self, item: &[u8]) -> Result<(), Error> {
+    pub(crate) fn see(&mut self, item: Encoded<'_>) -> Result<(), Error> {
         let nameless = || Error::new(Class::Protocol, "an item of the list has no readable name");
-        let Item { metadata } = serde_json::from_slice(item).map_err(|_| nameless())?;
-        if metadata.name.is_empty() {
-            return Err(nameless());
-        }
-        let name = ObjectName::new(metadata.namespace.as_deref(), &metadata.name);
-        if !name.is_fit() || !ResourceVersion::is_fit(&metadata.resource_version) {
+        let identity = item.identity().ok_or_else(nameless)?;
+        let name = ObjectName::of(&identity).ok_or_else(nameless)?;
+        if !name.is_fit() || !ResourceVersion::is_fit(&identity.metadata.resource_version) {
             // Left out by the informer too.
             return Ok(());
         }
-        let revision = ResourceVersion::from(&*metadata.resource_version);
+        let revision = ResourceVersion::of(&identity);
         let difference = &mut self.found.difference;
         let count = match self.snapshot.entry(&name) {
             None => &mut difference.missing,
@@ -101,7 +77,10 @@ impl<'a, K> Comparison<'a, K> {
             Some((source, _)) if source != self.source => return Ok(()),
             Some((_, object)) => {
                 self.seen.push(object.object_name());
-                if !object.uid_hash().may_be(UidHash::of(&metadata.uid)) {
+                if !object
+                    .uid_hash()
+                    .may_be(UidHash::of(&identity.metadata.uid))
+                {
                     &mut difference.replaced
                 } else if *object.revision() != revision {
                     &mut difference.outdated

@@ -9,10 +9,12 @@ use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    codec::{Codec, Frame, FrameKind, ListSplitter, SplitError, WatchSplitter},
     decode::{self, Decoder},
+    json,
     object::{DecodeError, Object},
     status::ColdReason,
-    transport::{Error, FrameKind, ListSplitter, WatchSplitter},
+    transport::Error,
     warm_start,
 };
 
@@ -61,7 +63,7 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let end = fed.and_then(|()| splitter.finish()).map(|end| Ended {
         kind: end.kind,
         api_version: end.api_version,
-        revision: end.resource_version.to_string(),
+        revision: end.resource_version,
         continue_token: end.continue_token,
         remaining: end.remaining_item_count,
     });
@@ -79,7 +81,7 @@ pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end.map(|()| Ended::default()))
 }
 
-fn split(frames: Vec<crate::transport::Frame>, end: Result<Ended, Error>) -> Split {
+fn split(frames: Vec<Frame>, end: Result<Ended, SplitError>) -> Split {
     let kind = |kind| match kind {
         FrameKind::Item => String::new(),
         FrameKind::Added => "ADDED".to_owned(),
@@ -94,7 +96,7 @@ fn split(frames: Vec<crate::transport::Frame>, end: Result<Ended, Error>) -> Spl
         pieces: pieces
             .map(|frame| (kind(frame.kind), frame.bytes))
             .collect(),
-        end: end.map_err(|error| error.to_string()),
+        end: end.map_err(|error| Error::from(error).to_string()),
     }
 }
 
@@ -105,10 +107,11 @@ where
     K::DynamicType: 'static,
 {
     let decoder = Decoder::<K>::new(dyntype, None);
+    let encoded = Codec::Json.object(bytes);
     let found = if is_item {
-        decoder.item(bytes, None)
+        decoder.item(encoded, None)
     } else {
-        decoder.object(bytes, None)
+        decoder.object(encoded, None)
     };
     match found {
         decode::Decoded::Object(object) | decode::Decoded::Known(object) => Decoded::Object(object),
@@ -139,8 +142,24 @@ pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
 }
 
-/// An object as an informer makes it of its JSON, and how many bytes of heap it is held to take beyond
-/// itself.
-pub fn decode_exactly<K: DeserializeOwned>(json: &[u8]) -> Option<(K, usize)> {
-    decode::measured(json).ok()
+/// What the JSON reader makes of a text, and how many bytes of heap the value takes beyond itself.
+///
+/// # Errors
+/// Those of `serde_json`.
+pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<(T, usize)> {
+    json::measured(json).map(|measured| (measured.value, measured.heap_bytes))
+}
+
+/// The index behind the value that begins here, with what is in its structure, if all of it is here: by blocks
+/// where the processor has them.
+pub fn scan_json(chunks: &[&[u8]]) -> Option<(usize, usize)> {
+    let mut scanner = json::ValueScanner::default();
+    let mut at = 0;
+    for chunk in chunks {
+        if let Some(end) = scanner.scan(chunk) {
+            return Some((at + end, scanner.parts()));
+        }
+        at += chunk.len();
+    }
+    None
 }

@@ -109,6 +109,12 @@ pub const SAVED_FILE_BYTES: u64 = 4 << 30;
 /// of nothing but empty objects costs.
 pub const SAVED_OBJECTS: usize = 5_000_000;
 
+/// Whether a server may choose this text as a name or a revision: it is sent back, and shown in logs and on
+/// terminals.
+pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
+    text.len() <= bytes && !text.contains(char::is_control)
+}
+
 /// A text for logs, errors and terminals, where a peer must not begin a line of its own: its control
 /// characters are spaces, and it is cut at so many bytes.
 pub(crate) fn one_line(text: &str, bytes: usize) -> String {

@@ -16,7 +16,6 @@
 mod body;
 mod decode_error;
 mod deleted;
-mod identity;
 mod known;
 mod labels;
 mod name;
@@ -25,9 +24,8 @@ mod epoch;
 mod uid;
 
 pub(crate) use self::{
-    body::{Form, FormOptions, Housekeeping, Unfit, UnreadCount, UnreadMoment},
+    body::{Form, FormOptions, Housekeeping, UnreadCount, UnreadMoment},
     epoch::Epoch,
-    identity::{Identity, IdentityMetadata, Pairs},
     uid::UidHash,
 };
 pub use self::{
@@ -45,6 +43,7 @@ use derive_where::derive_where;
 use kube_core::Resource;
 
 use self::body::{Body, Broken, COUNTS_BYTES, Live};
+use crate::codec::{Encoded, Identity};
 
 /// Tells the sources of one informer apart: one per reflector.
 ///
@@ -238,12 +237,12 @@ impl<K> Object<K> {
     /// `None` if the object is kept decoded, as in other caches and in a lazy one once it was read, or if it is
     /// broken.
     pub fn json(&self) -> Option<Vec<u8>> {
-        self.with_json(<[u8]>::to_vec)
+        self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Reads that JSON in its place.
-    pub(crate) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        self.inner.body.with_json(read)
+    /// Reads the bytes that the cache keeps of it in their place.
+    pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
+        self.inner.body.with_encoded(read)
     }
 
     fn with_body(
@@ -255,7 +254,7 @@ impl<K> Object<K> {
         Self {
             inner: Arc::new(Inner {
                 name,
-                revision: identity.revision(),
+                revision: ResourceVersion::of(identity),
                 wire_bytes: u32::try_from(wire_bytes).unwrap_or(u32::MAX),
                 uid: UidHash::of(&identity.metadata.uid),
                 body,

@@ -39,13 +39,12 @@
 //! below it, and what is pruned besides goes out of that: `keep spec`, `prune spec.volumes` is all of
 //! `spec` but the volumes. The maps and arrays around what is kept stay, be they empty.
 
-mod cut;
 mod pruned;
 
 pub(crate) use self::pruned::Stored;
 pub use self::pruned::{Prunable, Pruned, Storable};
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use self::pruned::Cuttable;
 
@@ -233,22 +232,9 @@ impl Pruning {
         self.root = root;
     }
 
-    /// The same object without what is cut. Whatever else it is or has, is as it was.
-    pub(crate) fn cut<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        if self.is_empty() {
-            return Cow::Borrowed(json);
-        }
-        cut::cut(&self.root, json)
-    }
-
-    /// The same, of an object of whose metadata these are found already, by name, as parts of these very
-    /// bytes; `None` if more is to be cut than that.
-    pub(crate) fn cut_found<'a>(
-        &self,
-        found: [(&str, Option<&[u8]>); 2],
-        json: &'a [u8],
-    ) -> Option<Cow<'a, [u8]>> {
-        cut::cut_found(&self.root, found, json)
+    /// What becomes of the members of an object.
+    pub(crate) fn members(&self) -> &Members {
+        &self.root
     }
 
     /// Whether nothing is cut.

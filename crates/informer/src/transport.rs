@@ -1,5 +1,5 @@
-//! The only way in for bytes: [`ListerWatcher`] asks a server, and what it answers is a stream of
-//! bytes whose type nobody here knows.
+//! The only way in for bytes: [`ListerWatcher`] requests a list or a watch, and the [`Response`] is a stream of bytes
+//! with a content type. What the bytes mean is the codec's concern.
 //!
 //! Dropping a future or a stream of this module cancels its request.
 
@@ -7,27 +7,77 @@ mod body;
 #[cfg(feature = "client")]
 pub mod client;
 mod error;
-mod frame;
 mod list_budget;
 mod pager;
 
 pub use self::error::{Class, Error, Retry};
 pub(crate) use self::{
     body::Body,
-    frame::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter, parts, value_end},
     list_budget::ListBudget,
     pager::{AfterPage, Pager},
 };
 
-use std::{fmt, pin::Pin};
+use std::{borrow::Cow, fmt, pin::Pin};
 
 use bytes::Bytes;
 use futures_core::{Stream, future::BoxFuture};
 
 use crate::object::ResourceVersion;
 
-/// The body of an answer. Chunk borders may fall anywhere, also inside an object.
+/// The body of a response. Chunks may end anywhere, also inside an object.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
+
+/// The response to a list or a watch: its body, and the content type of that.
+///
+/// A [`ByteStream`] becomes one of JSON by `into()`.
+pub struct Response {
+    content_type: Cow<'static, str>,
+    body: ByteStream,
+}
+
+impl Response {
+    /// A response with this `Content-Type`. The informer reads JSON; it fails the request if the content type is
+    /// that of another encoding of the Kubernetes API, and tries to read everything else as JSON.
+    pub fn new(content_type: impl Into<Cow<'static, str>>, body: ByteStream) -> Self {
+        let content_type = content_type.into();
+        Self { content_type, body }
+    }
+
+    /// The content type that the server gave.
+    pub fn content_type(&self) -> &str {
+        &self.content_type
+    }
+
+    /// The body.
+    pub fn into_body(self) -> ByteStream {
+        self.body
+    }
+
+    /// The same response with another body, for a source that reads along with another one.
+    pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
+        Self {
+            body: map(self.body),
+            ..self
+        }
+    }
+}
+
+impl From<ByteStream> for Response {
+    fn from(body: ByteStream) -> Self {
+        Self::new(JSON, body)
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("content_type", &self.content_type)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The content type of JSON.
+const JSON: &str = "application/json";
 
 /// Lists and watches one collection of objects: one kind, everywhere or in one namespace.
 ///
@@ -47,7 +97,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future or the stream cancels the request. Nothing is kept.
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
     /// Asks for a list of which nobody reads more than the metadata of its objects: names, uids and
     /// revisions, for a [consistency check](crate::shared_informer::Builder::consistency_check).
@@ -58,7 +108,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
-    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.list(options)
     }
 
@@ -66,7 +116,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>>;
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
     /// Whether a watch with `sendInitialEvents` may be asked for: it tells of everything there is, and
     /// then sends a bookmark with the annotation `k8s.io/initial-events-end: "true"`.

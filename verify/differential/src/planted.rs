@@ -9,7 +9,7 @@ use kube_informer::{
     object::{Deleted, Known, ObjectName, ResourceVersion},
     queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Popped, Queue, Replaced},
     reflector::{Delta, DeltaKind},
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 use parking_lot::Mutex;
 
@@ -410,11 +410,11 @@ impl<S> FaultySource<S> {
 }
 
 impl<S: ListerWatcher> ListerWatcher for FaultySource<S> {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.inner.list(&self.spoil_list(options))
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.inner.watch(&self.spoil_watch(options))
     }
 

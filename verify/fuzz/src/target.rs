@@ -2,6 +2,7 @@
 
 mod continue_token;
 mod decode;
+mod members;
 mod json;
 mod label_selector;
 mod list;
@@ -106,6 +107,12 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "decode",
         run: decode::run,
+        dictionary: JSON,
+        runs: 20_000,
+    },
+    Target {
+        name: "json",
+        run: json::run,
         dictionary: JSON,
         runs: 20_000,
     },

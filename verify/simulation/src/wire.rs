@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::{Stream, future::BoxFuture};
-use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher};
+use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Response};
 use memchr::memmem;
 use parking_lot::Mutex;
 
@@ -110,8 +110,8 @@ impl<S> Watched<S> {
     async fn ask(
         &self,
         asked: Asked,
-        answer: BoxFuture<'_, Result<ByteStream, Error>>,
-    ) -> Result<ByteStream, Error> {
+        answer: BoxFuture<'_, Result<Response, Error>>,
+    ) -> Result<Response, Error> {
         let asks = self.pace.lock().asks(asked);
         if let Err(wrong) = asks {
             self.wire.note_wrong(wrong);
@@ -122,23 +122,26 @@ impl<S> Watched<S> {
             Err(error) => self.pace.lock().refused(asked, error),
         }
         let pace = asked.is_watch().then(|| Arc::clone(&self.pace));
-        Ok(self.wire.opened(answer?, pace, asked == Asked::Stream))
+        Ok(answer?.map_body(|body| self.wire.opened(body, pace, asked == Asked::Stream)))
     }
 }
 
 impl<S: ListerWatcher> ListerWatcher for Watched<S> {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.wire.asked(options, false);
         Box::pin(self.ask(Asked::of(options, false), self.source.list(options)))
     }
 
-    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.wire.asked(options, false);
         let asked = self.source.list_metadata(options);
-        Box::pin(async { Ok(self.wire.opened(asked.await?, None, false)) })
+        Box::pin(async {
+            let response = asked.await?;
+            Ok(response.map_body(|body| self.wire.opened(body, None, false)))
+        })
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.wire.asked(options, true);
         Box::pin(self.ask(Asked::of(options, true), self.source.watch(options)))
     }

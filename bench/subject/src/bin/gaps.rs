@@ -34,7 +34,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Indexers, InitialList, SharedInformer,
     shared_informer::{Builder, ListenerBuffer},
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{ByteStream, Error, ListOptions, ListerWatcher, Response},
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -139,12 +139,12 @@ struct Lists {
 }
 
 impl ListerWatcher for Lists {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let round = self.lists.fetch_add(1, Ordering::Relaxed);
-        std::future::ready(Ok(list(round))).boxed()
+        std::future::ready(Ok(list(round).into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let expired = Arc::clone(&self.expired);
         async move {
             let body = stream::once(async move {
@@ -153,7 +153,7 @@ impl ListerWatcher for Lists {
                     r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
                 Ok(Bytes::from(format!("{status}\n")))
             });
-            Ok(body.boxed())
+            Ok(body.boxed().into())
         }
         .boxed()
     }

@@ -5,6 +5,7 @@ use kube_core::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::codec::Codec;
 use crate::{
     indexer::{self, IndexerWriter, Indexers},
     object::Object,
@@ -59,7 +60,8 @@ fn compare(store: &IndexerWriter<ConfigMap>, source: u32, items: &[Value]) -> Op
     let mut comparison = Comparison::new(&snapshot, SourceId::new(source), "maps".to_owned());
     assert_eq!(*comparison.revision(), 9.into());
     for item in items {
-        comparison.see(item.to_string().as_bytes()).unwrap();
+        let item = item.to_string();
+        comparison.see(Codec::Json.object(item.as_bytes())).unwrap();
     }
     comparison.finish()
 }
@@ -157,7 +159,9 @@ fn an_item_without_a_name_ends_the_comparison() {
         "7",
         r#"{"metadata":{"name":7}}"#,
     ] {
-        let error = comparison.see(item.as_bytes()).unwrap_err();
+        let error = comparison
+            .see(Codec::Json.object(item.as_bytes()))
+            .unwrap_err();
         assert_eq!(error.class(), Class::Protocol, "{item}");
     }
 }

@@ -21,8 +21,8 @@ use crate::{
     reflector::{Error, PAGE_SIZE, RelistRequest, Reporter},
     status::Difference,
     transport::{
-        self, AfterPage, Body, Class, Frame, ListBudget, ListOptions, ListSplitter, ListerWatcher,
-        Pager, ResourceVersionMatch,
+        self, AfterPage, Body, Class, ListBudget, ListOptions, ListerWatcher, Pager,
+        ResourceVersionMatch,
     },
     warm_start::SaveError,
 };
@@ -277,21 +277,21 @@ async fn compare<K>(
     });
     loop {
         budget.page()?;
-        let mut splitter = ListSplitter::new(limits.object_bytes);
         let answer = source.list_metadata(pager.request());
         let answer = timeout_at(budget.deadline(), answer).await;
-        let mut body = Body::new(answer.map_err(|_| budget.late())??);
+        let mut body = Body::new(answer.map_err(|_| budget.late())??)?;
+        let mut splitter = body.codec().list_splitter(limits.object_bytes);
         let mut items = Vec::new();
         while let Some(chunk) = budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
             budget.more_objects(items.len())?;
-            for Frame { bytes, .. } in items.drain(..) {
-                comparison.see(&bytes)?;
+            for item in items.drain(..) {
+                comparison.see(item.object())?;
             }
             tokio::task::coop::consume_budget().await;
         }
         let end = splitter.finish()?;
-        if end.resource_version != revision {
+        if revision != end.resource_version.as_str().into() {
             let what = format!(
                 "the server was asked for revision {revision}, and answered with {}",
                 end.resource_version

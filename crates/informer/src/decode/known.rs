@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::object::{Epoch, Identity, Known, Object, SourceId, UidHash};
+use crate::{
+    codec::Identity,
+    object::{Epoch, Known, Object, ObjectName, ResourceVersion, SourceId, UidHash},
+};
 use derive_where::derive_where;
 
 /// What a store had from one source when a list of it began.
@@ -17,11 +20,11 @@ pub(crate) struct KnownStates<K> {
 impl<K> KnownStates<K> {
     /// The known state with this identity: by its revision, of the same object by its uid. It may be a broken one.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
-        let revision = identity.revision();
+        let revision = ResourceVersion::of(identity);
         if revision.is_unset() {
             return None;
         }
-        let (source, object) = self.states.known(&identity.name()?)?;
+        let (source, object) = self.states.known(&ObjectName::of(identity)?)?;
         let is_the_same = source == self.source
             && object.revision().epoch() == self.epoch
             && *object.revision() == revision
@@ -35,7 +38,6 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
-    use crate::object::{Object, ObjectName};
 
     /// Has one object, from source 3.
     struct One(Object<ConfigMap>);

@@ -4,14 +4,17 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
 
 use super::*;
-use crate::limits::{DEPTH, MESSAGE_BYTES};
+use crate::{
+    codec::Codec,
+    limits::{DEPTH, MESSAGE_BYTES},
+};
 
 fn decode<K>(decoder: &Decoder<K>, json: &str) -> Object<K>
 where
     K: Resource + DeserializeOwned + 'static,
     K::DynamicType: 'static,
 {
-    match decoder.item(json.as_bytes(), None) {
+    match decoder.item(Codec::Json.object(json.as_bytes()), None) {
         Decoded::Object(object) | Decoded::Known(object) => object,
         Decoded::Unreadable(error) => panic!("{error}"),
         Decoded::OtherKind(other) => panic!("{other:?}"),
@@ -54,7 +57,7 @@ where
     K: Resource + DeserializeOwned + 'static,
     K::DynamicType: 'static,
 {
-    match decoder.object(json.as_bytes(), None) {
+    match decoder.object(Codec::Json.object(json.as_bytes()), None) {
         Decoded::OtherKind(OtherKind { name, found }) => Some(format!("{found} {name:?}")),
         Decoded::Object(_) | Decoded::Known(_) | Decoded::Unreadable(_) => None,
     }
@@ -107,7 +110,7 @@ fn half_a_kind_is_another_kind() {
 #[test]
 fn an_item_that_says_behind_its_metadata_that_it_is_of_another_kind_is_told_apart() {
     let pods = Decoder::<Pod>::new(&(), None);
-    let item = |json: &str| pods.item(json.as_bytes(), None);
+    let item = |json: &str| pods.item(Codec::Json.object(json.as_bytes()), None);
     let other = r#"{"metadata":{"name":"a"},"kind":"Deployment","apiVersion":"apps/v1"}"#;
     assert!(
         matches!(item(other), Decoded::OtherKind(other) if other.found == "apps/v1 Deployment")
@@ -153,7 +156,7 @@ fn what_does_not_decode_is_broken_by_name_and_field_and_never_quoted() {
     assert!(!format!("{error} {error:?}").contains("hunter2"));
 
     let nameless = br#"{"metadata":{}}"#;
-    let decoded = Decoder::<Secret>::new(&(), None).item(nameless, None);
+    let decoded = Decoder::<Secret>::new(&(), None).item(Codec::Json.object(nameless), None);
     assert!(matches!(decoded, Decoded::Unreadable(error) if error.field() == "metadata.name"));
 }
 
@@ -180,7 +183,7 @@ fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let decoder = Decoder::<DynamicObject>::new(&widget, None);
     for empty in ["{}", "{ \n}", r#"{"metadata":{}}"#] {
-        let item = decoder.item(empty.as_bytes(), None);
+        let item = decoder.item(Codec::Json.object(empty.as_bytes()), None);
         let Decoded::Unreadable(error) = item else {
             panic!("{empty:?} has no name to be kept under");
         };
@@ -221,7 +224,7 @@ fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
             "name": name, "namespace": namespace, "resourceVersion": revision,
         });
         let json = format!(r#"{{"metadata":{metadata},"spec":{spec}}}"#);
-        match pods.object(json.as_bytes(), None) {
+        match pods.object(Codec::Json.object(json.as_bytes()), None) {
             Decoded::Unreadable(error) => error.to_string(),
             _ => String::new(),
         }
@@ -241,7 +244,10 @@ fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
         for revision in [&*longer, "7\nERROR all is lost", "\u{1b}[31m7"] {
             assert_eq!(unreadable("", "a", revision, spec), expected);
             let bookmark = serde_json::json!({"metadata": {"resourceVersion": revision}});
-            assert_eq!(super::revision(bookmark.to_string().as_bytes()), None);
+            assert_eq!(
+                super::revision(Codec::Json.object(bookmark.to_string().as_bytes())),
+                None
+            );
         }
     }
 }
@@ -271,67 +277,21 @@ fn an_object_of_too_many_arrays_and_maps_is_kept_as_broken() {
     };
     let decoder = Decoder::<Pod>::new(&(), None);
     // The object itself, its metadata, annotations, spec and the list of containers.
-    let Decoded::Object(many) = decoder.object(pod(PARTS - 4, "").as_bytes(), None) else {
+    let (many, text) = (pod(PARTS - 4, ""), pod(1, &"{".repeat(PARTS)));
+    let Decoded::Object(many) = decoder.object(Codec::Json.object(many.as_bytes()), None) else {
         panic!("it has a name");
     };
     assert_eq!(
         many.broken().map(ToString::to_string).as_deref(),
         Some("a can't be decoded: more than 500000 arrays and maps at .")
     );
-    let Decoded::Object(text) = decoder.object(pod(1, &"{".repeat(PARTS)).as_bytes(), None) else {
+    let Decoded::Object(text) = decoder.object(Codec::Json.object(text.as_bytes()), None) else {
         panic!("it has a name");
     };
     assert!(text.broken().is_none(), "a text consists of nothing");
     assert_eq!(
-        parts(pod(PARTS - 5, "").as_bytes()),
+        Codec::Json.object(pod(PARTS - 5, "").as_bytes()).parts(),
         PARTS,
         "so many may be"
     );
-}
-
-#[test]
-fn what_a_head_shows_is_cut_as_if_it_had_been_looked_for() {
-    let paths = |paths: &[&str]| {
-        let mut pruning = Pruning::default();
-        let paths = paths.iter().map(|path| path.parse().unwrap());
-        pruning.prune::<Pod>(paths).unwrap();
-        pruning
-    };
-    let prunings = [
-        &["metadata.managedFields"][..],
-        &["metadata.managedFields", "metadata.annotations"],
-        &["metadata.annotations['a.b/c']", "metadata.managedFields"],
-        &["metadata.annotations['none']"],
-    ];
-    let mut cuts = 0;
-    for metadata in [
-        r#""name":"a""#,
-        r#""managedFields":[{"a":"}"}],"name":"a""#,
-        r#""name":"a","managedFields":[],"annotations":{"a.b/c":"d"}"#,
-        r#""annotations":{"x":"y","a.b/c":"d"},"name":"a","managedFields":[1,{"b":[]}]"#,
-        r#" "annotations" : { "a.b/c" : "d" , "x" : "y" } , "managedFields" : [ ] , "name" : "a" "#,
-        r#""name":"a","annotations":null,"managedFields":null"#,
-    ] {
-        let json = format!(r#"{ITEM}{{{metadata}}},"spec":{{"managedFields":1}}}}"#);
-        let identity = Identity::begins_at(json.as_bytes(), ITEM.len()).unwrap();
-        for pruning in prunings.map(paths) {
-            let found = pruning
-                .cut_found(identity.prunable(), json.as_bytes())
-                .unwrap();
-            let text = std::str::from_utf8(&found).unwrap();
-            // Nobody minds a null.
-            if !json.contains("null") {
-                assert_eq!(text, String::from_utf8_lossy(&pruning.cut(json.as_bytes())));
-            }
-            serde_json::from_str::<serde_json::Value>(text).unwrap();
-            cuts += usize::from(text.len() < json.len());
-        }
-    }
-    assert_eq!(cuts, 12);
-
-    let escaped = format!(r#"{ITEM}{{"name":"a","managed\u0046ields":[7]}}}}"#);
-    let identity = Identity::begins_at(escaped.as_bytes(), ITEM.len()).unwrap();
-    let pruning = paths(&["metadata.managedFields"]);
-    let found = pruning.cut_found(identity.prunable(), escaped.as_bytes());
-    assert!(found.is_none(), "it is looked for");
 }

@@ -16,16 +16,16 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::{
+    json,
     limits::{DISCOVERY_BYTES, PARTS},
     transport::{
         self, Class,
         client::{ClientSource, answer},
-        parts,
     },
 };
 
 /// The API server itself ends every request but a watch after a minute (`--request-timeout`).
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the server calls its core group.
 const CORE: &str = "/api";
@@ -199,7 +199,7 @@ impl Catalogue {
 
     fn add(&mut self, body: &[u8]) -> Result<(), transport::Error> {
         let protocol = |what| transport::Error::new(Class::Protocol, what);
-        if body.len() > PARTS && parts(body) > PARTS {
+        if body.len() > PARTS && json::parts(body) > PARTS {
             let what = format!("the answer to discovery has more than {PARTS} arrays and maps");
             return Err(transport::Error::new(Class::Protocol, what));
         }
@@ -261,7 +261,7 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
         })?;
     let asked = async {
         let client = client.client().await?;
-        let mut body = answer(&client, request).await?;
+        let mut body = answer(&client, request).await?.into_body();
         let mut document = Vec::new();
         while let Some(chunk) = body.next().await.transpose()? {
             document.extend_from_slice(&chunk);
@@ -274,7 +274,10 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
         Ok(document)
     };
     let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
-    let answered = timeout(PATIENCE, asked).await.map_err(late).flatten();
+    let answered = timeout(REQUEST_TIMEOUT, asked)
+        .await
+        .map_err(late)
+        .flatten();
     answered.inspect_err(|error| client.failed(error))
 }
 

@@ -20,7 +20,8 @@ use kube_core::{ObjectMeta, ResourceExt};
 
 use super::*;
 use crate::{
-    object::{DecodeError, Deleted, Identity, IdentityMetadata, Known, ResourceVersion, SourceId},
+    codec::{Identity, IdentityMetadata},
+    object::{DecodeError, Deleted, Known, ResourceVersion, SourceId},
     queue::Batch,
     reflector::DeltaKind,
 };

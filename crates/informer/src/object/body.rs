@@ -22,19 +22,14 @@ use self::{
     lazy::{LazyBody, LazyDecoder},
     reading::Reading,
 };
-use super::{DecodeError, Identity, Object, ObjectName, labels::Labels};
+use super::{DecodeError, Object, ObjectName, labels::Labels};
+use crate::codec::{Encoded, Identity, Unfit};
 
 /// How the bytes of an object become one.
-pub(crate) type Decode<K> = fn(&[u8]) -> Result<K, Unfit>;
+pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
 /// Told of each object that did not decode when it was read.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
-
-/// Why bytes did not become an object.
-pub(crate) struct Unfit {
-    pub(crate) field: String,
-    pub(crate) reason: String,
-}
 
 /// What a handle has of its object. No other stage looks at which it is.
 #[derive_where(Clone)]
@@ -135,12 +130,12 @@ impl<K> Body<K> {
         }
     }
 
-    /// Reads its JSON, if it is kept as JSON and was not decoded in vain. Nothing is decoded.
-    pub(super) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    /// Reads its bytes, if it is kept as bytes and was not decoded in vain. Nothing is decoded.
+    pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
-            Self::Packed(packed) => packed.with_json(read),
-            Self::Lazy(lazy) => lazy.with_json(read),
+            Self::Packed(packed) => packed.with_encoded(read),
+            Self::Lazy(lazy) => lazy.with_encoded(read),
             Self::Live(_) | Self::Broken(_) => None,
         }
     }
@@ -285,8 +280,8 @@ impl<K> Form<K> {
         matches!(self, Self::Decoded)
     }
 
-    /// Whether it keeps JSON also of what was decoded and changed on the way.
-    pub(crate) fn always_keeps_json(&self) -> bool {
+    /// Whether it keeps bytes also of what was decoded and changed on the way.
+    pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
@@ -300,23 +295,23 @@ impl<K> Form<K> {
         }
     }
 
-    /// Keeps the JSON of an object, whose identity this is; `None` if this form keeps decoded objects.
+    /// Keeps the bytes of an object, whose identity this is; `None` if this form keeps decoded objects.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
         identity: &Identity<'_>,
-        json: &[u8],
+        encoded: Encoded<'_>,
         wire_bytes: usize,
     ) -> Option<Object<K>> {
         let (uid, labels) = (&identity.metadata.uid, identity.labels());
         let body = match self {
             Self::Decoded => return None,
-            Self::Lazy(lazy) => Body::Lazy(lazy.body(uid, labels, json)),
+            Self::Lazy(lazy) => Body::Lazy(lazy.body(uid, labels, encoded)),
             #[cfg(feature = "packed")]
             Self::Packed { decoder, is_urgent } => Body::Packed(if *is_urgent {
-                decoder.pending_body(uid, labels, json)
+                decoder.pending_body(uid, labels, encoded)
             } else {
-                decoder.body(uid, labels, json)
+                decoder.body(uid, labels, encoded)
             }),
         };
         Some(Object::with_body(name, identity, wire_bytes, body))

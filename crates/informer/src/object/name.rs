@@ -2,7 +2,10 @@
 
 use std::{cmp::Ordering, fmt, hash::Hash, str::FromStr, sync::Arc};
 
-use crate::limits::NAME_BYTES;
+use crate::{
+    codec::{Identity, IdentityMetadata},
+    limits::NAME_BYTES,
+};
 
 /// Namespace and name of an object; displays as `namespace/name`, or `name` for cluster scope.
 ///
@@ -60,6 +63,14 @@ impl ObjectName {
     /// `metadata.namespace`; `None` for cluster scope.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
+    }
+
+    /// The name of an object with this identity, if it has one.
+    pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
+        let IdentityMetadata {
+            name, namespace, ..
+        } = &identity.metadata;
+        (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
     /// Whether a server may give it to an object: it ends in logs and on terminals, and in the memory of

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::Epoch;
-use crate::limits::REVISION_BYTES;
+use crate::{
+    codec::Identity,
+    limits::{REVISION_BYTES, is_fit},
+};
 
 /// A Kubernetes resource version.
 ///
@@ -66,10 +69,14 @@ impl ResourceVersion {
         *self > Self::ZERO
     }
 
-    /// Whether a server may give this text to an object or a list: it ends in logs and on terminals, and
-    /// is sent back.
+    /// Whether a server may give this text to an object or a list.
     pub(crate) fn is_fit(text: &str) -> bool {
-        text.len() <= REVISION_BYTES && !text.contains(char::is_control)
+        is_fit(text, REVISION_BYTES)
+    }
+
+    /// The revision of an object with this identity.
+    pub(crate) fn of(identity: &Identity<'_>) -> Self {
+        Self::from(&*identity.metadata.resource_version)
     }
 
     /// Whether this is `"0"`, which no live object has.

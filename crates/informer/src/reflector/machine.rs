@@ -99,9 +99,10 @@ use super::{
     streaming::{InitialList, Stream, Streaming},
 };
 use crate::{
+    codec::{FrameKind, ListEnd},
     limits::RETRY_AFTER_MAX,
     object::ResourceVersion,
-    transport::{AfterPage, Class, Error, FrameKind, ListEnd, ListOptions, Pager},
+    transport::{AfterPage, Class, Error, ListOptions, Pager},
 };
 
 /// `defaultPageSize` of client-go's pager.

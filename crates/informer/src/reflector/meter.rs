@@ -4,8 +4,9 @@ use tokio::time::Instant;
 
 use super::{Delta, DeltaKind};
 use crate::{
+    codec::FrameKind,
     metrics::{Meter, Observed, RelistReason, WatchEvent},
-    transport::{Class, FrameKind},
+    transport::Class,
 };
 
 /// Of one reflector, which has one list or one watch at a time.

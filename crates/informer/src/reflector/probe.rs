@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use super::rollback::RollbackDetection;
@@ -10,7 +9,7 @@ use crate::{
     clock,
     limits::Limits,
     object::ResourceVersion,
-    transport::{Error, ListOptions, ListSplitter, ListerWatcher, ResourceVersionMatch},
+    transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
 /// A reflector asks at most this often: a connection that flaps must not become a load.
@@ -133,36 +132,37 @@ pub(crate) async fn read_probe(
     options: &ListOptions,
     limits: Limits,
 ) -> Result<ResourceVersion, Error> {
-    let mut body = lister_watcher.list(options).await?;
-    let (mut splitter, mut items) = (ListSplitter::new(limits.object_bytes), Vec::new());
-    while let Some(chunk) = body.next().await {
+    let mut body = Body::new(lister_watcher.list(options).await?)?;
+    let mut splitter = body.codec().list_splitter(limits.object_bytes);
+    let mut items = Vec::new();
+    while let Ok(Some(chunk)) = body.next(None).await {
         splitter.feed(chunk?, &mut items)?;
         items.clear();
-        // Who gives up waiting must come through, however fast the bytes are.
+        // A caller that stops waiting must be able to, however fast the bytes are.
         tokio::task::coop::consume_budget().await;
     }
-    Ok(splitter.finish()?.resource_version)
+    Ok(splitter.finish()?.resource_version.as_str().into())
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use futures_core::future::BoxFuture;
-    use futures_util::{FutureExt, stream};
+    use futures_util::{FutureExt, StreamExt, stream};
 
     use super::*;
-    use crate::transport::{ByteStream, Class};
+    use crate::transport::{Class, Response};
 
     /// Answers every list with this one.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {
-        fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
             let body = stream::iter([Ok(Bytes::from_static(self.0.as_bytes()))]);
-            std::future::ready(Ok(body.boxed())).boxed()
+            std::future::ready(Ok(body.boxed().into())).boxed()
         }
 
-        fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+        fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
             std::future::pending().boxed()
         }
     }

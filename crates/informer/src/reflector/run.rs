@@ -27,12 +27,13 @@ use super::{
 };
 use crate::{
     clock,
+    codec::ListEnd,
     decode::KnownStates,
     logs::LogLimiter,
     metrics::RelistReason,
     object::{Housekeeping, ResourceVersion, SourceId},
     status::Activity,
-    transport::{self, Body, Class, ListEnd, ListOptions, ListSplitter},
+    transport::{self, Body, Class, ListOptions},
 };
 
 /// A store that takes longer than this over a change is said to be full. Shorter waits are what a burst
@@ -176,9 +177,10 @@ where
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         list.budget.page()?;
         let answer = timeout_at(list.budget.deadline(), lister_watcher.list(options)).await;
-        let mut body = Body::new(answer.map_err(|_| list.budget.late())??);
+        let mut body = Body::new(answer.map_err(|_| list.budget.late())??)?;
         *answered = Some(Instant::now());
-        let mut splitter = ListSplitter::new(self.reflector.requests.limits().object_bytes);
+        let object_bytes = self.reflector.requests.limits().object_bytes;
+        let mut splitter = body.codec().list_splitter(object_bytes);
         let mut items = Vec::new();
         while let Some(chunk) = list.budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
@@ -194,7 +196,7 @@ where
         while !self.pieces.is_empty() {
             self.stage_next(list).await;
         }
-        splitter.finish()
+        Ok(splitter.finish()?)
     }
 
     async fn stage_next(&mut self, list: &mut List<K>) {

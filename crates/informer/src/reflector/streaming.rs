@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{clock, object::ResourceVersion, transport::FrameKind};
+use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
 /// So many streams in a row that end before their end bookmark, and everything is listed. One is what
 /// any restart of a server costs, two are bad luck.

@@ -16,7 +16,7 @@ use tokio::{
 use super::*;
 use crate::{
     object::Epoch,
-    transport::{ByteStream, ListOptions},
+    transport::{ListOptions, Response},
 };
 
 /// Lists one object at these revisions in turn, and lets each watch expire.
@@ -24,7 +24,7 @@ use crate::{
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
 impl ListerWatcher for Source {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let Some(revision) = self.0.lock().pop_front() else {
             return std::future::pending().boxed();
         };
@@ -32,14 +32,14 @@ impl ListerWatcher for Source {
             r#"{{"metadata":{{"resourceVersion":"{revision}"}},"items":[{{"metadata":{{"name":"a","resourceVersion":"1"}}}}]}}"#
         );
         let body = stream::iter([Ok(Bytes::from(list))]).boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let expired =
             r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
         let body = stream::iter([Ok(Bytes::from(format!("{expired}\n")))]).boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
     fn streams_lists(&self) -> bool {
@@ -89,25 +89,25 @@ async fn what_a_reflector_hands_on_is_of_another_epoch_than_what_the_one_before_
 struct Overloaded(Arc<Mutex<u32>>);
 
 impl ListerWatcher for Overloaded {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
         let body = stream::iter([Ok(Bytes::from(list))]).boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         *self.0.lock() += 1;
         let watches = *self.0.lock();
         async move {
             if watches < 3 {
                 let lost = transport::Error::new(transport::Class::Connection, "lost");
-                return Ok(stream::iter([Err(lost)]).boxed());
+                return Ok(stream::iter([Err(lost)]).boxed().into());
             }
             sleep(Duration::from_secs(60)).await;
             let expired =
                 r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
             let late = sleep(Duration::from_millis(500)).map(move |()| Ok(Bytes::from(expired)));
-            Ok(late.into_stream().boxed())
+            Ok(late.into_stream().boxed().into())
         }
         .boxed()
     }
@@ -138,14 +138,14 @@ async fn what_was_saved_is_confirmed_by_a_watch_that_stands_also_when_a_probe_is
 struct Quiet;
 
 impl ListerWatcher for Quiet {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
         let body = stream::iter([Ok(Bytes::from(list))]).boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
-        std::future::ready(Ok(stream::pending().boxed())).boxed()
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
+        std::future::ready(Ok(stream::pending().boxed().into())).boxed()
     }
 
     fn streams_lists(&self) -> bool {
@@ -173,18 +173,18 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
 struct Garbled;
 
 impl ListerWatcher for Garbled {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let list = r#"{"metadata":{"resourceVersion":"5"},"items":[]}"#;
         let body = stream::iter([Ok(Bytes::from(list))]).boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let garbled = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",,\"resourceVersion\":\"6\"}}}\n{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"}}}\n";
         let body = stream::iter([Ok(Bytes::from(garbled))])
             .chain(stream::pending())
             .boxed();
-        std::future::ready(Ok(body)).boxed()
+        std::future::ready(Ok(body.into())).boxed()
     }
 
     fn streams_lists(&self) -> bool {

@@ -13,10 +13,12 @@ use std::{
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{ByteStream, Error};
+use super::{ByteStream, Error, Response};
+use crate::codec::Codec;
 
 /// A body and its timer.
 pub(crate) struct Body {
+    codec: Codec,
     chunks: ByteStream,
     /// Goes off at the deadline that it was set for, or before the one of now.
     timer: Option<Pin<Box<Sleep>>>,
@@ -33,11 +35,18 @@ impl fmt::Debug for Body {
 }
 
 impl Body {
-    pub(crate) fn new(chunks: ByteStream) -> Self {
-        Self {
-            chunks,
+    /// # Errors
+    /// A content type that is not supported.
+    pub(crate) fn new(response: Response) -> Result<Self, Error> {
+        Ok(Self {
+            codec: Codec::of_content_type(response.content_type())?,
+            chunks: response.into_body(),
             timer: None,
-        }
+        })
+    }
+
+    pub(crate) fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// The next chunk, or `None` at the end; [`Late`] if there is a deadline and none came until then.

@@ -30,10 +30,10 @@ use kube_core::Resource;
 #[cfg(feature = "http2")]
 use shared_connection::Protocol;
 
-use super::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use super::{Class, Error, ListOptions, ListerWatcher, Response};
 use crate::{
+    codec::Codec,
     limits::{ERROR_BODY_BYTES, NAMESPACE_BYTES},
-    object::Identity,
     selector::Selector,
 };
 
@@ -307,7 +307,7 @@ impl<K> ListWatch<K> {
         })
     }
 
-    async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<ByteStream, Error> {
+    async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<Response, Error> {
         let request = request?;
         let client = self.client.client().await?;
         let answer = answer(&client, request).await;
@@ -322,15 +322,19 @@ impl<K> ListWatch<K> {
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
-) -> Result<ByteStream, Error> {
+) -> Result<Response, Error> {
     let response = client.send(request).await.map_err(classify)?;
     let status = response.status();
     if status.is_success() {
+        let content_type = response.headers().get(http::header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
         let frames = BodyStream::new(response.into_body());
-        return Ok(Box::pin(frames.filter_map(async |frame| match frame {
+        let body = frames.filter_map(async |frame| match frame {
             Ok(frame) => frame.into_data().ok().map(Ok),
             Err(error) => Some(Err(classify(error))),
-        })));
+        });
+        return Ok(Response::new(content_type, Box::pin(body)));
     }
     let retry_after = response
         .headers()
@@ -348,15 +352,15 @@ pub(crate) async fn answer(
 }
 
 impl<K: 'static> ListerWatcher for ListWatch<K> {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.send(self.request(options, Wanted::List)))
     }
 
-    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.send(self.request(options, Wanted::ListOfMetadata)))
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
@@ -384,7 +388,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                 .header(http::header::ACCEPT, METADATA_ALONE)
                 .body(Body::empty())
                 .map_err(|error| Error::new(Class::Invalid, "no request").with_source(error));
-            let mut body = self.send(request).await?;
+            let mut body = self.send(request).await?.into_body();
             let mut bytes = Vec::new();
             while let Some(chunk) = body.next().await {
                 bytes.extend_from_slice(&chunk?);
@@ -393,9 +397,10 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                     return Err(Error::new(Class::Protocol, what));
                 }
             }
-            let head: Identity<'_> = serde_json::from_slice(&bytes)
-                .map_err(|_| Error::new(Class::Protocol, "the namespace is no object"))?;
-            let uid = head.metadata.uid.into_owned();
+            let identity = Codec::Json.object(&bytes).identity();
+            let identity = identity
+                .ok_or_else(|| Error::new(Class::Protocol, "the namespace is not an object"))?;
+            let uid = identity.metadata.uid.into_owned();
             Ok(Some(uid).filter(|uid| !uid.is_empty()))
         })
     }

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use serde::Deserialize;
 
-use crate::limits::{ERROR_BODY_BYTES, MESSAGE_BYTES, one_line};
+use crate::{
+    codec::{Codec, Encoded, SplitError},
+    limits::{ERROR_BODY_BYTES, MESSAGE_BYTES, one_line},
+};
 
 /// Why a list or a watch failed.
 ///
@@ -180,12 +183,18 @@ impl Error {
     /// none, as the plain text of flow control, or is longer than
     /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES).
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
-        let body = if body.len() > ERROR_BODY_BYTES {
-            b""
-        } else {
-            body
-        };
-        let status: StatusBody = serde_json::from_slice(body).unwrap_or_default();
+        Self::of_status(code, Codec::Json.object(body))
+    }
+
+    /// The error that an ERROR event of a watch carries.
+    pub(crate) fn of_event(status: Encoded<'_>) -> Self {
+        Self::of_status(500, status)
+    }
+
+    fn of_status(code: u16, status: Encoded<'_>) -> Self {
+        let is_short = status.bytes().len() <= ERROR_BODY_BYTES;
+        let status = is_short.then(|| status.decode::<StatusBody>().ok());
+        let status = status.flatten().unwrap_or_default();
         let code = if status.code == 0 { code } else { status.code };
         let class = status.class(code);
         let message = if status.message.is_empty() {
@@ -198,6 +207,15 @@ impl Error {
             .retry_after_seconds
             .filter(|seconds| *seconds > 0);
         Self::new(class, message).with_retry_after(seconds.map(Duration::from_secs))
+    }
+}
+
+impl From<SplitError> for Error {
+    fn from(error: SplitError) -> Self {
+        match error {
+            SplitError::Malformed(what) => Self::new(Class::Protocol, what),
+            SplitError::EndedEarly(what) => Self::new(Class::Connection, what),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{Class, ListEnd, ListOptions};
-use crate::object::ResourceVersion;
+use super::{Class, ListOptions};
+use crate::{codec::ListEnd, object::ResourceVersion};
 
 /// Walks one list from its first page to its last.
 ///
@@ -74,7 +74,7 @@ impl Pager {
     pub(crate) fn page(&mut self, end: &ListEnd) -> AfterPage {
         self.pages += 1;
         if self.pages == 1 {
-            self.revision = end.resource_version.clone();
+            self.revision = end.resource_version.as_str().into();
         }
         let Some(token) = end.continue_token.clone().filter(|token| !token.is_empty()) else {
             self.next.continue_token = None;
@@ -117,7 +117,7 @@ mod tests {
 
     fn end(revision: u64, token: Option<&str>) -> ListEnd {
         ListEnd {
-            resource_version: revision.into(),
+            resource_version: revision.to_string(),
             continue_token: token.map(str::to_owned),
             ..ListEnd::default()
         }

@@ -22,14 +22,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
+    codec::{Codec, Identity, IdentityMetadata},
     decode::Decoder,
     limits::{PARTS, SAVED_FILE_BYTES, SAVED_LINE_BYTES, SAVED_OBJECTS, one_line},
-    object::{
-        DecodeError, Identity, IdentityMetadata, Object, ObjectName, ResourceVersion, SourceId,
-    },
+    object::{DecodeError, Object, ObjectName, ResourceVersion, SourceId},
     pruning::{Storable, Stored},
     status::ColdReason,
-    transport::parts,
 };
 
 /// The format that is written, and the only one that is read.
@@ -213,7 +211,8 @@ impl<W: Write> Writer<W> {
         if self.objects == self.limits.objects {
             return Err(WriteError::TooLarge);
         }
-        let as_it_is = object.with_json(|json| self.json_record(source, object, json));
+        let as_it_is =
+            object.with_encoded(|encoded| self.json_record(source, object, &encoded.json()));
         match as_it_is.flatten() {
             Some(written) => written?,
             None => self.decoded_record(source, object)?,
@@ -377,7 +376,8 @@ impl<R: BufRead> Reader<R> {
         decoder: &Decoder<K>,
     ) -> Result<(u32, Object<K>), ColdReason> {
         // As of a server's objects; those of the record itself are few.
-        if self.line.len() > PARTS && parts(&self.line) > PARTS + RECORD_PARTS {
+        if self.line.len() > PARTS && Codec::Json.object(&self.line).parts() > PARTS + RECORD_PARTS
+        {
             return Err(self.unfit());
         }
         let record: Record<'_> = self.parse()?;
@@ -391,8 +391,8 @@ impl<R: BufRead> Reader<R> {
         }
         let object = match (record.object, record.broken) {
             (Some(json), None) => {
-                let (json, bytes) = (json.get().as_bytes(), self.line.len());
-                let restored = decoder.restored(name, &record.revision, json, bytes);
+                let json = Codec::Json.object(json.get().as_bytes());
+                let restored = decoder.restored(name, &record.revision, json, self.line.len());
                 restored.ok_or_else(|| self.unfit())?
             }
             (None, Some(broken)) => {

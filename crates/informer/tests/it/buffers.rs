@@ -22,7 +22,7 @@ use kube_informer::{
     reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     shared_informer::{HandlerStatus, ListenerBuffer, Registration},
     status::Activity,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
@@ -340,19 +340,19 @@ async fn a_late_handler_that_is_stuck_at_a_large_cache_stops_nobody_and_is_one_m
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let text = Bytes::from(script::list(5, "", &[]));
-        async { Ok(stream::iter([Ok(text)]).boxed()) }.boxed()
+        async { Ok(stream::iter([Ok(text)]).boxed().into()) }.boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let taken = Arc::clone(&self.0);
         let events = stream::iter(6..).map(move |revision| {
             taken.fetch_add(1, Ordering::Relaxed);
             let pod = script::pod(&format!("p{revision}"), revision);
             Ok(Bytes::from(script::event("ADDED", &pod)))
         });
-        async { Ok(events.boxed()) }.boxed()
+        async { Ok(events.boxed().into()) }.boxed()
     }
 }
 

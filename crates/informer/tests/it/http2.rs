@@ -167,7 +167,8 @@ async fn ten_watches_that_nobody_reads_hold_back_no_eleventh() {
     for _ in 0..10 {
         unread.push(source.watch(&options).await.unwrap());
     }
-    let mut read = source.watch(&options).await.unwrap();
+    let read = source.watch(&options).await.unwrap();
+    let mut read = read.into_body();
     for number in 0..200 {
         let mut large = pod(&format!("pod-{number}"));
         large["metadata"]["annotations"] = json!({"filler": "x".repeat(20_000)});

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
-use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher, Response};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
@@ -81,11 +81,7 @@ impl Script {
         Arc::strong_count(&self.under_way) - 1
     }
 
-    fn answer(
-        &self,
-        verb: &str,
-        options: &ListOptions,
-    ) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn answer(&self, verb: &str, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let page = options.continue_token.as_deref().unwrap_or_default();
         self.requests
             .note(format!("{verb} {} {page}", options.resource_version).trim_end());
@@ -141,7 +137,7 @@ impl Script {
                 // Only there to be dropped with the body.
                 let _ = &held;
             });
-            Ok(held.boxed())
+            Ok(held.boxed().into())
         })
     }
 
@@ -177,11 +173,11 @@ impl Script {
 }
 
 impl ListerWatcher for Script {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.answer("list", options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.answer("watch", options)
     }
 

@@ -17,7 +17,7 @@ use kube_informer::{
     informer::Informer,
     reflector::{Delta, DeltaKind, InitialList, Reflector, ReflectorBuilder, TimeoutConfig},
     status::Activity,
-    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
+    transport::{Class, Error, ListOptions, ListerWatcher, Response},
 };
 use kube_informer_apiserver::{Server, WatchCache};
 use tokio::{
@@ -433,16 +433,16 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
 struct Busy(Script);
 
 impl ListerWatcher for Busy {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.0.list(options)
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let bookmarks = stream::iter(0..100).then(async |_| {
             tokio::time::advance(SECOND).await;
             Ok(bookmark(5).into())
         });
-        async { Ok(bookmarks.boxed()) }.boxed()
+        async { Ok(bookmarks.boxed().into()) }.boxed()
     }
 
     fn streams_lists(&self) -> bool {

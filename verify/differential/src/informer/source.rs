@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use futures_util::stream::{self, poll_fn};
-use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher, Response};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -165,7 +165,7 @@ impl State {
         Err(Error::new(Class::Server, "refused"))
     }
 
-    fn list(&mut self, options: &ListOptions) -> Result<ByteStream, Error> {
+    fn list(&mut self, options: &ListOptions) -> Result<Response, Error> {
         // The other side asks for no single object, so what operations refuse is none.
         if options.limit != Some(1) {
             self.refuses()?;
@@ -175,10 +175,11 @@ impl State {
             "metadata": {"resourceVersion": self.revision.to_string()},
             "items": items,
         });
-        Ok(Box::pin(stream::iter([Ok(line(&list))])))
+        let body: ByteStream = Box::pin(stream::iter([Ok(line(&list))]));
+        Ok(body.into())
     }
 
-    fn watch(&mut self, options: &ListOptions) -> Result<ByteStream, Error> {
+    fn watch(&mut self, options: &ListOptions) -> Result<Response, Error> {
         self.refuses()?;
         let (watcher, mut events) = mpsc::channel(MANY);
         if options.send_initial_events == Some(true) {
@@ -199,19 +200,20 @@ impl State {
             self.told = self.history.partition_point(|(at, _)| *at <= revision);
         }
         self.tell();
-        Ok(Box::pin(poll_fn(move |context| {
+        let body: ByteStream = Box::pin(poll_fn(move |context| {
             events.poll_recv(context).map(|line| line.map(Ok))
-        })))
+        }));
+        Ok(body.into())
     }
 }
 
 impl ListerWatcher for Source {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let list = self.state.lock().list(options);
         Box::pin(std::future::ready(list))
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let watch = self.state.lock().watch(options);
         Box::pin(std::future::ready(watch))
     }

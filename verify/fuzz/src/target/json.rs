@@ -1,55 +1,72 @@
-//! JSON read without the code under test: an object with its members in order.
+//! The fast reader of JSON: each value is the one that `serde_json` makes of the same bytes, each error is its error, and a value ends at the same place wherever it is cut.
 
-use std::{borrow::Cow, fmt};
+use std::{collections::BTreeMap, fmt};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_informer::fuzzing::{read_json, scan_json};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
-/// The members of an object as they stand in its text, also those that stand there twice.
-pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
+use super::pieces;
+use crate::planted::Bug;
 
-/// A member's name; owned if it has an escape.
-#[derive(Deserialize)]
-pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+/// Digits from which on a number may be followed by anything, with the planted bug.
+const LONG: usize = 19;
 
-impl<'a> Members<'a> {
-    /// Whether each of these names stands there once at most, and none is written with escapes.
-    pub(super) fn are_plain(&self, names: &[&str]) -> bool {
-        let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
-        names.iter().all(|name| of(name) <= 1)
-            && self
-                .0
-                .iter()
-                .all(|(key, _)| matches!(key.0, Cow::Borrowed(_)))
-    }
+pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
+    let read = spoilt(data, bug);
+    let way = same::<Value>(data, &read);
+    same::<ConfigMap>(data, &read);
+    same::<BTreeMap<String, IgnoredAny>>(data, &read);
+    same::<Vec<Option<i64>>>(data, &read);
+    let end = ends_alike(data);
+    format!("{way}, {end}")
+}
 
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        let found = self.0.iter().find(|(key, _)| key.0 == name);
-        found.map(|(_, value)| value.get())
+/// The value, or how `serde_json` classifies the error.
+fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
+    let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
+    let found = read_json::<T>(read).map_err(|error| error.to_string());
+    let found = found.map(|(value, _)| value);
+    // By its text too: a negative zero is equal to a positive one.
+    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    match expected {
+        Ok(_) => "a value".to_owned(),
+        Err(error) => error
+            .chars()
+            .take_while(|it| !it.is_ascii_digit())
+            .collect(),
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Reader)
+/// Whether the value ends here; wherever it is cut, at the same place.
+fn ends_alike(data: &[u8]) -> &'static str {
+    let whole = scan_json(&[data]);
+    for chunks in pieces::cuts(data) {
+        let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk[..]).collect();
+        assert_eq!(scan_json(&chunks), whole, "another way to cut it");
     }
+    let is_nested = matches!(data.first(), Some(b'{' | b'['));
+    if is_nested && serde_json::from_slice::<IgnoredAny>(data).is_ok() {
+        let end = whole.map(|(end, _)| end);
+        assert_eq!(end, Some(data.trim_ascii_end().len()), "the end of a value");
+    }
+    if whole.is_some() { "ends" } else { "goes on" }
+}
+
+/// Without what stands between a long number and the next comma or bracket, with the planted bug.
+fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
+    if bug != Some(Bug::LongNumberHidesRest) {
+        return data.to_vec();
+    }
+    let (mut kept, mut digits, mut hides) = (Vec::new(), 0, false);
+    for byte in data {
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        hides &= !matches!(byte, b',' | b']' | b'}');
+        if !hides || digits > 0 {
+            kept.push(*byte);
+        }
+        hides |= digits >= LONG;
+    }
+    kept
 }

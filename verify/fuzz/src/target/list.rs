@@ -7,7 +7,7 @@ use kube_informer::{
 };
 use serde_json::value::RawValue;
 
-use super::{json::Members, pieces};
+use super::{members::Members, pieces};
 use crate::planted::Bug;
 
 /// What is read of a list; one that has these twice may be refused.

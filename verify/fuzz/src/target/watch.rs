@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
 use serde_json::value::RawValue;
 
-use super::{json::Members, pieces};
+use super::{members::Members, pieces};
 use crate::planted::Bug;
 
 /// Of an unknown type of event so much is kept.

@@ -5,7 +5,7 @@ use std::{pin::Pin, time::Duration};
 use bytes::Bytes;
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::StreamExt as _;
-use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher};
+use kube_informer::transport::{ByteStream, Class, Error, ListOptions, ListerWatcher, Response};
 use memchr::memmem;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -30,7 +30,7 @@ impl<S: ListerWatcher> Spoilt<S> {
         Self { source, bug }
     }
 
-    async fn spoilt_watch(&self, mut options: ListOptions) -> Result<ByteStream, Error> {
+    async fn spoilt_watch(&self, mut options: ListOptions) -> Result<Response, Error> {
         let streams = options.send_initial_events.is_some();
         if self.bug == Some(Bug::WatchFromNow) && !streams {
             options.resource_version = "".into();
@@ -50,14 +50,19 @@ impl<S: ListerWatcher> Spoilt<S> {
                 _ => error,
             });
         }
-        let body = match (self.bug, opened) {
+        let response = match (self.bug, opened) {
             (Some(Bug::Panics), Err(_)) => panic!("planted: a refused watch"),
             (Some(Bug::GoneIgnored), Err(error)) if error.class() == Class::Expired => {
-                return Ok(Box::pin(futures_util::stream::empty()));
+                let nothing: ByteStream = Box::pin(futures_util::stream::empty());
+                return Ok(nothing.into());
             }
             (_, opened) => opened?,
         };
-        Ok(match self.bug {
+        Ok(response.map_body(|body| self.spoilt_events(body, streams)))
+    }
+
+    fn spoilt_events(&self, body: ByteStream, streams: bool) -> ByteStream {
+        match self.bug {
             Some(Bug::EventLost) if !streams => lines(body, |number, line| {
                 let lost = number.is_multiple_of(LOST) && !has(line, b"BOOKMARK");
                 (!lost).then(|| line.clone())
@@ -88,35 +93,36 @@ impl<S: ListerWatcher> Spoilt<S> {
                 body
             }
             _ => body,
-        })
+        }
     }
 
-    async fn spoilt_list(&self, options: ListOptions) -> Result<ByteStream, Error> {
-        let body = self.source.list(&options).await?;
+    async fn spoilt_list(&self, options: ListOptions) -> Result<Response, Error> {
+        let response = self.source.list(&options).await?;
         if self.bug != Some(Bug::FirstPageOnly) {
-            return Ok(body);
+            return Ok(response);
         }
-        Ok(lines(body, |_, line| {
+        let without_token = |_, line: &Bytes| {
             let text = String::from_utf8_lossy(line);
             let Some((before, behind)) = text.split_once("\"continue\":\"") else {
                 return Some(line.clone());
             };
             let (_, behind) = behind.split_once('"')?;
             Some(format!("{before}\"continue\":\"\"{behind}").into())
-        }))
+        };
+        Ok(response.map_body(|body| lines(body, without_token)))
     }
 }
 
 impl<S: ListerWatcher> ListerWatcher for Spoilt<S> {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.spoilt_list(options.clone()))
     }
 
-    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.source.list_metadata(options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.spoilt_watch(options.clone()))
     }
 

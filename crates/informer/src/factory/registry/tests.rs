@@ -7,18 +7,18 @@ use k8s_openapi::api::core::v1::Pod;
 use super::*;
 use crate::{
     factory::{make, scope::Level},
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 
 /// A server that never answers.
 struct Silent;
 
 impl ListerWatcher for Silent {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(std::future::pending())
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.list(options)
     }
 }

@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    codec::Codec,
     decode,
     indexer::Cause,
-    object::{Deleted, Form, FormOptions, Identity},
+    object::{Deleted, Form, FormOptions, ObjectName},
 };
 
 fn object(name: &str, revision: &str) -> Object<Pod> {
@@ -111,9 +112,10 @@ fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
         json["spec"] = json!("no spec");
     }
     let json = json.to_string();
-    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
-    let name = identity.name().unwrap();
-    lazy.keep(name, &identity, json.as_bytes(), 0).unwrap()
+    let encoded = Codec::Json.object(json.as_bytes());
+    let identity = encoded.identity().unwrap();
+    let name = ObjectName::of(&identity).unwrap();
+    lazy.keep(name, &identity, encoded, 0).unwrap()
 }
 
 #[test]

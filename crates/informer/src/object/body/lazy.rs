@@ -13,9 +13,10 @@ use super::{
         DecodeError, ObjectName,
         labels::{LabelSet, LabelSets, Labels},
     },
-    Decode, OnBroken, Unfit,
+    Decode, OnBroken,
     reading::{Reading, UnreadCount},
 };
+use crate::codec::{Codec, Encoded, Unfit};
 
 /// One per informer.
 pub(crate) struct LazyDecoder<K> {
@@ -36,7 +37,7 @@ pub(in crate::object) struct LazyBody<K> {
 
 /// How far somebody has come to read it.
 enum Read<K> {
-    Not(Box<[u8]>),
+    Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
     Unfit(Box<DecodeError>),
 }
@@ -60,13 +61,13 @@ impl<K> LazyDecoder<K> {
         self: &Arc<Self>,
         uid: &str,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-        json: &[u8],
+        encoded: Encoded<'_>,
     ) -> Arc<LazyBody<K>> {
         Arc::new(LazyBody {
             decoder: Arc::clone(self),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
-            read: Mutex::new(Read::Not(Box::from(json))),
+            read: Mutex::new(Read::Not(encoded.codec(), Box::from(encoded.bytes()))),
             reading: Reading::default(),
         })
     }
@@ -85,10 +86,10 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Reads its JSON, if it has not been decoded.
-    pub(super) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    /// Reads its bytes, if it has not been decoded.
+    pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
-            Read::Not(json) => Some(read(json)),
+            Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
             Read::Decoded(_) | Read::Unfit(_) => None,
         }
     }
@@ -96,7 +97,7 @@ impl<K> LazyBody<K> {
     /// Why it does not decode, if it was decoded in vain.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
-            Read::Not(_) | Read::Decoded(_) => None,
+            Read::Not(..) | Read::Decoded(_) => None,
             Read::Unfit(error) => Some(DecodeError::clone(error)),
         }
     }
@@ -104,7 +105,7 @@ impl<K> LazyBody<K> {
     /// What it takes, in bytes: of what was read, without what that points to, which nobody has counted.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
-            Read::Not(json) => json.len(),
+            Read::Not(_, bytes) => bytes.len(),
             Read::Decoded(_) => size_of::<K>(),
             Read::Unfit(_) => size_of::<DecodeError>(),
         };
@@ -114,12 +115,12 @@ impl<K> LazyBody<K> {
     /// The object, decoded if nobody has asked for it before, and then kept so if that is asked for.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
-        let json = match &*read {
-            Read::Not(json) => json,
+        let encoded = match &*read {
+            Read::Not(codec, bytes) => codec.object(bytes),
             Read::Decoded(object) => return Ok(Arc::clone(object)),
             Read::Unfit(error) => return Err(DecodeError::clone(error)),
         };
-        match (self.decoder.decode)(json) {
+        match (self.decoder.decode)(encoded) {
             Ok(object) => {
                 let object = Arc::new(object);
                 if is_kept {

@@ -21,13 +21,14 @@ use parking_lot::Mutex;
 use self::packing::{Packed, Packing, SAMPLES};
 use super::{
     super::{
-        DecodeError, Identity, Inner, Object, ObjectName,
+        DecodeError, Inner, Object, ObjectName,
         labels::{LabelSet, LabelSets, Labels},
     },
-    Body, Decode, OnBroken, Unfit,
+    Body, Decode, OnBroken,
     reading::{Reading, UnreadCount},
 };
 use crate::{
+    codec::{Codec, Encoded, Unfit},
     panics::confined,
     pruning::{Storable, Stored},
 };
@@ -43,8 +44,11 @@ const HOT: usize = 16;
 /// Of fewer objects no dictionary can be made.
 const OBJECTS_MIN: usize = 8;
 
-/// Writes an object as JSON; `None` if the type can't be written.
+/// Writes an object; `None` if the type can't be written.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
+
+/// How objects are written that were changed after they were decoded.
+const WRITTEN: Codec = Codec::Json;
 
 /// How objects are packed, as users ask for it.
 #[derive_where(Clone, Copy)]
@@ -59,7 +63,7 @@ impl<K: Storable> PackOptions<K> {
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
-            encode: |object| confined(|| serde_json::to_vec(&Stored(object))).ok()?.ok(),
+            encode: |object| confined(|| WRITTEN.encode(&Stored(object))).ok()?,
         }
     }
 }
@@ -110,22 +114,22 @@ pub(in crate::object) struct PackedBody<K> {
 /// What is kept of a body.
 #[derive(Clone)]
 enum Kept {
-    Json(Packed),
-    /// It was decoded in vain: the JSON is of no use, and each read returns the same error.
+    Bytes(Codec, Packed),
+    /// It was decoded in vain: the bytes are of no use, and each read returns the same error.
     Unfit(DecodeError),
 }
 
 impl Kept {
-    fn json(&self) -> Option<&Packed> {
+    fn packed(&self) -> Option<&Packed> {
         match self {
-            Self::Json(json) => Some(json),
+            Self::Bytes(_, packed) => Some(packed),
             Self::Unfit(_) => None,
         }
     }
 
-    fn json_mut(&mut self) -> Option<&mut Packed> {
+    fn packed_mut(&mut self) -> Option<&mut Packed> {
         match self {
-            Self::Json(json) => Some(json),
+            Self::Bytes(_, packed) => Some(packed),
             Self::Unfit(_) => None,
         }
     }
@@ -178,16 +182,18 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// The same state, packed, if it was kept decoded and can be written as JSON.
+    /// The same state, packed, if it was kept decoded and can be written.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
-        let json = object.inner.body.live().and_then(self.encode);
-        let identity = json.as_deref().map(serde_json::from_slice::<Identity<'_>>);
-        let (Some(json), Some(Ok(identity))) = (&json, identity) else {
+        let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
+            return object;
+        };
+        let encoded = WRITTEN.object(&bytes);
+        let Some(identity) = encoded.identity() else {
             return object;
         };
         let read = PackedBody {
             reading: Reading::done(),
-            ..self.body(&identity.metadata.uid, identity.labels(), json)
+            ..self.body(&identity.metadata.uid, identity.labels(), encoded)
         };
         let Inner {
             name,
@@ -211,9 +217,10 @@ impl<K> PackedDecoder<K> {
         self: &Arc<Self>,
         uid: &str,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-        json: &[u8],
+        encoded: Encoded<'_>,
     ) -> PackedBody<K> {
-        self.kept(uid, labels, self.packing.pack(json))
+        let packed = self.packing.pack(encoded.bytes());
+        self.kept(uid, labels, Kept::Bytes(encoded.codec(), packed))
     }
 
     /// The same, to be packed later: packing takes as long as a handler waits for a lone event.
@@ -221,11 +228,12 @@ impl<K> PackedDecoder<K> {
         self: &Arc<Self>,
         uid: &str,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-        json: &[u8],
+        encoded: Encoded<'_>,
     ) -> PackedBody<K> {
+        let packed = Packed::as_it_is(encoded.bytes());
         PackedBody {
             pending: AtomicBool::new(true),
-            ..self.kept(uid, labels, Packed::as_it_is(json))
+            ..self.kept(uid, labels, Kept::Bytes(encoded.codec(), packed))
         }
     }
 
@@ -233,14 +241,14 @@ impl<K> PackedDecoder<K> {
         self: &Arc<Self>,
         uid: &str,
         labels: impl Iterator<Item = (&'l str, &'l str)>,
-        json: Packed,
+        kept: Kept,
     ) -> PackedBody<K> {
         PackedBody {
             decoder: Arc::clone(self),
             number: self.bodies.fetch_add(1, Ordering::Relaxed),
             uid: Box::from(uid),
             labels: self.labels.shared(labels),
-            kept: Mutex::new(Kept::Json(json)),
+            kept: Mutex::new(kept),
             reading: Reading::default(),
             pending: AtomicBool::new(false),
         }
@@ -284,24 +292,27 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// What its JSON takes.
+    /// What its bytes take.
     pub(super) fn size(&self) -> usize {
-        self.kept.lock().json().map_or(0, Packed::size)
+        self.kept.lock().packed().map_or(0, Packed::size)
     }
 
     pub(super) fn reading(&self) -> (&Reading, &UnreadCount) {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Reads its JSON, unless it was decoded in vain.
-    pub(super) fn with_json<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        self.kept.lock().json()?.unpacked(read).ok()
+    /// Reads its bytes, unless it was decoded in vain.
+    pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
+        match &*self.kept.lock() {
+            Kept::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
+            Kept::Unfit(_) => None,
+        }
     }
 
     /// Why it does not decode, if it was decoded in vain.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
-            Kept::Json(_) => None,
+            Kept::Bytes(..) => None,
             Kept::Unfit(error) => Some(error.clone()),
         }
     }
@@ -324,16 +335,17 @@ impl<K> PackedBody<K> {
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
-            let raw = kept.json().and_then(Packed::raw);
-            if let Some(packed) = raw.map(|raw| self.decoder.packing.pack(raw)) {
-                *kept = Kept::Json(packed);
+            if let Some(packed) = kept.packed_mut()
+                && let Some(raw) = packed.raw()
+            {
+                *packed = self.decoder.packing.pack(raw);
             }
         }
     }
 
     fn repack(&self) {
-        if let Some(json) = self.kept.lock().json_mut() {
-            self.decoder.packing.repack(json);
+        if let Some(packed) = self.kept.lock().packed_mut() {
+            self.decoder.packing.repack(packed);
         }
     }
 
@@ -369,7 +381,9 @@ impl<K> PackedBody<K> {
             return Ok((object, false));
         }
         let decoded = match &*kept {
-            Kept::Json(json) => json.unpacked(self.decoder.decode),
+            Kept::Bytes(codec, packed) => {
+                packed.unpacked(|bytes| (self.decoder.decode)(codec.object(bytes)))
+            }
             Kept::Unfit(error) => return Err(error.clone()),
         };
         let decoded = decoded.unwrap_or_else(|_| {

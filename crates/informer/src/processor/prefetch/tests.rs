@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::*;
+use crate::codec::Codec;
 use crate::{
     decode::{Decoded, Decoder, open},
     indexer,
@@ -23,7 +24,7 @@ fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
             r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"m{number:03}","resourceVersion":"1"}},"data":{{"a":"{}"}}}}"#,
             "x".repeat(bytes)
         );
-        match decoder.object(json.as_bytes(), None) {
+        match decoder.object(Codec::Json.object(json.as_bytes()), None) {
             Decoded::Object(object) => object,
             _ => panic!("{number} is no object"),
         }

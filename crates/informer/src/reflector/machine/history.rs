@@ -4,8 +4,9 @@ use tokio::time::Instant;
 
 use super::{Action, Machine, Next, RollbackDetection, State};
 use crate::{
+    codec::FrameKind,
     object::{Epoch, ResourceVersion},
-    transport::{Class, Error, FrameKind},
+    transport::{Class, Error},
 };
 
 impl Machine {

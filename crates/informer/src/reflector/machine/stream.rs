@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use super::{Action, Machine, Next, State, Stream, WATCH_TIMEOUT_MIN, Watch, WatchEnd, not_older};
 use crate::{
+    codec::FrameKind,
     object::ResourceVersion,
-    transport::{Class, Error, FrameKind, ListOptions, ResourceVersionMatch},
+    transport::{Class, Error, ListOptions, ResourceVersionMatch},
 };
 
 impl Machine {

@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::{
+    codec::{Frame, FrameKind},
     decode::{Decoded, Decoder, KnownStates},
     ordered_tasks::OrderedTasks,
-    transport::{Frame, FrameKind},
 };
 
 /// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
@@ -70,9 +70,9 @@ where
     fn decode(&self, Undecoded { frame, received }: Undecoded) -> Piece<K> {
         let known = self.known.as_ref();
         let decoded = match frame.kind {
-            FrameKind::Item => Some(self.decoder.item(&frame.bytes, known)),
+            FrameKind::Item => Some(self.decoder.item(frame.object(), known)),
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
-                Some(self.decoder.object(&frame.bytes, known))
+                Some(self.decoder.object(frame.object(), known))
             }
             FrameKind::Bookmark | FrameKind::Error | FrameKind::Unknown(_) => None,
         };
@@ -240,12 +240,14 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
+    use crate::codec::Codec;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     async fn each_piece_comes_in_its_turn_with_the_time_at_which_it_did() {
         let mut pieces = Pieces::new(Decoder::<ConfigMap>::new(&(), None));
         let frame = |number: usize| Frame {
             kind: FrameKind::Modified,
+            codec: Codec::Json,
             bytes: format!(
                 r#"{{"metadata":{{"name":"m{number}"}},"data":{{"a":"{}"}}}}"#,
                 "x".repeat(2000)
@@ -277,6 +279,7 @@ mod tests {
         let (bytes, frames) = (TURN_BYTES / 4, 10);
         let frame = |_| Frame {
             kind: FrameKind::Item,
+            codec: Codec::Json,
             bytes: format!(
                 r#"{{"metadata":{{"name":"m"}},"data":{{"a":"{}"}}}}"#,
                 "x".repeat(bytes)

@@ -9,9 +9,10 @@ use super::{
     list::usable,
 };
 use crate::{
+    codec::{Frame, FrameKind},
     decode::{self, Decoded},
     object::{Deleted, ObjectName, ResourceVersion},
-    transport::{self, Class, Frame, FrameKind},
+    transport::{self, Class},
 };
 
 impl<K, S> Running<K, S>
@@ -23,11 +24,11 @@ where
     /// Hands on one event, and takes its revision once it has been accepted.
     pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
         let Piece { frame, decoded, .. } = piece;
-        let Frame { kind, bytes } = &frame;
+        let kind = &frame.kind;
         self.meter.event(kind);
         let revision = match kind {
-            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
-            FrameKind::Bookmark => self.bookmark(kind, bytes).await?,
+            FrameKind::Error => return Err(transport::Error::of_event(frame.object()).into()),
+            FrameKind::Bookmark => self.bookmark(&frame).await?,
             FrameKind::Added | FrameKind::Modified | FrameKind::Deleted => {
                 self.object_event(&frame, decoded).await?
             }
@@ -50,13 +51,14 @@ where
 
     async fn object_event(
         &mut self,
-        Frame { kind, bytes }: &Frame,
+        frame: &Frame,
         decoded: Option<Decoded<K>>,
     ) -> Result<Option<ResourceVersion>, Stop> {
         let Some(decoded) = decoded else {
             return Ok(None);
         };
-        let names_no_state = decoded.names_no_state(bytes);
+        let kind = &frame.kind;
+        let names_no_state = decoded.names_no_state(frame.object());
         let report = &self.reflector.report;
         let usable = usable(decoded, report, |error| {
             report.skipped(error, &mut self.skips);
@@ -66,7 +68,7 @@ where
                 let what = "the watch told of an object that can't be read";
                 return Err(transport::Error::new(Class::Protocol, what).into());
             }
-            return self.bookmark(kind, bytes).await;
+            return self.bookmark(frame).await;
         };
         let revision = object.revision().clone();
         if self.machine.is_below_last(kind, &revision) {
@@ -85,7 +87,7 @@ where
                     last_known: None,
                 }))
                 .await?;
-                return self.bookmark(kind, bytes).await;
+                return self.bookmark(frame).await;
             }
             FrameKind::Deleted => DeltaKind::Deleted(Deleted::Known(object)),
             _ => DeltaKind::Updated(object),
@@ -107,15 +109,11 @@ where
 
     /// Tells the store how far the server has come, by an event that brings it no object. One below the
     /// last revision tells it nothing.
-    async fn bookmark(
-        &mut self,
-        kind: &FrameKind,
-        bytes: &[u8],
-    ) -> Result<Option<ResourceVersion>, Stop> {
-        let Some(revision) = decode::revision(bytes) else {
+    async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
+        let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);
         };
-        if self.machine.is_below_last(kind, &revision) {
+        if self.machine.is_below_last(&frame.kind, &revision) {
             self.machine.below_last(&revision, None)?;
             return Ok(None);
         }

@@ -9,10 +9,11 @@ use super::{
     Again, List, Piece, Running, Stop,
 };
 use crate::{
+    codec::{Frame, FrameKind},
     decode::{self, Decoded},
     object::{Object, ObjectName, ResourceVersion},
     status::Activity,
-    transport::{self, Class, Frame, FrameKind},
+    transport::{self, Class},
 };
 
 impl<K, S> Running<K, S>
@@ -28,15 +29,15 @@ where
         Piece { frame, decoded, .. }: Piece<K>,
         list: &mut List<K>,
     ) -> Result<Option<ResourceVersion>, Stop> {
-        let Frame { kind, bytes } = &frame;
-        list.budget.more_bytes(bytes.len())?;
+        let (kind, object) = (&frame.kind, frame.object());
+        list.budget.more_bytes(frame.bytes.len())?;
         let mut is_new = false;
         let revision = match kind {
-            FrameKind::Error => return Err(transport::Error::from_status_body(500, bytes).into()),
+            FrameKind::Error => return Err(transport::Error::of_event(object).into()),
             FrameKind::Bookmark => {
-                let revision = decode::revision(bytes);
+                let revision = decode::revision(object);
                 if let Some(revision) = &revision
-                    && decode::ends_initial_events(bytes)
+                    && object.ends_initial_events()
                 {
                     return Ok(Some(revision.clone()));
                 }
@@ -54,7 +55,7 @@ where
                         list.budget.objects_in_all(list.len())?;
                         Some(revision)
                     }
-                    None => decode::revision(bytes),
+                    None => decode::revision(object),
                 }
             }
             FrameKind::Unknown(unknown) => {
@@ -73,7 +74,7 @@ where
 
     fn staged_object(
         &mut self,
-        Frame { kind, bytes }: &Frame,
+        frame: &Frame,
         decoded: Option<Decoded<K>>,
         list: &mut List<K>,
     ) -> Result<Option<Object<K>>, Stop> {
@@ -81,7 +82,7 @@ where
             return Ok(None);
         };
         // One that only begins to be there is left out, as of a list.
-        let is_doubtful = *kind != FrameKind::Added && decoded.names_no_state(bytes);
+        let is_doubtful = frame.kind != FrameKind::Added && decoded.names_no_state(frame.object());
         let object = list.usable(decoded, self.machine.epoch(), &self.reflector.report);
         if is_doubtful {
             let what = "the streaming list told of an object that can't be read";

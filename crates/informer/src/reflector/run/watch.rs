@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     clock,
+    codec::WatchSplitter,
     limits::WATCH_GRACE,
     metrics::RelistReason,
     status::Activity,
-    transport::{self, Body, Class, ListOptions, Retry, WatchSplitter},
+    transport::{self, Body, Class, ListOptions, Retry},
 };
 
 pub(super) enum Ended {
@@ -158,8 +159,10 @@ where
         let allowed = self.machine.headers_allowed();
         let answered_by = clock::after(asked, allowed);
         match timeout_at(answered_by, lister_watcher.watch(options)).await {
-            Ok(Ok(chunks)) => self.open = Some(Body::new(chunks)),
-            Ok(Err(error)) => return Ok(self.not_opened(error, list.as_ref(), false)),
+            Ok(response) => match response.and_then(Body::new) {
+                Ok(body) => self.open = Some(body),
+                Err(error) => return Ok(self.not_opened(error, list.as_ref(), false)),
+            },
             Err(_) => {
                 let what =
                     format!("the watch was not answered: no response headers within {allowed:?}");
@@ -288,7 +291,9 @@ where
     }
 
     async fn follow_pieces(&mut self, watch: &mut OpenWatch<K>) -> Result<Ended, Stop> {
-        let mut splitter = WatchSplitter::new(self.reflector.requests.limits().object_bytes);
+        let object_bytes = self.reflector.requests.limits().object_bytes;
+        let codec = self.open.as_ref().map(Body::codec).unwrap_or_default();
+        let mut splitter = codec.watch_splitter(object_bytes);
         // What was sent before its end is handed on before that.
         let mut end = None;
         loop {
@@ -296,7 +301,7 @@ where
                 && let Some(end) = end
             {
                 return Ok(match end {
-                    BodyEnd::Closed => watch.closed(splitter.finish()),
+                    BodyEnd::Closed => watch.closed(splitter.finish().map_err(Into::into)),
                     BodyEnd::Failed(ended) => ended,
                 });
             }
@@ -394,7 +399,7 @@ where
         let mut frames = Vec::new();
         let fed = splitter.feed(chunk, &mut frames);
         self.pieces.push(frames, received);
-        fed.err().map(Ended::Error)
+        fed.err().map(|error| Ended::Error(error.into()))
     }
 
     /// Tells the store that the server goes on from what the store has from before. An expired revision

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::sleep;
 
 use super::*;
-use crate::transport::{self, ByteStream, ListOptions};
+use crate::transport::{self, ListOptions, Response};
 
 /// Lists objects of which the first make a dictionary, and watches as many more, if any follow.
 struct Source {
@@ -38,10 +38,11 @@ fn bookmark(revision: usize, more: &str) -> String {
     )
 }
 
-type Answer = BoxFuture<'static, Result<ByteStream, transport::Error>>;
+type Answer = BoxFuture<'static, Result<Response, transport::Error>>;
 
 fn list(text: String) -> Answer {
-    std::future::ready(Ok(stream::iter([Ok(Bytes::from(text))]).boxed())).boxed()
+    let body = stream::iter([Ok(Bytes::from(text))]).boxed();
+    std::future::ready(Ok(body.into())).boxed()
 }
 
 /// This, something after a while, and then nothing for ever.
@@ -52,11 +53,11 @@ fn watch(text: String, later: Option<String>) -> Answer {
     });
     let text = stream::iter([Ok(Bytes::from(text))]);
     let body = text.chain(later).chain(stream::pending());
-    std::future::ready(Ok(body.boxed())).boxed()
+    std::future::ready(Ok(body.boxed().into())).boxed()
 }
 
 impl ListerWatcher for Source {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let items: Vec<_> = (0..EACH).map(object).collect();
         let items = items.join(",");
         list(format!(
@@ -64,7 +65,7 @@ impl ListerWatcher for Source {
         ))
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
         let (more, later) = if self.more_follow {
             (added(EACH..2 * EACH), Some(bookmark(2 * EACH, "")))
         } else {

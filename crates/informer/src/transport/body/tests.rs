@@ -12,7 +12,7 @@ use super::*;
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));
-    (sender, Body::new(chunks.map(Ok).boxed()))
+    (sender, Body::new(chunks.map(Ok).boxed().into()).unwrap())
 }
 
 fn after(seconds: u64) -> Instant {

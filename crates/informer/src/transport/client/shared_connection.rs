@@ -200,7 +200,8 @@ mod tests {
         let moment = Duration::from_millis(50);
         let client = connect_and_ping(&config, Protocol::Http2, moment, moment).unwrap();
         let source = ListWatch::<Pod>::new(client);
-        let mut watch = source.watch(&ListOptions::default()).await.unwrap();
+        let watch = source.watch(&ListOptions::default()).await.unwrap();
+        let mut watch = watch.into_body();
         cut.send(()).unwrap();
         let ended = watch.next().await.expect("it does not end cleanly");
         assert!(ended.is_err());

@@ -5,6 +5,7 @@ use kube_core::ObjectMeta;
 use proptest::prelude::*;
 
 use super::*;
+use crate::codec::Codec;
 use crate::object::{Form, FormOptions};
 
 fn pod(name: &str, revision: &str) -> Object<Pod> {
@@ -351,8 +352,10 @@ fn packing(objects: usize) -> Decoder<Pod> {
 
 fn packed(decoder: &Decoder<Pod>, name: &str, revision: &str, json: &str) -> Object<Pod> {
     let name = ObjectName::namespaced("default", name);
-    let json = json.as_bytes();
-    decoder.restored(name, revision, json, json.len()).unwrap()
+    let encoded = Codec::Json.object(json.as_bytes());
+    decoder
+        .restored(name, revision, encoded, json.len())
+        .unwrap()
 }
 
 #[test]

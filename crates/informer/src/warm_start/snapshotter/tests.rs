@@ -18,7 +18,7 @@ use crate::{
     indexer::{self, Indexers},
     limits::REVISION_BYTES,
     queue::Batch,
-    transport::{ByteStream, Error, ListOptions},
+    transport::{Error, ListOptions, Response},
 };
 
 /// Whether slow objects are written only when this is over, and whether one is being written.
@@ -88,11 +88,11 @@ impl Resource for Odd {
 struct Unasked;
 
 impl ListerWatcher for Unasked {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         std::future::pending().boxed()
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         std::future::pending().boxed()
     }
 

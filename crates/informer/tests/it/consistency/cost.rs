@@ -7,7 +7,7 @@ use kube_core::PartialObjectMeta;
 use kube_informer::{
     InformerOptions, SharedInformerFactory,
     informer::Informer,
-    transport::{self, ByteStream, ListOptions, ListerWatcher},
+    transport::{self, ListOptions, ListerWatcher, Response},
 };
 use tokio::time::Instant;
 
@@ -61,7 +61,8 @@ async fn only_metadata_is_sent_whatever_the_type() {
         Box::new(ListWatch::<PartialObjectMeta<Pod>>::new(server.client())),
     ];
     for source in sources {
-        let mut body = source.list_metadata(&ListOptions::default()).await.unwrap();
+        let body = source.list_metadata(&ListOptions::default()).await;
+        let mut body = body.unwrap().into_body();
         let mut text = Vec::new();
         while let Some(chunk) = body.next().await {
             text.extend_from_slice(&chunk.unwrap());
@@ -92,17 +93,14 @@ async fn checks_are_half_a_period_to_a_whole_one_apart_and_no_two_informers_ask_
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {
-        fn list(
-            &self,
-            options: &ListOptions,
-        ) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, transport::Error>> {
             self.0.list(options)
         }
 
         fn list_metadata(
             &self,
             options: &ListOptions,
-        ) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        ) -> BoxFuture<'_, Result<Response, transport::Error>> {
             self.1.lock().push(Instant::now());
             self.0.list_metadata(options)
         }
@@ -110,7 +108,7 @@ async fn checks_are_half_a_period_to_a_whole_one_apart_and_no_two_informers_ask_
         fn watch(
             &self,
             options: &ListOptions,
-        ) -> BoxFuture<'_, Result<ByteStream, transport::Error>> {
+        ) -> BoxFuture<'_, Result<Response, transport::Error>> {
             self.0.watch(options)
         }
     }

@@ -20,7 +20,7 @@ use kube_informer::{
     Deleted, Event, EventHandler, Object, SharedInformer,
     pruning::{Pruned, Storable},
     shared_informer::Builder,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -109,16 +109,16 @@ fn event(kind: &str, object: &[u8]) -> Bytes {
 }
 
 impl ListerWatcher for Hostile {
-    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let body = Ok(self.body());
-        async { Ok(stream::iter([body]).boxed()) }.boxed()
+        async { Ok(stream::iter([body]).boxed().into()) }.boxed()
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let from: usize = options.resource_version.to_string().parse().unwrap();
         let server = self.clone();
         let events = stream::iter(from..).then(move |behind| server.clone().next(behind).map(Ok));
-        async { Ok(events.boxed()) }.boxed()
+        async { Ok(events.boxed().into()) }.boxed()
     }
 }
 

@@ -10,7 +10,7 @@ use kube_informer::{
     indexer::{self, Indexers},
     reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     status::Activity,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 use tokio::{sync::Notify, time::sleep};
 
@@ -73,11 +73,11 @@ struct Torrent {
 }
 
 impl ListerWatcher for Torrent {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.lists.list(options)
     }
 
-    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let Self { sent, tenth, .. } = self.clone();
         let events = (6..5000).map(move |revision| {
             sent.note("event");
@@ -86,7 +86,7 @@ impl ListerWatcher for Torrent {
             }
             Ok(event("ADDED", &pod("a", revision)).into())
         });
-        async { Ok(stream::iter(events).boxed()) }.boxed()
+        async { Ok(stream::iter(events).boxed().into()) }.boxed()
     }
 }
 
@@ -165,15 +165,15 @@ async fn the_status_says_how_far_a_list_has_come() {
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.0.list(options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let seconds = options.timeout_seconds.unwrap();
         let open_for = Duration::from_secs(seconds.into()) + self.1;
         let end = sleep(open_for).map(|()| Ok(Bytes::new())).into_stream();
-        async { Ok(end.boxed()) }.boxed()
+        async { Ok(end.boxed().into()) }.boxed()
     }
 }
 

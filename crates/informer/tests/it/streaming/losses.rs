@@ -145,18 +145,18 @@ struct Blank {
 }
 
 impl ListerWatcher for Blank {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.lists.list(options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.watches.note(options.resource_version.to_string());
         let lines = stream::repeat("\n").then(async |line| {
             sleep(MINUTE / 2).await;
             Ok(line.into())
         });
         let body = stream::iter([Ok(bookmark(6).into())]).chain(lines);
-        async { Ok(body.boxed()) }.boxed()
+        async { Ok(body.boxed().into()) }.boxed()
     }
 }
 

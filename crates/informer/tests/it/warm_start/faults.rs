@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use kube_informer::{
     object::ResourceVersion,
     status::Status,
-    transport::{ByteStream, Class, Error, ListOptions, ListerWatcher},
+    transport::{Class, Error, ListOptions, ListerWatcher, Response},
 };
 use kube_informer_apiserver::Answer;
 use tokio::time::Instant;
@@ -312,11 +312,11 @@ struct Hesitant {
 }
 
 impl ListerWatcher for Hesitant {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.pods.list(options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.pods.watch(options)
     }
 
@@ -419,14 +419,14 @@ async fn a_saved_revision_that_is_too_old_for_a_list_may_be_new_enough_for_a_wat
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         let mut options = options.clone();
         options.resource_version = ResourceVersion::UNSET;
         options.resource_version_match = None;
         self.0.list(&options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.0.watch(options)
     }
 

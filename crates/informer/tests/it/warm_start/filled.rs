@@ -8,7 +8,7 @@ use kube_informer::{
     Indexer,
     queue::{BATCH, InOrder},
     status::Status,
-    transport::{ByteStream, Error, ListOptions, ListerWatcher},
+    transport::{Error, ListOptions, ListerWatcher, Response},
 };
 
 use super::*;
@@ -48,12 +48,12 @@ impl Looking {
 }
 
 impl ListerWatcher for Looking {
-    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.look("list", options);
         self.pods.list(options)
     }
 
-    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<ByteStream, Error>> {
+    fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.look("watch", options);
         self.pods.watch(options)
     }

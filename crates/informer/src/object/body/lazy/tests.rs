@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::*;
-use crate::object::{Identity, body::Form};
+use crate::object::body::Form;
 
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
-fn decode(json: &[u8]) -> Result<String, Unfit> {
+fn decode(encoded: Encoded<'_>) -> Result<String, Unfit> {
     DECODED.fetch_add(1, Ordering::Relaxed);
-    let text = String::from_utf8_lossy(json).into_owned();
+    let text = String::from_utf8_lossy(encoded.bytes()).into_owned();
     if text.contains("bad") {
         return Err(Unfit {
             field: "data".to_owned(),
@@ -33,9 +33,10 @@ fn those_who_ask_at_the_same_time_get_the_same_and_one_of_them_tells_what_is_wro
     let lazy = Arc::new(LazyDecoder::new(decode, Box::new(on_broken)));
     let object = |name: &str| {
         let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u","labels":{{"a":"b"}}}}}}"#);
-        let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+        let encoded = Codec::Json.object(json.as_bytes());
+        let identity = encoded.identity().unwrap();
         Form::Lazy(Arc::clone(&lazy))
-            .keep(identity.name().unwrap(), &identity, json.as_bytes(), 7)
+            .keep(ObjectName::of(&identity).unwrap(), &identity, encoded, 7)
             .unwrap()
     };
     let (good, bad) = (object("good"), object("bad"));

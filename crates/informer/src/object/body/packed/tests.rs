@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{super::Form, *};
 
-fn decode(json: &[u8]) -> Result<ConfigMap, Unfit> {
-    serde_json::from_slice(json).map_err(|_| Unfit {
+fn decode(encoded: Encoded<'_>) -> Result<ConfigMap, Unfit> {
+    serde_json::from_slice(encoded.bytes()).map_err(|_| Unfit {
         field: "data".to_owned(),
         reason: "planted".to_owned(),
     })
@@ -24,12 +24,13 @@ fn decoder(told: &Arc<AtomicUsize>) -> Arc<PackedDecoder<ConfigMap>> {
 
 fn object(decoder: &Arc<PackedDecoder<ConfigMap>>, number: usize, data: &str) -> Object<ConfigMap> {
     let json = format!(r#"{{"metadata":{{"name":"m{number}","uid":"u{number}"}},"data":{data}}}"#);
-    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+    let encoded = Codec::Json.object(json.as_bytes());
+    let identity = encoded.identity().unwrap();
     Form::Packed {
         decoder: Arc::clone(decoder),
         is_urgent: false,
     }
-    .keep(identity.name().unwrap(), &identity, json.as_bytes(), 0)
+    .keep(ObjectName::of(&identity).unwrap(), &identity, encoded, 0)
     .unwrap()
 }
 

@@ -3,13 +3,16 @@
 use std::thread;
 
 use super::*;
-use crate::object::{
-    Identity,
-    body::{Form, Unfit, lazy::LazyDecoder},
+use crate::{
+    codec::{Codec, Encoded, Unfit},
+    object::{
+        ObjectName,
+        body::{Form, lazy::LazyDecoder},
+    },
 };
 
-fn decode(json: &[u8]) -> Result<String, Unfit> {
-    let text = String::from_utf8_lossy(json).into_owned();
+fn decode(encoded: Encoded<'_>) -> Result<String, Unfit> {
+    let text = String::from_utf8_lossy(encoded.bytes()).into_owned();
     if text.contains("bad") {
         return Err(Unfit {
             field: "data".to_owned(),
@@ -25,9 +28,10 @@ fn lazy() -> Arc<LazyDecoder<String>> {
 
 fn object(lazy: &Arc<LazyDecoder<String>>, name: &str) -> Object<String> {
     let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u","labels":{{"a":"b"}}}}}}"#);
-    let identity: Identity<'_> = serde_json::from_str(&json).unwrap();
+    let encoded = Codec::Json.object(json.as_bytes());
+    let identity = encoded.identity().unwrap();
     Form::Lazy(Arc::clone(lazy))
-        .keep(identity.name().unwrap(), &identity, json.as_bytes(), 7)
+        .keep(ObjectName::of(&identity).unwrap(), &identity, encoded, 7)
         .unwrap()
 }
 

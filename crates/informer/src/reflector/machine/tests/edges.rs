@@ -40,7 +40,7 @@ async fn a_machine_tells_the_pages_of_its_list_and_the_last_revision() {
     assert_eq!(said(&machine), (0, String::new()));
     for (pages, token) in [(1, Some("t1")), (2, Some("t2")), (3, None)] {
         let end = ListEnd {
-            resource_version: 10.into(),
+            resource_version: "10".to_owned(),
             continue_token: token.map(str::to_owned),
             ..ListEnd::default()
         };

@@ -38,7 +38,7 @@ fn decoder() -> Decoder<ConfigMap> {
 }
 
 fn decode(decoder: &Decoder<ConfigMap>, number: usize) -> Object<ConfigMap> {
-    match decoder.object(&json(number), None) {
+    match decoder.object(crate::codec::Codec::Json.object(&json(number)), None) {
         Decoded::Object(object) => object,
         _ => panic!("{number} is no object"),
     }

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use expect_test::{Expect, expect};
 
-use super::{Frame, FrameKind, ListEnd, ListSplitter, WatchSplitter};
-use crate::{
-    limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, REVISION_BYTES},
-    transport::Error,
+use super::{
+    super::{Frame, FrameKind, ListEnd, SplitError},
+    ListSplitter, WatchSplitter,
 };
+use crate::limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, REVISION_BYTES};
 
-fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), Error> {
+fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), SplitError> {
     let mut splitter = ListSplitter::default();
     let mut items = Vec::new();
     for chunk in chunks {
@@ -18,7 +18,7 @@ fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), Error> {
     Ok((items, splitter.finish()?))
 }
 
-fn split_watch(chunks: &[&[u8]]) -> Result<Vec<Frame>, Error> {
+fn split_watch(chunks: &[&[u8]]) -> Result<Vec<Frame>, SplitError> {
     let mut splitter = WatchSplitter::default();
     let mut frames = Vec::new();
     for chunk in chunks {

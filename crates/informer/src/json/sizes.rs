@@ -1,6 +1,6 @@
 //! Decodes JSON, and says how much heap the value takes.
 //!
-//! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`], but for what `tape.rs` says.
+//! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`].
 //!
 //! What types call is `#[inline]`, as in `tape/value.rs`.
 
@@ -16,19 +16,17 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Visitor};
 use super::tape;
 
 /// A value, and what it takes beyond itself.
-pub(super) struct Measured<K> {
-    pub(super) value: K,
+pub(crate) struct Measured<K> {
+    pub(crate) value: K,
     /// What was asked of the allocator for it, as far as can be seen from here: texts, elements of lists
     /// and boxes are counted, maps by how a `BTreeMap` makes its nodes. Of what is decoded into something
     /// else before it becomes what it is, the former is counted.
-    pub(super) heap_bytes: usize,
+    pub(crate) heap_bytes: usize,
 }
 
 /// # Errors
 /// Those of [`serde_json::from_slice`].
-pub(super) fn from_slice<K: DeserializeOwned>(
-    json: &[u8],
-) -> Result<Measured<K>, serde_json::Error> {
+pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, serde_json::Error> {
     if let Some(measured) = tape::read(json, |value| counted(value)) {
         return Ok(measured);
     }

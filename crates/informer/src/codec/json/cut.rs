@@ -9,10 +9,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{Fate, Members};
+use crate::pruning::{Fate, Members};
 
 /// The JSON of an object without what this says; as it is if it can't be read.
-pub(super) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
+pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
     };
@@ -25,7 +25,7 @@ pub(super) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
 
 /// The same of an object of whose metadata these have been found, as parts of these very bytes. `None` if
 /// more is to be cut than that, or it stands there in an unusual way.
-pub(super) fn cut_found<'a>(
+pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
     json: &'a [u8],

@@ -127,7 +127,7 @@ fn same<K: DeserializeOwned + Serialize>(json: &[u8]) -> Result<(), TestCaseErro
     let expected = expected
         .map_err(|error| error.to_string())
         .and_then(|value| shown(&value));
-    let found = from_slice::<K>(json).map_err(|error| error.to_string());
+    let found = measured::<K>(json).map_err(|error| error.to_string());
     let found = found.and_then(|measured| shown(&measured.value));
     prop_assert_eq!(found, expected);
     Ok(())
@@ -195,7 +195,7 @@ proptest! {
         );
         // One with a number that is none is left to the other parser, which does not know lengths.
         prop_assume!(!json.contains("1e999"));
-        let read = from_slice::<Skips>(json.as_bytes()).unwrap().value;
+        let read = measured::<Skips>(json.as_bytes()).unwrap().value;
         prop_assert_eq!(read.lists.capacity(), lists.len());
         prop_assert_eq!(read.last.capacity(), lists.concat().len());
         for (read, list) in read.lists.iter().zip(&lists) {
@@ -213,7 +213,7 @@ fn a_pod_has_no_room_left_in_any_list() {
         r#"{{"metadata":{{"name":"a","finalizers":["x"]}},
             "spec":{{"unknown":[[1,2],[3]],"containers":[{container},{container},{container}]}}}}"#
     );
-    let pod = from_slice::<Pod>(json.as_bytes()).unwrap().value;
+    let pod = measured::<Pod>(json.as_bytes()).unwrap().value;
     assert_eq!(pod.metadata.finalizers.unwrap().capacity(), 1);
     let containers = pod.spec.unwrap().containers;
     assert_eq!(containers.capacity(), 3);
@@ -225,7 +225,7 @@ fn a_pod_has_no_room_left_in_any_list() {
 
 #[test]
 fn keys_with_escapes_are_keys() {
-    let lists = from_slice::<BTreeMap<String, Vec<u8>>>(br#"{"\u0061":[1,2,3],"b":[4]}"#).unwrap();
+    let lists = measured::<BTreeMap<String, Vec<u8>>>(br#"{"\u0061":[1,2,3],"b":[4]}"#).unwrap();
     assert_eq!(lists.value["a"], [1, 2, 3]);
     assert_eq!(lists.value["b"].capacity(), 1);
 }
@@ -234,15 +234,15 @@ fn keys_with_escapes_are_keys() {
 fn bytes_that_are_no_text_may_stand_where_nobody_reads_them() {
     let json = b"{\"metadata\":{\"name\":\"a\"},\"unknown\":\"\xff\"}";
     assert!(serde_json::from_slice::<ConfigMap>(json).is_ok());
-    let map = from_slice::<ConfigMap>(json).unwrap().value;
+    let map = measured::<ConfigMap>(json).unwrap().value;
     assert_eq!(map.metadata.name.as_deref(), Some("a"));
-    assert!(from_slice::<ConfigMap>(b"{\"data\":{\"a\":\"\xff\"}}").is_err());
+    assert!(measured::<ConfigMap>(b"{\"data\":{\"a\":\"\xff\"}}").is_err());
 }
 
 #[test]
 fn texts_lists_and_maps_are_counted() {
     fn heap<K: DeserializeOwned>(json: &str) -> usize {
-        from_slice::<K>(json.as_bytes()).unwrap().heap_bytes
+        measured::<K>(json.as_bytes()).unwrap().heap_bytes
     }
     let (string, node) = (size_of::<String>(), |entry| 11 * entry + 16);
     assert_eq!(heap::<String>(r#""four""#), 4);

@@ -5,11 +5,16 @@ use std::borrow::Cow;
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
 
-use super::{Carry, Frame, FrameKind, Limit, is_space, malformed, value::ValueScanner};
+use super::{
+    super::{
+        Codec, Frame, FrameKind, ListEnd, SplitError,
+        frame::{Carry, Limit, malformed},
+    },
+    is_space,
+};
 use crate::{
-    limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, one_line},
-    object::ResourceVersion,
-    transport::Error,
+    json::ValueScanner,
+    limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line},
 };
 
 /// Hands out the elements of `items` as they arrive, and what the list says of itself at its end.
@@ -62,7 +67,7 @@ struct Head {
 
 impl Head {
     /// A table has no items. A group of one's own may have a kind of that name.
-    fn refuse_table(&self) -> Result<(), Error> {
+    fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
                 "the server answered with a Table instead of a list",
@@ -70,16 +75,6 @@ impl Head {
         }
         Ok(())
     }
-}
-
-/// What a list says of itself.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListEnd {
-    pub(crate) kind: String,
-    pub(crate) api_version: String,
-    pub(crate) resource_version: ResourceVersion,
-    pub(crate) continue_token: Option<String>,
-    pub(crate) remaining_item_count: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -108,7 +103,11 @@ impl ListSplitter {
     /// # Errors
     /// A body that is not one JSON object with a list of `items`, or a piece above its limit. The
     /// splitter is of no use afterwards.
-    pub(crate) fn feed(&mut self, mut chunk: Bytes, items: &mut Vec<Frame>) -> Result<(), Error> {
+    pub(crate) fn feed(
+        &mut self,
+        mut chunk: Bytes,
+        items: &mut Vec<Frame>,
+    ) -> Result<(), SplitError> {
         while !chunk.is_empty() {
             let byte = chunk[0];
             let inside = matches!(
@@ -151,12 +150,10 @@ impl ListSplitter {
     ///
     /// # Errors
     /// A body that ended early; nothing that came from it may be used.
-    pub(crate) fn finish(self) -> Result<ListEnd, Error> {
+    pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
-            return Err(Error::new(
-                crate::transport::Class::Connection,
-                "the answer to a list ended before the list did",
-            ));
+            let what = "the answer to a list ended before the list did";
+            return Err(SplitError::EndedEarly(what));
         }
         let meta = match &self.head.metadata {
             Some(bytes) => serde_json::from_slice::<ListMeta<'_>>(bytes)
@@ -171,7 +168,7 @@ impl ListSplitter {
                 "the answer to a list has no items (kind {kind:?})"
             )));
         }
-        if !ResourceVersion::is_fit(revision) {
+        if !is_fit(revision, REVISION_BYTES) {
             return Err(malformed(format!(
                 "the revision of a list is longer than {REVISION_BYTES} bytes, or has control characters"
             )));
@@ -183,7 +180,7 @@ impl ListSplitter {
             )));
         }
         Ok(ListEnd {
-            resource_version: ResourceVersion::from(revision),
+            resource_version: revision.to_owned(),
             continue_token: meta.r#continue,
             remaining_item_count: meta.remaining_item_count,
             kind: self.head.kind,
@@ -206,7 +203,7 @@ impl ListSplitter {
         }
     }
 
-    fn value(&mut self, chunk: &mut Bytes) -> Result<(), Error> {
+    fn value(&mut self, chunk: &mut Bytes) -> Result<(), SplitError> {
         self.scanner = ValueScanner::default();
         self.skipped_bytes = 0;
         // Keys are kept as they stand in the text, with their quotes. None of those looked for has an
@@ -229,7 +226,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    fn value_text(&mut self, chunk: &mut Bytes) -> Result<(), Error> {
+    fn value_text(&mut self, chunk: &mut Bytes) -> Result<(), SplitError> {
         let end = self.scanner.scan(chunk);
         let part = chunk.split_to(end.unwrap_or(chunk.len()));
         if self.state == State::Kept {
@@ -251,7 +248,7 @@ impl ListSplitter {
     }
 
     /// Skips more of a value. What has no end must not be skipped for ever.
-    fn skip(&mut self, bytes: usize) -> Result<(), Error> {
+    fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {
             return Ok(());
@@ -263,7 +260,7 @@ impl ListSplitter {
         )))
     }
 
-    fn keep(&mut self, value: Bytes) -> Result<(), Error> {
+    fn keep(&mut self, value: Bytes) -> Result<(), SplitError> {
         let text = |value: &Bytes| {
             serde_json::from_slice(value).map_err(|_| malformed("kind or apiVersion is no text"))
         };
@@ -278,7 +275,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    fn item(&mut self, chunk: &mut Bytes, items: &mut Vec<Frame>) -> Result<(), Error> {
+    fn item(&mut self, chunk: &mut Bytes, items: &mut Vec<Frame>) -> Result<(), SplitError> {
         let Some(end) = self.scanner.scan(chunk) else {
             self.carry.extend(chunk, self.limit)?;
             chunk.clear();
@@ -290,6 +287,7 @@ impl ListSplitter {
         let bytes = self.carry.complete(chunk.split_to(end), self.limit)?;
         items.push(Frame {
             kind: FrameKind::Item,
+            codec: Codec::Json,
             bytes,
         });
         self.state = State::Items;

@@ -15,9 +15,9 @@ const DEPTH_MAX: u8 = 127;
 /// How `serde_json` asks for the text of a value, which there is none of here.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// It is not done here. Why says whoever is asked instead.
+/// The input is not supported here; `serde_json` decides, and reports the error.
 #[derive(Debug)]
-pub(in crate::decode) struct Refused;
+pub(in crate::json) struct Refused;
 
 impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +71,7 @@ impl Reading {
 
 /// A value: its node, and those of what is in it, with nothing behind them.
 #[derive(Clone, Copy)]
-pub(in crate::decode) struct Value<'t, 'de> {
+pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }

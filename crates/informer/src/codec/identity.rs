@@ -1,4 +1,4 @@
-//! [`Identity`]: what of any object's JSON identifies it.
+//! [`Identity`]: what identifies an object, and its labels.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -8,10 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{ObjectName, ResourceVersion};
-
-/// The part of any object's JSON that identifies it, read when the whole does not decode, or is not
-/// decoded yet. The rest is only looked at for whether it is JSON.
+/// The part of any object that identifies it, for objects that do not decode, or are not decoded yet.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
@@ -98,21 +95,6 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Reads the metadata alone, whose value begins there. What stands behind them is not looked at, not even
-    /// for whether it is JSON.
-    pub(crate) fn begins_at(json: &'a [u8], at: usize) -> Option<Self> {
-        let mut deserializer = serde_json::Deserializer::from_slice(json.get(at..)?);
-        let metadata = IdentityMetadata::deserialize(&mut deserializer).ok()?;
-        Some(Self { metadata })
-    }
-
-    pub(crate) fn name(&self) -> Option<ObjectName> {
-        let IdentityMetadata {
-            name, namespace, ..
-        } = &self.metadata;
-        (!name.is_empty()).then(|| ObjectName::new(namespace.as_deref(), name))
-    }
-
     /// What is cut out most of the time, by name, as it stands there.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
@@ -124,10 +106,6 @@ impl<'a> Identity<'a> {
             ("annotations", *annotations),
             ("managedFields", *managed_fields),
         ]
-    }
-
-    pub(crate) fn revision(&self) -> ResourceVersion {
-        ResourceVersion::from(&*self.metadata.resource_version)
     }
 
     /// As they stood there: of a key that is there twice both.

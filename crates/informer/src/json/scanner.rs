@@ -14,7 +14,7 @@ use memchr::memchr2;
 /// It looks at structure alone: strings, nesting, and where a bare scalar stops. Whether the value
 /// is valid JSON is the decoder's business.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ValueScanner {
+pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
@@ -22,7 +22,7 @@ pub(super) struct ValueScanner {
     /// How many objects and arrays have begun.
     opened: usize,
     /// How often a value directly inside the outermost object or array was closed by a bracket.
-    pub(super) closed_inside: u32,
+    pub(crate) closed_inside: u32,
 }
 
 /// How far a scan has come.
@@ -93,18 +93,18 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
-    scanner.opened
+    scanner.parts()
 }
 
 /// The index behind the last byte of a value that begins here, if all of it is here. It is seen by structure
 /// alone.
-pub(crate) fn value_end(bytes: &[u8]) -> Option<usize> {
+pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
     ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
     /// Goes on with `bytes`; the index behind the value's last byte, once it is reached.
-    pub(super) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
 
@@ -251,8 +251,13 @@ impl ValueScanner {
         None
     }
 
+    /// How many objects and arrays have begun.
+    pub(crate) fn parts(&self) -> usize {
+        self.opened
+    }
+
     /// Whether the value has begun and could end with the body, as a bare number can.
-    pub(super) fn is_nested(&self) -> bool {
+    pub(crate) fn is_nested(&self) -> bool {
         self.depth > 0 || self.in_string
     }
 }

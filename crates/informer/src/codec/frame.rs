@@ -1,31 +1,25 @@
-//! Splits a body at its seams, without knowing what the pieces are.
+//! What the bodies of lists and watches are split into: a [`Frame`] per object or event, and the [`ListEnd`].
 //!
-//! [`ListSplitter`] finds the items of a list, [`WatchSplitter`] the events of a watch. Both take
-//! chunks as the network brings them, with borders anywhere, hand out whole pieces that borrow the
-//! chunk where they can, and hold at most one unfinished piece. Every size that a peer decides has
-//! a limit here.
-
-mod list;
-mod value;
-mod watch;
-
-pub(crate) use self::{
-    list::{ListEnd, ListSplitter},
-    value::{parts, value_end},
-    watch::WatchSplitter,
-};
+//! Every size that a server decides has a limit here.
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Class, Error};
+use super::{Codec, Encoded};
 use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
 
-/// One piece of a body.
+/// One object or event of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
-    /// The object's JSON; of an unknown type of event, whatever stood there.
+    pub(crate) codec: Codec,
+    /// The object; of an event of unknown type, whatever it carries.
     pub(crate) bytes: Bytes,
+}
+
+impl Frame {
+    pub(crate) fn object(&self) -> Encoded<'_> {
+        self.codec.object(&self.bytes)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +45,34 @@ impl FrameKind {
     }
 }
 
-fn malformed(what: impl Into<String>) -> Error {
-    Error::new(Class::Protocol, what)
+/// The metadata of a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListEnd {
+    pub(crate) kind: String,
+    pub(crate) api_version: String,
+    pub(crate) resource_version: String,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) remaining_item_count: Option<i64>,
+}
+
+/// Why a body can't be split.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SplitError {
+    /// It is not what was requested, or exceeds a limit.
+    #[error("{0}")]
+    Malformed(String),
+    /// The body ended before the list or the event did.
+    #[error("{0}")]
+    EndedEarly(&'static str),
+}
+
+pub(super) fn malformed(what: impl Into<String>) -> SplitError {
+    SplitError::Malformed(what.into())
 }
 
 /// How large a piece may be, in bytes.
 #[derive(Clone, Copy, Debug)]
-enum Limit {
+pub(super) enum Limit {
     /// An item of a list, or an event of a watch.
     Object(usize),
     /// What a list says of itself.
@@ -65,7 +80,7 @@ enum Limit {
 }
 
 impl Limit {
-    fn check(self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn check(self, bytes: usize) -> Result<(), SplitError> {
         let (what, limit) = match self {
             Self::Object(limit) => ("an object (Limits::object_bytes)", limit),
             Self::Envelope => ("what a list says of itself", LIST_ENVELOPE_BYTES),
@@ -85,11 +100,11 @@ impl Default for Limit {
 
 /// The unfinished piece at the end of the last chunk.
 #[derive(Debug, Default)]
-struct Carry(BytesMut);
+pub(super) struct Carry(BytesMut);
 
 impl Carry {
     /// The whole piece: what was carried, and `rest`. Copies only if something was carried.
-    fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, Error> {
+    pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;
             return Ok(rest);
@@ -98,20 +113,17 @@ impl Carry {
         Ok(self.0.split().freeze())
     }
 
-    fn extend(&mut self, bytes: &[u8], limit: Limit) -> Result<(), Error> {
+    pub(super) fn extend(&mut self, bytes: &[u8], limit: Limit) -> Result<(), SplitError> {
         limit.check(self.0.len() + bytes.len())?;
         self.0.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
 
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
-
-#[cfg(test)]
-mod tests;

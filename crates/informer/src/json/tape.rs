@@ -1,15 +1,14 @@
 //! Decodes JSON in two steps: `simd-json` finds all values of a text, and writes them on a tape; then the
 //! type takes from there what it wants.
 //!
-//! This takes two thirds of the time that `serde_json` takes, which reads byte by byte; what a type ignores
-//! costs nothing, and how long a list is is known before its first element is made. What `simd-json` does not
-//! take, or takes for what a type does not expect, is left to `serde_json`, which has the last word.
+//! This takes two thirds of the time of `serde_json`, which reads byte by byte. What a type ignores costs nothing,
+//! and the length of a list is known before its first element. Input that `simd-json` does not accept, and input
+//! for which the two could differ, is left to `serde_json`.
 //!
 //! Guarantees:
-//! - a value that comes from here is the one that `serde_json` makes, but for the last bit of a number with a
-//!   fraction, and for minus nothing, which is nothing here and a fraction there;
-//! - no unusual `Deserialize` makes something of a part of the text that it is not: whoever leaves a part of a
-//!   list or a map unread gets an error.
+//! - a value that comes from here is the one that `serde_json` makes;
+//! - a `Deserialize` that leaves a part of a list or a map unread gets nothing from here, whatever it made of the
+//!   rest.
 
 mod value;
 
@@ -17,14 +16,14 @@ use std::cell::RefCell;
 
 use memchr::{memchr, memchr2, memmem};
 use serde::de::DeserializeOwned;
-use simd_json::{Buffers, Tape};
+use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// What is kept for the next text grows with texts, and is let go of beyond so many bytes.
+/// Maximum length of a text, in bytes, whose scratch memory is kept for the next one.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// `simd-json` counts bytes in 32 bits, and needs many times the text's memory meanwhile.
+/// Maximum length of a text, in bytes: `simd-json` counts in 32 bits, and takes many times the text's memory.
 const TEXT_MAX: usize = 16 << 20;
 
 /// What a thread decodes with, one text after the other.
@@ -49,7 +48,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// The value of a text; `None` says nothing but that `serde_json` is to be asked.
+/// The value of a text; `None` means that `serde_json` decides.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -57,7 +56,7 @@ pub(super) fn read<T>(
     if json.len() > TEXT_MAX || is_odd(json) {
         return None;
     }
-    // Whoever decodes while decoding has one of their own.
+    // A `Deserialize` that decodes another text inside finds none, and makes its own.
     let mut scratch = SCRATCH.take().unwrap_or_else(Scratch::new);
     scratch.text.clear();
     scratch.text.extend_from_slice(json);
@@ -66,6 +65,7 @@ pub(super) fn read<T>(
     let reading = Reading::default();
     let value = filled
         .ok()
+        .filter(|()| !tape.0.iter().any(is_uncertain))
         .and_then(|()| read(Value::new(&tape.0, &reading)?).ok());
     scratch.tape = tape.reset();
     if json.len() <= KEPT_MAX {
@@ -74,21 +74,34 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// Whether something may be in it that `simd-json` takes for something else: behind a number or a word a zero
-/// byte for white space, or half a character.
+/// The largest numbers with 18 digits.
+const CERTAIN: u64 = 999_999_999_999_999_999;
+
+/// Whether `serde_json` may make another number of it, or an error: `simd-json` accepts any bytes behind a number
+/// of 19 digits or more, rounds some fractions otherwise, and makes a whole number of `-0`.
+fn is_uncertain(node: &Node<'_>) -> bool {
+    match node {
+        Node::Static(StaticNode::U64(number)) => *number > CERTAIN,
+        Node::Static(StaticNode::I64(number)) => *number == 0 || number.unsigned_abs() > CERTAIN,
+        Node::Static(StaticNode::F64(_)) => true,
+        _ => false,
+    }
+}
+
+/// Whether the text may contain what `simd-json` takes for something else: a zero byte behind a number or a word,
+/// which it takes for white space, or one half of a character.
 fn is_odd(json: &[u8]) -> bool {
     // Most texts have neither, which one look shows.
     memchr2(0, b'\\', json).is_some() && (memchr(0, json).is_some() || has_surrogates(json))
 }
 
-/// Whether a character may be written as two halves, of which `simd-json` takes one alone for something
-/// else, where it is an error.
+/// Whether a character may be written as two halves. One alone is an error, which `simd-json` does not report.
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
 }
 
-/// The same, of a type.
+/// The value of a type, in the same way.
 pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }

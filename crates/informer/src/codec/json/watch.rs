@@ -6,8 +6,14 @@ use bytes::{Buf, Bytes};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use super::{Carry, Frame, FrameKind, Limit, is_space, malformed, value::ValueScanner};
-use crate::transport::{Class, Error};
+use super::{
+    super::{
+        Codec, Frame, FrameKind, SplitError,
+        frame::{Carry, Limit, malformed},
+    },
+    is_space,
+};
+use crate::json::ValueScanner;
 
 /// Hands out the events of a watch as they are complete.
 ///
@@ -56,7 +62,11 @@ impl WatchSplitter {
     /// # Errors
     /// Something between events that is no JSON object, an event that is not JSON, or one above the
     /// limit. The splitter is of no use afterwards.
-    pub(crate) fn feed(&mut self, mut chunk: Bytes, frames: &mut Vec<Frame>) -> Result<(), Error> {
+    pub(crate) fn feed(
+        &mut self,
+        mut chunk: Bytes,
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), SplitError> {
         while !chunk.is_empty() {
             if !self.inside {
                 match chunk[0] {
@@ -88,8 +98,8 @@ impl WatchSplitter {
 
     /// Looks whether an event that has had the end of a line can still be one. Each look reads all of
     /// it, so from some on it must have doubled.
-    fn look(&mut self) -> Result<(), Error> {
-        let bytes = self.carry.0.len();
+    fn look(&mut self) -> Result<(), SplitError> {
+        let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
             return Ok(());
         }
@@ -100,8 +110,13 @@ impl WatchSplitter {
         // What may be the beginning of a number is not complete, which the parser calls a wrong one.
         let is_of_number =
             |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        let end = self.carry.0.iter().rposition(|byte| !is_of_number(byte));
-        match serde_json::from_slice::<IgnoredAny>(&self.carry.0[..=end.unwrap_or_default()]) {
+        let end = self
+            .carry
+            .bytes()
+            .iter()
+            .rposition(|byte| !is_of_number(byte));
+        match serde_json::from_slice::<IgnoredAny>(&self.carry.bytes()[..=end.unwrap_or_default()])
+        {
             Err(error) if !error.is_eof() => Err(malformed("an event of a watch is not JSON")),
             _ => Ok(()),
         }
@@ -111,12 +126,9 @@ impl WatchSplitter {
     ///
     /// # Errors
     /// The body ended inside an event.
-    pub(crate) fn finish(&self) -> Result<(), Error> {
+    pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.inside && self.scanner.is_nested() {
-            return Err(Error::new(
-                Class::Connection,
-                "the watch ended inside an event",
-            ));
+            return Err(SplitError::EndedEarly("the watch ended inside an event"));
         }
         Ok(())
     }
@@ -130,14 +142,18 @@ const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"BOOKMARK","object":"#, FrameKind::Bookmark),
 ];
 
-fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, Error> {
+fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, SplitError> {
     // With exactly one value closed inside, and that at the end, an object is all the rest; behind
     // anything else that stands for it, such as a text, that value may be another member's.
     if closed_inside == 1 && event.ends_with(b"}}") {
         for (beginning, kind) in BEGINNINGS {
             if event.starts_with(beginning) && event[beginning.len()] == b'{' {
                 let bytes = event.slice(beginning.len()..event.len() - 1);
-                return Ok(Frame { kind, bytes });
+                return Ok(Frame {
+                    kind,
+                    codec: Codec::Json,
+                    bytes,
+                });
             }
         }
     }
@@ -155,5 +171,9 @@ fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, Error> {
         Some(object) => event.slice_ref(object.get().as_bytes()),
         None => Bytes::from_static(b"null"),
     };
-    Ok(Frame { kind, bytes })
+    Ok(Frame {
+        kind,
+        codec: Codec::Json,
+        bytes,
+    })
 }

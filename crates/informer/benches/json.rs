@@ -1,0 +1,116 @@
+//! The fast reader of JSON beside `serde_json`: nanoseconds per KiB of pods.
+//!
+//! ```text
+//! cargo bench -p kube-informer --features __fuzzing --bench json
+//! ```
+//!
+//! Both read the same bytes in turn on one thread, and each figure is the least of some rounds. They are figures
+//! for one machine, without a limit.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+use std::{hint::black_box, time::Instant};
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::fuzzing::{read_json, scan_json};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+
+/// Rounds, of which the fastest counts.
+const ROUNDS: usize = 20;
+
+/// Pods that each round reads.
+const PODS: usize = 500;
+
+fn main() -> Result<()> {
+    let pods: Vec<Vec<u8>> = (0..PODS)
+        .map(|number| serde_json::to_vec(&pod(number)))
+        .collect::<Result<_, _>>()?;
+    println!(
+        "{:<40} {:>8} {:>12}",
+        "nanoseconds per KiB", "here", "serde_json"
+    );
+    row(&pods, "where a value ends", scan, parse::<IgnoredAny>);
+    row(&pods, "a pod and its size", read::<Pod>, parse::<Pod>);
+    row(
+        &pods,
+        "any value and its size",
+        read::<Value>,
+        parse::<Value>,
+    );
+    Ok(())
+}
+
+fn row(pods: &[Vec<u8>], what: &str, ours: fn(&[u8]), theirs: fn(&[u8])) {
+    let (mut here, mut there) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        here = here.min(per_kib(pods, ours));
+        there = there.min(per_kib(pods, theirs));
+    }
+    println!("{what:<40} {here:>8.0} {there:>12.0}");
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "there are far fewer bytes than a float counts exactly"
+)]
+fn per_kib(pods: &[Vec<u8>], read: fn(&[u8])) -> f64 {
+    let begun = Instant::now();
+    for pod in pods {
+        read(pod);
+    }
+    let bytes: usize = pods.iter().map(Vec::len).sum();
+    begun.elapsed().as_secs_f64() * 1e9 / (bytes as f64 / 1024.0)
+}
+
+fn scan(json: &[u8]) {
+    black_box(scan_json(&[json]));
+}
+
+fn read<T: DeserializeOwned>(json: &[u8]) {
+    black_box(read_json::<T>(json).ok());
+}
+
+fn parse<T: DeserializeOwned>(json: &[u8]) {
+    black_box(serde_json::from_slice::<T>(json).ok());
+}
+
+/// A pod as its controllers write it: managed fields, environment, conditions.
+fn pod(number: usize) -> Value {
+    let fields: serde_json::Map<String, Value> = (0..40)
+        .map(|field| (format!("f:field-{field}"), json!({"f:value": {}})))
+        .collect();
+    let env: Vec<_> = (0..20)
+        .map(|at| json!({"name": format!("NAME_{at}"), "value": format!("value {at}\n")}))
+        .collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("pod-{number}"),
+            "namespace": "default",
+            "uid": format!("00000000-0000-0000-0000-{number:012}"),
+            "resourceVersion": (number + 1).to_string(),
+            "labels": {"app": "web", "pod-template-hash": "5d78c9869d"},
+            "managedFields": [{
+                "manager": "kubelet",
+                "operation": "Update",
+                "apiVersion": "v1",
+                "fieldsType": "FieldsV1",
+                "fieldsV1": fields,
+            }],
+        },
+        "spec": {
+            "nodeName": format!("node-{}", number % 50),
+            "containers": [{"name": "main", "image": "registry.example.com/main:1", "env": env}],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{
+                "name": "main", "ready": true, "restartCount": 0, "image": "main", "imageID": "main",
+            }],
+        },
+    })
+}

@@ -1,0 +1,72 @@
+//! The codec of a content type, and what is cut of an object.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::*;
+
+#[test]
+fn every_content_type_is_json_but_other_encodings_of_the_api() {
+    for json in [
+        "application/json",
+        "application/json;stream=watch",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "text/plain; charset=utf-8",
+        "",
+    ] {
+        assert_eq!(Codec::of_content_type(json), Ok(Codec::Json), "{json}");
+    }
+    let error = Codec::of_content_type("Application/vnd.kubernetes.protobuf;stream=watch");
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the server responded with application/vnd.kubernetes.protobuf instead of application/json"
+    );
+    assert!(Codec::of_content_type("application/cbor").is_err());
+}
+
+#[test]
+fn fields_found_with_the_identity_are_cut_as_by_a_search() {
+    let paths = |paths: &[&str]| {
+        let mut pruning = Pruning::default();
+        let paths = paths.iter().map(|path| path.parse().unwrap());
+        pruning.prune::<Pod>(paths).unwrap();
+        pruning
+    };
+    let prunings = [
+        &["metadata.managedFields"][..],
+        &["metadata.managedFields", "metadata.annotations"],
+        &["metadata.annotations['a.b/c']", "metadata.managedFields"],
+        &["metadata.annotations['none']"],
+    ];
+    let mut cuts = 0;
+    for metadata in [
+        r#""name":"a""#,
+        r#""managedFields":[{"a":"}"}],"name":"a""#,
+        r#""name":"a","managedFields":[],"annotations":{"a.b/c":"d"}"#,
+        r#""annotations":{"x":"y","a.b/c":"d"},"name":"a","managedFields":[1,{"b":[]}]"#,
+        r#" "annotations" : { "a.b/c" : "d" , "x" : "y" } , "managedFields" : [ ] , "name" : "a" "#,
+        r#""name":"a","annotations":null,"managedFields":null"#,
+    ] {
+        let json = format!(r#"{{"metadata":{{{metadata}}},"spec":{{"managedFields":1}}}}"#);
+        let encoded = Codec::Json.object(json.as_bytes());
+        let at = encoded.begins_with_metadata().unwrap();
+        let identity = encoded.identity_at(at, false).unwrap();
+        for pruning in prunings.map(paths) {
+            let found = encoded.cut_found(&pruning, &identity).unwrap();
+            let text = std::str::from_utf8(&found).unwrap();
+            // A null value stays.
+            if !json.contains("null") {
+                assert_eq!(text, String::from_utf8_lossy(&encoded.cut(&pruning)));
+            }
+            serde_json::from_str::<serde_json::Value>(text).unwrap();
+            cuts += usize::from(text.len() < json.len());
+        }
+    }
+    assert_eq!(cuts, 12);
+
+    let escaped = br#"{"metadata":{"name":"a","managed\u0046ields":[7]}}"#;
+    let encoded = Codec::Json.object(escaped);
+    let at = encoded.begins_with_metadata().unwrap();
+    let identity = encoded.identity_at(at, false).unwrap();
+    let found = encoded.cut_found(&paths(&["metadata.managedFields"]), &identity);
+    assert!(found.is_none(), "a search finds it");
+}

@@ -1,0 +1,36 @@
+//! [`Unfit`]: why bytes did not become an object, in words that quote nothing of it.
+
+use serde::de::DeserializeOwned;
+
+/// Why bytes did not become an object.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) field: String,
+    pub(crate) reason: String,
+}
+
+/// Where JSON does not fit a type. serde's own messages repeat the value, which may be a secret.
+pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {
+        Err(located) => located.path().to_string(),
+        Ok(_) => ".".to_owned(),
+    };
+    let reason = reason(error);
+    Unfit { field, reason }
+}
+
+fn reason(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+
+    let what = match error.classify() {
+        Category::Data => "a value of another type than expected, or a missing field,",
+        Category::Eof => "the JSON ends early",
+        // The parser has no category for this one; its text for it quotes nothing.
+        Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => {
+            "nested too deep"
+        }
+        Category::Syntax | Category::Io => "no valid JSON",
+    };
+    format!("{what} (line {}, column {})", error.line(), error.column())
+}

@@ -1,0 +1,55 @@
+//! JSON read without the code under test: an object with its members in order.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The members of an object as they stand in its text, also those that stand there twice.
+pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
+
+/// A member's name; owned if it has an escape.
+#[derive(Deserialize)]
+pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+impl<'a> Members<'a> {
+    /// Whether each of these names stands there once at most, and none is written with escapes.
+    pub(super) fn are_plain(&self, names: &[&str]) -> bool {
+        let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
+        names.iter().all(|name| of(name) <= 1)
+            && self
+                .0
+                .iter()
+                .all(|(key, _)| matches!(key.0, Cow::Borrowed(_)))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        let found = self.0.iter().find(|(key, _)| key.0 == name);
+        found.map(|(_, value)| value.get())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}

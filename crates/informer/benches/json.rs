@@ -9,13 +9,14 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
-use std::{hint::black_box, time::Instant};
+use std::hint::black_box;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::fuzzing::{read_json, scan_json};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// Rounds, of which the fastest counts.
 const ROUNDS: usize = 20;

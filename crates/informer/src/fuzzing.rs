@@ -145,9 +145,10 @@ pub fn end_of_store(lines: &[u8]) -> String {
 /// What the JSON reader makes of a text, and how many bytes of heap the value takes beyond itself.
 ///
 /// # Errors
-/// Those of `serde_json`.
-pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<(T, usize)> {
-    json::measured(json).map(|measured| (measured.value, measured.heap_bytes))
+/// Those of `serde_json`, as text.
+pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<(T, usize), String> {
+    let measured = json::measured(json).map_err(|error| error.to_string())?;
+    Ok((measured.value, measured.heap_bytes))
 }
 
 /// The index behind the value that begins here, with what is in its structure, if all of it is here: by blocks

@@ -54,6 +54,7 @@ impl Response {
     }
 
     /// The same response with another body, for a source that reads along with another one.
+    #[must_use]
     pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
         Self {
             body: map(self.body),

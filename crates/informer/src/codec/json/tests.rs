@@ -66,7 +66,7 @@ fn the_order_of_a_lists_keys_does_not_matter() {
         Item 7
     "#]]
     .assert_eq(&show(&items));
-    assert_eq!(end.resource_version.to_string(), "10");
+    assert_eq!(end.resource_version, "10");
     assert_eq!(end.continue_token.as_deref(), Some("t\"1"));
     assert_eq!(
         (end.kind.as_str(), end.remaining_item_count),
@@ -80,7 +80,7 @@ fn the_order_of_a_lists_keys_does_not_matter() {
     "#]]
     .assert_eq(&show(&items));
     assert_eq!(
-        (end.kind.as_str(), end.resource_version.to_string().as_str()),
+        (end.kind.as_str(), end.resource_version.as_str()),
         ("WidgetList", "11")
     );
 }

@@ -158,11 +158,10 @@ where
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         let allowed = self.machine.headers_allowed();
         let answered_by = clock::after(asked, allowed);
-        match timeout_at(answered_by, lister_watcher.watch(options)).await {
-            Ok(response) => match response.and_then(Body::new) {
-                Ok(body) => self.open = Some(body),
-                Err(error) => return Ok(self.not_opened(error, list.as_ref(), false)),
-            },
+        let answer = timeout_at(answered_by, lister_watcher.watch(options)).await;
+        match answer.map(|response| response.and_then(Body::new)) {
+            Ok(Ok(body)) => self.open = Some(body),
+            Ok(Err(error)) => return Ok(self.not_opened(error, list.as_ref(), false)),
             Err(_) => {
                 let what =
                     format!("the watch was not answered: no response headers within {allowed:?}");

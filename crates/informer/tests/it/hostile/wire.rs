@@ -62,7 +62,7 @@ impl Endless {
     async fn list(&self) -> Error {
         let source = ListWatch::<Pod>::new(self.client());
         let answer = source.list(&ListOptions::default()).await;
-        answer.err().expect("it is refused")
+        answer.expect_err("it is refused")
     }
 }
 
@@ -163,7 +163,7 @@ async fn header_fields_without_end_are_a_failed_connection_on_http2_too() {
     let client = client::connect_with_prior_knowledge(Config::new(uri.parse().unwrap())).unwrap();
     let answer = ListWatch::<Pod>::new(client);
     let answer = answer.list(&ListOptions::default()).await;
-    let error = answer.err().expect("it is refused");
+    let error = answer.expect_err("it is refused");
     assert_eq!(error.class(), Class::Connection, "{error}");
     while task.join_next().await.is_some() {}
 }

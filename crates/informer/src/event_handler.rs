@@ -269,6 +269,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// remembered that it has let through.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Filtering<K, F, H> {
     filter: F,
     handler: H,
@@ -319,12 +321,6 @@ where
             self.told.remove(object.object_name());
         }
         passes
-    }
-}
-
-impl<K, F, H> std::fmt::Debug for Filtering<K, F, H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Filtering").finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Typed reads from a cache: by name, by namespace, by label selector. No request, no lock.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use derive_where::derive_where;
 use kube_core::Resource;
@@ -27,16 +27,11 @@ use crate::{
 #[doc(alias = "GenericLister")]
 #[doc(alias = "ResourceIndexer")]
 #[doc(alias = "NewGenericLister")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct Lister<K> {
+    #[derive_where(skip(Debug))]
     indexer: Indexer<K>,
     kind: Arc<str>,
-}
-
-impl<K> fmt::Debug for Lister<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Lister").field(&self.kind).finish()
-    }
 }
 
 /// Why an object can't be had from a cache.
@@ -140,19 +135,10 @@ where
 
 /// Reads the objects of one namespace.
 #[doc(alias = "GenericNamespaceLister")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
     lister: Lister<K>,
     namespace: String,
-}
-
-impl<K> fmt::Debug for NamespaceLister<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NamespaceLister")
-            .field(&self.lister.kind)
-            .field(&self.namespace)
-            .finish()
-    }
 }
 
 impl<K: Resource> NamespaceLister<K> {

@@ -32,7 +32,7 @@ mod layer;
 
 pub use self::lapsed::Lapsed;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use derive_where::derive_where;
 use kube_core::Resource;
@@ -81,10 +81,11 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// A program that reads this overlay when an event wakes it also needs [`MutationCache::lapsed`]:
 /// a write can end without an event.
 #[doc(alias = "Overlay")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct MutationCache<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
+    #[derive_where(skip(Debug))]
     shared: Arc<Shared<K>>,
 }
 
@@ -103,6 +104,7 @@ struct Laid<K> {
 
 /// Settles the limits of a [`MutationCache`].
 #[must_use]
+#[derive_where(Debug)]
 pub struct Builder<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
@@ -146,15 +148,6 @@ where
 
 // === impl Builder ===
 
-impl<K> fmt::Debug for Builder<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("kind", &self.kind)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<K> Builder<K> {
     /// So many writes are kept, and as many deletions; at least one of each.
     pub fn capacity(mut self, objects: usize) -> Self {
@@ -197,12 +190,6 @@ impl<K> Builder<K> {
 }
 
 // === impl MutationCache ===
-
-impl<K> fmt::Debug for MutationCache<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MutationCache").field(&self.kind).finish()
-    }
-}
 
 impl<K> MutationCache<K>
 where

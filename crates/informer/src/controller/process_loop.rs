@@ -3,8 +3,9 @@
 //! Guarantees: it ends when it is asked to, or with the reason for its failure; nothing of it runs
 //! afterwards. It spawns no task.
 
-use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
+use derive_where::derive_where;
 use futures_util::FutureExt;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -26,19 +27,14 @@ const PROCESSING: &str = "the process loop";
 ///
 /// [`run`](Self::run) consumes it, so it runs at most once.
 #[must_use = "a controller does nothing until it runs"]
+#[derive_where(Debug)]
 pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
+    #[derive_where(skip)]
     processing: Processing<K>,
     /// Reports the end. Last, so that everything else is gone by then.
+    #[derive_where(skip)]
     stopped: Option<Stopped>,
-}
-
-impl<K> fmt::Debug for ProcessLoop<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessLoop")
-            .field("reflector", &self.reflector)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K> ProcessLoop<K>

@@ -10,11 +10,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
 
+use derive_where::derive_where;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use kube_core::Resource;
@@ -29,14 +29,10 @@ use crate::object::ObjectName;
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next name takes no name.
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Lapsed {
     names: Pin<Box<dyn Stream<Item = ObjectName> + Send>>,
-}
-
-impl fmt::Debug for Lapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lapsed").finish_non_exhaustive()
-    }
 }
 
 impl Lapsed {

@@ -2,6 +2,7 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use kube_core::Resource;
@@ -27,22 +28,16 @@ use crate::{
 /// A handler about to be registered.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler hears nothing until it is registered"]
+#[derive_where(Debug)]
 pub struct HandlerBuilder<K, H> {
     informer: SharedInformer<K>,
+    #[derive_where(skip)]
     handler: H,
     name: String,
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
     delivery: Delivery,
-}
-
-impl<K, H> fmt::Debug for HandlerBuilder<K, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandlerBuilder")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K, H> HandlerBuilder<K, H>

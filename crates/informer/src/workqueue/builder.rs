@@ -1,8 +1,9 @@
 //! Everything that must be settled before a work queue exists.
 
-use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+
+use derive_where::derive_where;
 
 use super::order::Order;
 use super::rate_limiter::RateLimiter;
@@ -12,6 +13,8 @@ use crate::metrics::{Metrics, WorkQueueSampler};
 /// What can be chosen before a [`RateLimitingQueue`] exists.
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 #[doc(alias = "TypedQueueConfig")]
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
     /// First in, first out, without one.
@@ -77,11 +80,5 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
             let (name, metrics) = metrics?;
             metrics.work_queue(&name, WorkQueueSampler::new(sampled))
         })
-    }
-}
-
-impl<T> fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").finish_non_exhaustive()
     }
 }

@@ -19,6 +19,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use derive_where::derive_where;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -45,6 +46,7 @@ use crate::metrics::{SampledWorkQueue, WorkQueueMetrics};
 #[doc(alias = "TypedDelayingInterface")]
 #[doc(alias = "Type")]
 #[doc(alias = "Typed")]
+#[derive_where(Clone)]
 pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     shared: Arc<Shared<T>>,
 }
@@ -282,14 +284,6 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             }
         });
         Self { shared }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Clone for RateLimitingQueue<T> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
     }
 }
 

@@ -201,13 +201,7 @@ where
     /// Waits until the first list is in the cache. Owns what it needs, so the controller can run
     /// meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.report;
-        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), status.reader())
+        self.report.wait_for_sync()
     }
 
     /// What the informer is doing.

@@ -223,13 +223,7 @@ impl<K, S> Reflector<K, S> {
     /// Waits until the store has accepted the first list. Owns what it needs, so the reflector can
     /// run meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.report;
-        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), status.reader())
+        self.report.wait_for_sync()
     }
 }
 

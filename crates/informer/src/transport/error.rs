@@ -1,6 +1,6 @@
 //! What can go wrong between here and the server, already classified.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -10,7 +10,8 @@ use crate::limits::{ERROR_BODY_BYTES, MESSAGE_BYTES, one_line};
 ///
 /// `Display` says what went wrong on this level; the cause below is [`std::error::Error::source`].
 /// Neither holds a body, a header or a credential.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     class: Class,
     message: String,
@@ -198,18 +199,6 @@ impl Error {
             .retry_after_seconds
             .filter(|seconds| *seconds > 0);
         Self::new(class, message).with_retry_after(seconds.map(Duration::from_secs))
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }
 

@@ -28,7 +28,7 @@ pub use self::{
     options::{InformerOptions, OptionsConflict, QueueKind},
 };
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -199,7 +199,9 @@ impl SharedInformerFactory {
             .loop_options
             .resync();
         let key = self.key(&Request::of_type(options));
-        if let Some(found) = inner.registry.get(&key, Want::Pinned) {
+        let any = |_: Option<&InformerOptions<K>>| Ok::<_, Infallible>(());
+        let Ok(found) = inner.registry.get_if(&key, Want::Pinned, any);
+        if let Some(found) = found {
             return Ok(found.informer);
         }
         let recursive = || RecursiveConstructor {
@@ -218,7 +220,9 @@ impl SharedInformerFactory {
         };
         let run = Some(make::run(controller, || None));
         let new = || New { registered, run };
-        Ok(inner.registry.get_or_make(&key, Want::Pinned, new).informer)
+        let registry = &inner.registry;
+        let Ok(found) = registry.get_if_or_make(&key, Want::Pinned, any, new);
+        Ok(found.informer)
     }
 
     /// Registers an informer that something else runs, for example another factory: every later request for its

@@ -208,13 +208,12 @@ impl<K> InformerOptions<K> {
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
     ) -> InformerOptions<T> {
         InformerOptions {
-            name: None,
             level: self.level.clone(),
             transforms: self.transforms.map(transform),
             queue: self.queue,
             requests: self.requests,
             loop_options: self.loop_options,
-            keeping: Keeping::default(),
+            ..InformerOptions::new()
         }
     }
 

@@ -51,6 +51,21 @@ pub enum GetError {
     Decode(#[from] DecodeError),
 }
 
+impl GetError {
+    /// What is found under a name, decoded.
+    pub(crate) fn or_body<K>(
+        kind: &str,
+        name: &ObjectName,
+        found: Option<Object<K>>,
+    ) -> Result<Arc<K>, Self> {
+        let missing = || Self::NotFound {
+            kind: kind.to_owned(),
+            name: name.clone(),
+        };
+        Ok(found.ok_or_else(missing)?.get()?)
+    }
+}
+
 impl<K: Resource> Lister<K> {
     /// Reads this store; `kind` is what errors call its objects.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
@@ -82,13 +97,7 @@ impl<K: Resource> Lister<K> {
     /// It is not in the cache, or its last state could not be decoded.
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
-        match self.find(name) {
-            Some(object) => Ok(object.get()?),
-            None => Err(GetError::NotFound {
-                kind: self.kind.to_string(),
-                name: name.clone(),
-            }),
-        }
+        GetError::or_body(&self.kind, name, self.find(name))
     }
 
     /// The handle of this name, also if its last state could not be decoded.

@@ -41,7 +41,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use self::{
     lapsed::Listeners,
-    layer::{Absent, Layer, View},
+    layer::{Absent, Layer, Limits, View},
 };
 use crate::{
     indexer::{IndexRef, NoSuchIndex, Snapshot},
@@ -109,14 +109,6 @@ pub struct Builder<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
     limits: Limits,
-    absent: Absent,
-    sources: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    capacity: usize,
-    ttl: Duration,
 }
 
 /// Why a write could not be laid over the cache.
@@ -165,17 +157,14 @@ impl<K> Builder<K> {
     /// cache has it, so a new object is never read here before handlers can hear of it.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
-        self.absent = Absent::Hidden;
+        self.limits.absent = Absent::Hidden;
         self
     }
 
     /// Makes the overlay.
     pub fn build(self) -> MutationCache<K> {
-        let layer = Layer::new(self.limits.capacity, self.limits.ttl)
-            .absent(self.absent)
-            .sources(self.sources);
         let laid = Laid {
-            layer,
+            layer: Layer::new(self.limits),
             listeners: Listeners::default(),
         };
         MutationCache {
@@ -204,9 +193,9 @@ where
             limits: Limits {
                 capacity: CAPACITY,
                 ttl: TTL,
+                absent: Absent::Shown,
+                sources: informer.sources(),
             },
-            absent: Absent::Shown,
-            sources: informer.sources(),
         }
     }
 
@@ -241,13 +230,7 @@ where
     /// # Errors
     /// There is none, or its last state could not be decoded.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
-        match self.find(name) {
-            Some(object) => Ok(object.get()?),
-            None => Err(GetError::NotFound {
-                kind: self.kind.to_string(),
-                name: name.clone(),
-            }),
-        }
+        GetError::or_body(&self.kind, name, self.find(name))
     }
 
     /// The handle of this name, also if its last state could not be decoded.

@@ -245,9 +245,9 @@ impl<K> IndexerWriter<K> {
         build: IndexBuild<K>,
     ) -> Result<(Vec<IndexToken>, Vec<IndexError>), DuplicateIndex> {
         self.root.check_names(build.names())?;
-        let (indices, errors) = build.finish(&self.root);
+        let (mut indices, errors) = build.finish(&self.root);
         let tokens = indices.iter().map(Index::token).collect();
-        self.root.add_indices(indices);
+        Arc::make_mut(&mut self.root.indices).append(&mut indices);
         self.publish();
         Ok((tokens, errors))
     }

@@ -28,6 +28,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use self::{notification::Notification, resync::Schedule};
 use crate::{
+    clock,
     event_handler::Event,
     indexer::{Change, Snapshot},
 };
@@ -166,10 +167,7 @@ where
 
     /// Waits until some listener may be due a resync; for ever if none wants any.
     pub(crate) async fn next_resync(&self) {
-        match self.schedule.next_tick() {
-            Some(tick) => tokio::time::sleep_until(tick).await,
-            None => std::future::pending().await,
-        }
+        clock::until(self.schedule.next_tick()).await;
     }
 
     /// Marks who is due, until the next tick; whether anybody is. To be called when all of the last
@@ -206,7 +204,7 @@ where
         while self.tasks.join_next().await.is_some() {}
         self.listeners
             .iter()
-            .map(|listener| listener.buffer.discarded())
+            .map(|listener| listener.buffer.status().discarded)
             .sum()
     }
 }

@@ -62,8 +62,8 @@ impl<K: Send + Sync + 'static> Processing<K> {
             let resumes = self.resumes();
             tokio::select! {
                 biased;
-                () = until(self.resync.due), if self.resyncing == 0 => self.resync(bounds),
-                () = until(resumes) => self.resume(),
+                () = clock::until(self.resync.due), if self.resyncing == 0 => self.resync(bounds),
+                () = clock::until(resumes) => self.resume(),
                 () = tokio::task::yield_now(), if more => {}
                 count = self.deltas.recv_many(&mut arrived, room), if room > 0 => {
                     if count == 0 {
@@ -213,13 +213,5 @@ impl Retry {
             self.resumes = Some(clock::from_now(self.pause));
             self.pause = (self.pause * 2).min(RETRY_PAUSE_MAX);
         }
-    }
-}
-
-/// Waits until then; for ever, if there is no such time.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }

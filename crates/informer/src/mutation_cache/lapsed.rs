@@ -18,10 +18,9 @@ use derive_where::derive_where;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use kube_core::Resource;
-use tokio::time::{Instant, sleep_until};
 
 use super::MutationCache;
-use crate::object::ObjectName;
+use crate::{clock, object::ObjectName};
 
 /// The names of writes that lapsed, as [`MutationCache::lapsed`] defines it. Ends with the informer.
 ///
@@ -142,15 +141,8 @@ where
                 () = informer.stopped() => {}
                 () = changed => {}
                 () = applied, if expiry.is_some() => {}
-                () = at(expiry) => {}
+                () = clock::until(expiry) => {}
             }
         }
-    }
-}
-
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }

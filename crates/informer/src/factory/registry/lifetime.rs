@@ -3,10 +3,10 @@
 
 use std::{sync::Weak, time::Duration};
 
-use tokio::{sync::watch, time::sleep};
+use tokio::sync::watch;
 
 use super::{EntryId, Registry};
-use crate::status::InformerError;
+use crate::{clock, status::InformerError};
 
 /// What is wanted of an informer that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +62,7 @@ impl Lifetime {
             if demand == Demand::Ended {
                 return;
             }
-            let grace_passes = async {
-                match demand {
-                    Demand::Idle => sleep(self.idle_grace).await,
-                    _ => std::future::pending().await,
-                }
-            };
+            let grace_ends = (demand == Demand::Idle).then(|| clock::from_now(self.idle_grace));
             tokio::select! {
                 biased;
                 // An error says that the factory is gone, which ends its informers too.
@@ -76,7 +71,7 @@ impl Lifetime {
                 changed = self.demand.changed() => if changed.is_err() {
                     return;
                 },
-                () = grace_passes => {
+                () = clock::until(grace_ends) => {
                     let registry = self.registry.upgrade();
                     if registry.is_none_or(|registry| registry.retire(self.id)) {
                         return;

@@ -91,10 +91,8 @@ impl<K> Event<K> {
     /// Which object it is about; `None` for [`Event::Synced`].
     pub fn object_name(&self) -> Option<&ObjectName> {
         match self {
-            Self::Added { object, .. } => Some(object.object_name()),
-            Self::Updated { new, .. } => Some(new.object_name()),
             Self::Deleted(deleted) => Some(deleted.object_name()),
-            Self::Synced => None,
+            _ => self.object().map(Object::object_name),
         }
     }
 }

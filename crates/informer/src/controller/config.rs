@@ -3,8 +3,9 @@
 //! It settles what [`ProcessLoop`] runs: a reflector, a [`DeltaFifo`] and the function that receives each
 //! key's deltas. It has no handlers, no store and no indices: those belong to the process function.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -50,23 +51,19 @@ use crate::{
 /// ```
 #[must_use]
 #[doc(alias = "NewControllerFromConfig")]
+#[derive_where(Debug)]
 pub struct Config<K: Resource> {
     reflector: ReflectorBuilder<K>,
+    #[derive_where(skip)]
     queue: DeltaFifo<K>,
+    #[derive_where(skip)]
     process: Process<K>,
+    #[derive_where(skip)]
     known: Option<Arc<dyn Known<K> + Send + Sync>>,
     resync_period: Duration,
+    #[derive_where(skip)]
     should_resync: Box<dyn FnMut() -> bool + Send>,
     retry_on_error: bool,
-}
-
-impl<K: Resource> fmt::Debug for Config<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("reflector", &self.reflector)
-            .field("retry_on_error", &self.retry_on_error)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K: Resource> Config<K> {

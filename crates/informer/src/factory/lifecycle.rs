@@ -124,7 +124,6 @@ impl SharedInformerFactory {
     pub(super) fn hold_requested<K>(&self, request: Request<K>) -> Hold<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         self.held(self.get_or_make(request, Want::Held))
     }

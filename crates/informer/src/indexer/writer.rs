@@ -119,20 +119,12 @@ impl<K> IndexerWriter<K> {
         };
         self.begin();
         for delta in deltas {
-            let source = delta.source;
+            let (source, errors) = (delta.source, &mut applied.index_errors);
+            let mut put = |object, cause| self.root.put(source, object, cause, errors);
             let change = match delta.kind {
-                DeltaKind::Added(object) | DeltaKind::Updated(object) => {
-                    self.root
-                        .put(source, object, Cause::Watch, &mut applied.index_errors)
-                }
-                DeltaKind::Replaced(object) => {
-                    self.root
-                        .put(source, object, Cause::Relist, &mut applied.index_errors)
-                }
-                DeltaKind::Sync(object) => {
-                    self.root
-                        .put(source, object, Cause::Resync, &mut applied.index_errors)
-                }
+                DeltaKind::Added(object) | DeltaKind::Updated(object) => put(object, Cause::Watch),
+                DeltaKind::Replaced(object) => put(object, Cause::Relist),
+                DeltaKind::Sync(object) => put(object, Cause::Resync),
                 DeltaKind::Deleted(deleted) => self.root.remove(source, deleted),
                 DeltaKind::ReplacedAll { objects, revision } => {
                     let list = Replaced {
@@ -140,7 +132,7 @@ impl<K> IndexerWriter<K> {
                         objects,
                         revision,
                     };
-                    Some(self.replace_all(list, initial, &mut applied.index_errors))
+                    Some(self.replace_all(list, initial, errors))
                 }
                 DeltaKind::SyncAll => {
                     Some(Change::Resync(Snapshot::new(Arc::new(self.root.clone()))))

@@ -88,7 +88,6 @@ pub(super) struct Running<K, S> {
 impl<K, S> Running<K, S>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
     pub(super) fn new(reflector: Reflector<K, S>) -> Self {

@@ -166,13 +166,10 @@ impl<K> DeltaFifo<K> {
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
-            match self.keys.pop_front()? {
-                Slot::Bookmark(..) => {}
-                Slot::Key(name) => {
-                    if let (Some(popped), _) = self.take(name) {
-                        return Some(popped);
-                    }
-                }
+            if let Slot::Key(name) = self.keys.pop_front()?
+                && let Some((popped, _)) = self.take(name)
+            {
+                return Some(popped);
             }
         }
     }
@@ -371,12 +368,8 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
     }
 
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
-        let (listed, errors) = self.queue_items(source, objects);
+        let source = list.source;
+        let (listed, errors) = self.queue_items(source, list.objects);
         let mut gone = self.queued_and_gone(source, &listed);
         known.for_each(&mut |from, name, object| {
             // A known object that the key function can't name was never queued either.
@@ -399,7 +392,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         if self.population.list(source, initial) && initial == 0 {
             self.completed.push_back(source);
         }
-        self.bookmark(source, revision);
+        self.bookmark(source, list.revision);
         if errors.is_empty() {
             Ok(())
         } else {
@@ -444,7 +437,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
                         self.keys.push_front(Slot::Key(name));
                         break;
                     }
-                    if let (Some(popped), completes) = self.take(name) {
+                    if let Some((popped, completes)) = self.take(name) {
                         batch.deltas = popped.deltas;
                         batch.in_initial_list = popped.in_initial_list;
                         batch.completes = completes;

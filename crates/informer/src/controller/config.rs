@@ -60,9 +60,8 @@ pub struct Config<K: Resource> {
     process: Process<K>,
     #[derive_where(skip)]
     known: Option<Arc<dyn Known<K> + Send + Sync>>,
-    resync_period: Duration,
     #[derive_where(skip)]
-    should_resync: Box<dyn FnMut() -> bool + Send>,
+    resync: ResyncTimer,
     retry_on_error: bool,
 }
 
@@ -86,8 +85,11 @@ impl<K: Resource> Config<K> {
             queue,
             process: Box::new(move |popped| process(popped).map_err(Into::into)),
             known: None,
-            resync_period: Duration::ZERO,
-            should_resync: Box::new(|| true),
+            resync: ResyncTimer {
+                period: Duration::ZERO,
+                due: None,
+                should_resync: Box::new(|| true),
+            },
             retry_on_error: false,
         }
     }
@@ -109,14 +111,14 @@ impl<K: Resource> Config<K> {
     /// A key with waiting deltas is not queued again.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
-        self.resync_period = period;
+        self.resync.period = period;
         self
     }
 
     /// Called once per resync period; if it returns false, that resync is skipped.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
-        self.should_resync = Box::new(should_resync);
+        self.resync.should_resync = Box::new(should_resync);
         self
     }
 
@@ -154,7 +156,7 @@ impl<K: Resource> Config<K> {
             report: reflector.report.clone(),
             keyless: LogLimiter::default(),
             unprocessed: LogLimiter::default(),
-            resync: ResyncTimer::new(self.resync_period, self.should_resync),
+            resync: self.resync,
             resyncing: 0,
             retry: self.retry_on_error.then(Retry::default),
         };

@@ -164,21 +164,14 @@ impl<K: Send + Sync + 'static> Processing<K> {
 
 /// When all known objects are queued again.
 pub(super) struct ResyncTimer {
-    period: Duration,
-    due: Option<Instant>,
-    should_resync: Box<dyn FnMut() -> bool + Send>,
+    /// Never, if it is zero.
+    pub(super) period: Duration,
+    /// The first time one period after the start.
+    pub(super) due: Option<Instant>,
+    pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
 
 impl ResyncTimer {
-    /// A timer that is due first one period after its start; never, if that is zero.
-    pub(super) fn new(period: Duration, should_resync: Box<dyn FnMut() -> bool + Send>) -> Self {
-        Self {
-            period,
-            due: None,
-            should_resync,
-        }
-    }
-
     fn restart(&mut self) {
         self.due = (!self.period.is_zero()).then(|| clock::from_now(self.period));
     }

@@ -193,11 +193,7 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let (inner, options) = (&self.inner, InformerOptions::<K>::new());
-        let period = inner
-            .defaults
-            .complete(options.clone())
-            .loop_options
-            .resync();
+        let complete = inner.defaults.complete(options.clone());
         let key = self.key(&Request::of_type(options));
         let any = |_: Option<&InformerOptions<K>>| Ok::<_, Infallible>(());
         let Ok(found) = inner.registry.get_if(&key, Want::Pinned, any);
@@ -208,7 +204,8 @@ impl SharedInformerFactory {
             kind: key.kind.kind.clone(),
         };
         let constructing = Constructing::begin(inner.registry.id(), &key).ok_or_else(recursive)?;
-        let (informer, controller) = make(Arc::clone(&inner.client), period);
+        let (informer, controller) =
+            make(Arc::clone(&inner.client), complete.loop_options.resync());
         if constructing.recursed() {
             return Err(recursive());
         }

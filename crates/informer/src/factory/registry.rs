@@ -243,8 +243,13 @@ impl Registry {
     /// What runs an informer, if it is not running yet.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
-        let entry = (Arc::downgrade(self), entry.id, entry.demand.subscribe());
-        let lifetime = Lifetime::new(entry, self.stop.subscribe(), self.idle_grace);
+        let lifetime = Lifetime {
+            registry: Arc::downgrade(self),
+            id: entry.id,
+            demand: entry.demand.subscribe(),
+            stop: self.stop.subscribe(),
+            idle_grace: self.idle_grace,
+        };
         Some(Begun { run, lifetime })
     }
 

@@ -33,28 +33,14 @@ impl Demand {
 /// The time for which an informer runs. Its receivers live until the informer's last task has ended, which is what
 /// those who wait for the end wait for.
 pub(in super::super) struct Lifetime {
-    registry: Weak<Registry>,
-    id: EntryId,
-    demand: watch::Receiver<Demand>,
-    stop: watch::Receiver<bool>,
-    idle_grace: Duration,
+    pub(super) registry: Weak<Registry>,
+    pub(super) id: EntryId,
+    pub(super) demand: watch::Receiver<Demand>,
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) idle_grace: Duration,
 }
 
 impl Lifetime {
-    pub(super) fn new(
-        (registry, id, demand): (Weak<Registry>, EntryId, watch::Receiver<Demand>),
-        stop: watch::Receiver<bool>,
-        idle_grace: Duration,
-    ) -> Self {
-        Self {
-            registry,
-            id,
-            demand,
-            stop,
-            idle_grace,
-        }
-    }
-
     /// Waits until it is over.
     pub(in super::super) async fn over(&mut self) {
         loop {

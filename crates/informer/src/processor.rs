@@ -110,26 +110,22 @@ where
                                 in_initial_list: *in_initial_list,
                                 unchanged,
                             };
-                            let replaced = std::iter::once(replaced);
-                            listener.buffer.deliver(replaced, now).await;
+                            listener.buffer.deliver([replaced], now).await;
                         }
                     }
                 }
                 [Change::Resync(snapshot)] => {
                     for listener in self.listeners.iter().filter(|one| self.is_due(one)) {
                         let resync = Notification::Resync(snapshot.clone());
-                        let resync = std::iter::once(resync);
-                        listener.buffer.deliver(resync, now).await;
+                        listener.buffer.deliver([resync], now).await;
                     }
                 }
                 singles => {
                     for listener in &self.listeners {
                         let is_due = self.is_due(listener);
                         let events = singles.iter().filter_map(|one| listener.event(one, is_due));
-                        listener
-                            .buffer
-                            .deliver(events.map(Notification::One), now)
-                            .await;
+                        let events = events.map(Notification::One);
+                        listener.buffer.deliver(events, now).await;
                     }
                 }
             }

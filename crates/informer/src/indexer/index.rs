@@ -324,8 +324,12 @@ impl<K> Index<K> {
 
     /// How many values there are, and how many pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
-        let (values, pairs) = self.placed.size();
-        IndexSample::new(Arc::clone(&self.name), values, pairs)
+        let (values, entries) = self.placed.size();
+        IndexSample {
+            name: Arc::clone(&self.name),
+            values,
+            entries,
+        }
     }
 }
 

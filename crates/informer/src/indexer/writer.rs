@@ -107,18 +107,13 @@ impl<K> IndexerWriter<K> {
     /// nothing.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
-        let Batch {
-            deltas,
-            in_initial_list: initial,
-            completes,
-            reached,
-        } = batch;
+        let initial = batch.in_initial_list;
         let mut applied = Applied {
-            changes: Vec::with_capacity(deltas.len() + 1),
+            changes: Vec::with_capacity(batch.deltas.len() + 1),
             index_errors: Vec::new(),
         };
         self.begin();
-        for delta in deltas {
+        for delta in batch.deltas {
             let (source, errors) = (delta.source, &mut applied.index_errors);
             let mut put = |object, cause| self.root.put(source, object, cause, errors);
             let change = match delta.kind {
@@ -143,10 +138,10 @@ impl<K> IndexerWriter<K> {
                 .changes
                 .extend(change.map(|change| change.flagged(initial)));
         }
-        for (source, revision) in reached {
+        for (source, revision) in batch.reached {
             self.root.advance(source, revision);
         }
-        applied.changes.extend(completes.map(Change::Listed));
+        applied.changes.extend(batch.completes.map(Change::Listed));
         let lists = |change: &Change<K>| matches!(change, Change::Replaced { .. });
         if applied.changes.iter().any(lists) {
             self.publish_list();

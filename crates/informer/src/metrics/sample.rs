@@ -100,16 +100,6 @@ pub struct WorkQueueSample {
     pub longest_running: Duration,
 }
 
-impl IndexSample {
-    pub(crate) fn new(name: Arc<str>, values: usize, entries: usize) -> Self {
-        Self {
-            name,
-            values,
-            entries,
-        }
-    }
-}
-
 /// Reads how an informer stands, for as long as it lives.
 #[derive(Clone, Debug)]
 pub struct InformerSampler(Weak<dyn Sampled>);

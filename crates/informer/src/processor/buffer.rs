@@ -223,7 +223,7 @@ impl<K> Buffer<K> {
     /// until that is done.
     pub(super) async fn deliver(
         self: &Arc<Self>,
-        notifications: impl Iterator<Item = Notification<K>>,
+        notifications: impl IntoIterator<Item = Notification<K>>,
         since: Instant,
     ) where
         K: Send + Sync + 'static,
@@ -232,7 +232,7 @@ impl<K> Buffer<K> {
             self.push_all(notifications, since);
             return;
         }
-        let notifications: Vec<_> = notifications.collect();
+        let notifications: Vec<_> = notifications.into_iter().collect();
         let unfolded = |state: &State<K>| {
             let each = notifications.iter();
             let each = each.map(|pushed| state.waiting.unfolded_by(pushed));

@@ -180,19 +180,13 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
 
 impl Informer {
     fn labels(&self) -> Labels<'_> {
-        let InformerIdentity {
-            name,
-            group,
-            version,
-            resource,
-            namespace,
-        } = &self.identity;
+        let identity = &self.identity;
         vec![
-            ("name", name),
-            ("group", group),
-            ("version", version),
-            ("resource", resource),
-            ("namespace", namespace),
+            ("name", &identity.name),
+            ("group", &identity.group),
+            ("version", &identity.version),
+            ("resource", &identity.resource),
+            ("namespace", &identity.namespace),
         ]
     }
 

@@ -125,12 +125,9 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Waits until the next check is due; for ever while there is nothing to compare.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub(crate) async fn due(&self) {
-        clock::until((!self.copies.is_empty()).then_some(self.due)).await;
+    /// When the next check is due; `None` while there is nothing to compare.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (!self.copies.is_empty()).then_some(self.due)
     }
 
     /// Compares the next [`SLICE`] states; what has changed. It is due again at once until it is

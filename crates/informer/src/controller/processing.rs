@@ -178,23 +178,14 @@ impl ResyncTimer {
 }
 
 /// How failed keys are retried.
+#[derive(Default)]
 pub(super) struct Retry {
     /// Failures since the last success or pause.
     failed: usize,
-    /// The next pause.
+    /// The last pause since the last success; zero before the first.
     pause: Duration,
     /// When the pause ends, if there is one.
     resumes: Option<Instant>,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            failed: 0,
-            pause: RETRY_PAUSE_MIN,
-            resumes: None,
-        }
-    }
 }
 
 impl Retry {
@@ -203,8 +194,8 @@ impl Retry {
         self.failed += 1;
         if self.failed >= waiting {
             self.failed = 0;
+            self.pause = (self.pause * 2).clamp(RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
             self.resumes = Some(clock::from_now(self.pause));
-            self.pause = (self.pause * 2).min(RETRY_PAUSE_MAX);
         }
     }
 }

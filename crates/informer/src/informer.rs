@@ -110,7 +110,7 @@ where
         known: impl IntoIterator<Item = K>,
     ) -> Result<Self, Nameless<K>> {
         let known: Result<Vec<_>, _> = known.into_iter().map(Object::new).collect();
-        self.shared = self.shared.known(known?);
+        self.shared.known = known?;
         Ok(self)
     }
 
@@ -143,10 +143,9 @@ where
         K::DynamicType: 'static,
     {
         let (informer, controller) = self.shared.build();
-        let registered = informer
-            .handler(self.handler)
-            .delivery(Delivery::All)
-            .register();
+        let mut handler = informer.handler(self.handler);
+        handler.delivery = Delivery::All;
+        let registered = handler.register();
         debug_assert!(
             registered.is_ok(),
             "the controller is held, so the informer has not stopped"

@@ -332,7 +332,7 @@ where
         let cache = self.informer.indexer().snapshot();
         let was_empty = layer.is_empty();
         let result = act(layer, &cache);
-        let (let_go, lapsed) = (layer.take_let_go(), layer.take_lapsed());
+        let (let_go, lapsed) = (std::mem::take(&mut layer.let_go), layer.take_lapsed());
         listeners.record(&lapsed);
         let begins = was_empty && !layer.is_empty();
         if !listeners.is_empty() && (begins || !lapsed.is_empty()) {

@@ -59,7 +59,7 @@ pub(super) struct Layer<K> {
     /// How often the server's revision had gone backwards when this was last looked at.
     rollbacks: u64,
     /// What was let go of and waits to be dropped outside the lock.
-    let_go: Vec<Object<K>>,
+    pub(super) let_go: Vec<Object<K>>,
     /// The names whose write or deletion has lapsed since they were taken last.
     lapsed: Vec<ObjectName>,
 }
@@ -109,10 +109,6 @@ impl<K> Layer<K> {
             let_go: Vec::new(),
             lapsed: Vec::new(),
         }
-    }
-
-    pub(super) fn take_let_go(&mut self) -> Vec<Object<K>> {
-        std::mem::take(&mut self.let_go)
     }
 
     pub(super) fn take_lapsed(&mut self) -> Vec<ObjectName> {

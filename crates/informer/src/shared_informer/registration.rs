@@ -37,7 +37,8 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    delivery: Delivery,
+    /// What the handler hears of; all by the plain informer, whose one handler hears of everything.
+    pub(crate) delivery: Delivery,
 }
 
 impl<K, H> HandlerBuilder<K, H>
@@ -55,12 +56,6 @@ where
             thread: false,
             delivery: Delivery::Changes,
         }
-    }
-
-    /// What the handler hears of; for the plain informer, whose one handler hears of everything.
-    pub(crate) fn delivery(mut self, delivery: Delivery) -> Self {
-        self.delivery = delivery;
-        self
     }
 
     /// A name for logs; by default the handler's type, or where its closures stand.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// Further away than any program runs; tokio's timers take it.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
@@ -15,4 +15,12 @@ pub(crate) fn after(from: Instant, duration: Duration) -> Instant {
 /// The point in time `duration` from now.
 pub(crate) fn from_now(duration: Duration) -> Instant {
     after(Instant::now(), duration)
+}
+
+/// Waits until then; for ever, if there is nothing to wait for.
+pub(crate) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
 }

@@ -52,6 +52,7 @@ use self::{
     syncing::Unconfirmed,
 };
 use crate::{
+    clock,
     indexer::{
         Applied, Change, DuplicateIndex, Index, IndexBuild, IndexRef, IndexToken, IndexerWriter,
         NotRemovable, StatusNotes,
@@ -201,13 +202,7 @@ where
     /// Waits until the first list is in the cache. Owns what it needs, so the controller can run
     /// meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.report;
-        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), status.reader())
+        self.report.wait_for_sync()
     }
 
     /// What the informer is doing.
@@ -276,6 +271,7 @@ where
                 ..
             } = &mut self.parts;
             let room = bounds.room(queue.len());
+            let next_check = mutation_detector.as_ref().and_then(MutationDetector::due);
             tokio::select! {
                 biased;
                 Some(command) = commands.recv() => self.obey(command).await,
@@ -288,7 +284,7 @@ where
                 // What is left in the queue waits for room, which may have come since it was looked for.
                 () = processor.room_made(), if !queue.is_empty() => {}
                 () = processor.next_resync(), if self.resyncing == 0 => self.resync().await,
-                () = next_check(mutation_detector.as_ref()) => self.detect_mutations(),
+                () = clock::until(next_check) => self.detect_mutations(),
                 () = tokio::task::yield_now(), if more => {}
                 count = deltas.recv_many(&mut arrived, room), if room > 0 => {
                     if count == 0 {
@@ -480,14 +476,6 @@ where
             .report
             .status
             .update(|status| status.discarded += discarded);
-    }
-}
-
-/// Waits for the next check; for ever if nobody asked for any.
-async fn next_check<K>(detector: Option<&MutationDetector<K>>) {
-    match detector {
-        Some(detector) => detector.due().await,
-        None => std::future::pending().await,
     }
 }
 

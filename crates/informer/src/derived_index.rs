@@ -193,15 +193,20 @@ where
         name: Arc<str>,
         objects: &SharedInformer<K>,
         others: &SharedInformer<O>,
-        functions: (DependsOn<K>, ValuesOf<K, O>),
+        (depends_on, values): (DependsOn<K>, ValuesOf<K, O>),
     ) -> Result<Self, Stopped>
     where
         O: Resource + Send + Sync + 'static,
     {
         let board = Arc::default();
-        let caches = (objects.indexer(), others.indexer());
-        let maintenance = Maintenance::new(Arc::clone(&name), caches, functions, &board);
-        let maintenance = Arc::new(maintenance);
+        let maintenance = Arc::new(Maintenance {
+            name: Arc::clone(&name),
+            objects: objects.indexer(),
+            others: others.indexer(),
+            depends_on,
+            values,
+            board: Arc::downgrade(&board),
+        });
         let called = format!("derived index {name}");
         let mut handlers = Handlers(Vec::with_capacity(2));
         // Neither merges what waits for it: what came and went while it waited would not be told, and may

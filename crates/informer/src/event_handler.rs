@@ -91,10 +91,8 @@ impl<K> Event<K> {
     /// Which object it is about; `None` for [`Event::Synced`].
     pub fn object_name(&self) -> Option<&ObjectName> {
         match self {
-            Self::Added { object, .. } => Some(object.object_name()),
-            Self::Updated { new, .. } => Some(new.object_name()),
             Self::Deleted(deleted) => Some(deleted.object_name()),
-            Self::Synced => None,
+            _ => self.object().map(Object::object_name),
         }
     }
 }
@@ -269,6 +267,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// remembered that it has let through.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Filtering<K, F, H> {
     filter: F,
     handler: H,
@@ -319,12 +319,6 @@ where
             self.told.remove(object.object_name());
         }
         passes
-    }
-}
-
-impl<K, F, H> std::fmt::Debug for Filtering<K, F, H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Filtering").finish_non_exhaustive()
     }
 }
 

@@ -28,7 +28,7 @@ pub use self::{
     options::{InformerOptions, OptionsConflict, QueueKind},
 };
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -193,20 +193,19 @@ impl SharedInformerFactory {
         K::DynamicType: Default + 'static,
     {
         let (inner, options) = (&self.inner, InformerOptions::<K>::new());
-        let period = inner
-            .defaults
-            .complete(options.clone())
-            .loop_options
-            .resync();
+        let complete = inner.defaults.complete(options.clone());
         let key = self.key(&Request::of_type(options));
-        if let Some(found) = inner.registry.get(&key, Want::Pinned) {
+        let any = |_: Option<&InformerOptions<K>>| Ok::<_, Infallible>(());
+        let Ok(found) = inner.registry.get_if(&key, Want::Pinned, any);
+        if let Some(found) = found {
             return Ok(found.informer);
         }
         let recursive = || RecursiveConstructor {
             kind: key.kind.kind.clone(),
         };
         let constructing = Constructing::begin(inner.registry.id(), &key).ok_or_else(recursive)?;
-        let (informer, controller) = make(Arc::clone(&inner.client), period);
+        let (informer, controller) =
+            make(Arc::clone(&inner.client), complete.loop_options.resync());
         if constructing.recursed() {
             return Err(recursive());
         }
@@ -218,7 +217,9 @@ impl SharedInformerFactory {
         };
         let run = Some(make::run(controller, || None));
         let new = || New { registered, run };
-        Ok(inner.registry.get_or_make(&key, Want::Pinned, new).informer)
+        let registry = &inner.registry;
+        let Ok(found) = registry.get_if_or_make(&key, Want::Pinned, any, new);
+        Ok(found.informer)
     }
 
     /// Registers an informer that something else runs, for example another factory: every later request for its

@@ -19,8 +19,9 @@
 //! # Ok(()) }
 //! ```
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 
@@ -72,17 +73,11 @@ impl Informer {
 
 /// Settles the parts of a plain informer.
 #[must_use]
+#[derive_where(Debug)]
 pub struct InformerBuilder<K: Resource, H> {
     shared: shared_informer::Builder<K>,
+    #[derive_where(skip)]
     handler: H,
-}
-
-impl<K: Resource, H> fmt::Debug for InformerBuilder<K, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("InformerBuilder")
-            .field(&self.shared)
-            .finish()
-    }
 }
 
 impl<K, H> InformerBuilder<K, H>
@@ -115,7 +110,7 @@ where
         known: impl IntoIterator<Item = K>,
     ) -> Result<Self, Nameless<K>> {
         let known: Result<Vec<_>, _> = known.into_iter().map(Object::new).collect();
-        self.shared = self.shared.known(known?);
+        self.shared.known = known?;
         Ok(self)
     }
 
@@ -148,10 +143,9 @@ where
         K::DynamicType: 'static,
     {
         let (informer, controller) = self.shared.build();
-        let registered = informer
-            .handler(self.handler)
-            .delivery(Delivery::All)
-            .register();
+        let mut handler = informer.handler(self.handler);
+        handler.delivery = Delivery::All;
+        let registered = handler.register();
         debug_assert!(
             registered.is_ok(),
             "the controller is held, so the informer has not stopped"

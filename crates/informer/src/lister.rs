@@ -1,6 +1,6 @@
 //! Typed reads from a cache: by name, by namespace, by label selector. No request, no lock.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use derive_where::derive_where;
 use kube_core::Resource;
@@ -27,16 +27,11 @@ use crate::{
 #[doc(alias = "GenericLister")]
 #[doc(alias = "ResourceIndexer")]
 #[doc(alias = "NewGenericLister")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct Lister<K> {
+    #[derive_where(skip(Debug))]
     indexer: Indexer<K>,
     kind: Arc<str>,
-}
-
-impl<K> fmt::Debug for Lister<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Lister").field(&self.kind).finish()
-    }
 }
 
 /// Why an object can't be had from a cache.
@@ -54,6 +49,21 @@ pub enum GetError {
     /// The object is there, but its last state could not be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+}
+
+impl GetError {
+    /// What is found under a name, decoded.
+    pub(crate) fn or_body<K>(
+        kind: &str,
+        name: &ObjectName,
+        found: Option<Object<K>>,
+    ) -> Result<Arc<K>, Self> {
+        let missing = || Self::NotFound {
+            kind: kind.to_owned(),
+            name: name.clone(),
+        };
+        Ok(found.ok_or_else(missing)?.get()?)
+    }
 }
 
 impl<K: Resource> Lister<K> {
@@ -87,13 +97,7 @@ impl<K: Resource> Lister<K> {
     /// It is not in the cache, or its last state could not be decoded.
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
-        match self.find(name) {
-            Some(object) => Ok(object.get()?),
-            None => Err(GetError::NotFound {
-                kind: self.kind.to_string(),
-                name: name.clone(),
-            }),
-        }
+        GetError::or_body(&self.kind, name, self.find(name))
     }
 
     /// The handle of this name, also if its last state could not be decoded.
@@ -140,19 +144,10 @@ where
 
 /// Reads the objects of one namespace.
 #[doc(alias = "GenericNamespaceLister")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
     lister: Lister<K>,
     namespace: String,
-}
-
-impl<K> fmt::Debug for NamespaceLister<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NamespaceLister")
-            .field(&self.lister.kind)
-            .field(&self.namespace)
-            .finish()
-    }
 }
 
 impl<K: Resource> NamespaceLister<K> {

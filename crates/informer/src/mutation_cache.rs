@@ -32,7 +32,7 @@ mod layer;
 
 pub use self::lapsed::Lapsed;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use derive_where::derive_where;
 use kube_core::Resource;
@@ -41,7 +41,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use self::{
     lapsed::Listeners,
-    layer::{Absent, Layer, View},
+    layer::{Absent, Layer, Limits, View},
 };
 use crate::{
     indexer::{IndexRef, NoSuchIndex, Snapshot},
@@ -81,10 +81,11 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// A program that reads this overlay when an event wakes it also needs [`MutationCache::lapsed`]:
 /// a write can end without an event.
 #[doc(alias = "Overlay")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug)]
 pub struct MutationCache<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
+    #[derive_where(skip(Debug))]
     shared: Arc<Shared<K>>,
 }
 
@@ -103,18 +104,11 @@ struct Laid<K> {
 
 /// Settles the limits of a [`MutationCache`].
 #[must_use]
+#[derive_where(Debug)]
 pub struct Builder<K> {
     informer: SharedInformer<K>,
     kind: Arc<str>,
     limits: Limits,
-    absent: Absent,
-    sources: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    capacity: usize,
-    ttl: Duration,
 }
 
 /// Why a write could not be laid over the cache.
@@ -146,15 +140,6 @@ where
 
 // === impl Builder ===
 
-impl<K> fmt::Debug for Builder<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("kind", &self.kind)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
-
 impl<K> Builder<K> {
     /// So many writes are kept, and as many deletions; at least one of each.
     pub fn capacity(mut self, objects: usize) -> Self {
@@ -172,17 +157,14 @@ impl<K> Builder<K> {
     /// cache has it, so a new object is never read here before handlers can hear of it.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
-        self.absent = Absent::Hidden;
+        self.limits.absent = Absent::Hidden;
         self
     }
 
     /// Makes the overlay.
     pub fn build(self) -> MutationCache<K> {
-        let layer = Layer::new(self.limits.capacity, self.limits.ttl)
-            .absent(self.absent)
-            .sources(self.sources);
         let laid = Laid {
-            layer,
+            layer: Layer::new(self.limits),
             listeners: Listeners::default(),
         };
         MutationCache {
@@ -198,12 +180,6 @@ impl<K> Builder<K> {
 
 // === impl MutationCache ===
 
-impl<K> fmt::Debug for MutationCache<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MutationCache").field(&self.kind).finish()
-    }
-}
-
 impl<K> MutationCache<K>
 where
     K: Resource + Send + Sync + 'static,
@@ -217,9 +193,9 @@ where
             limits: Limits {
                 capacity: CAPACITY,
                 ttl: TTL,
+                absent: Absent::Shown,
+                sources: informer.sources(),
             },
-            absent: Absent::Shown,
-            sources: informer.sources(),
         }
     }
 
@@ -254,13 +230,7 @@ where
     /// # Errors
     /// There is none, or its last state could not be decoded.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
-        match self.find(name) {
-            Some(object) => Ok(object.get()?),
-            None => Err(GetError::NotFound {
-                kind: self.kind.to_string(),
-                name: name.clone(),
-            }),
-        }
+        GetError::or_body(&self.kind, name, self.find(name))
     }
 
     /// The handle of this name, also if its last state could not be decoded.
@@ -362,7 +332,7 @@ where
         let cache = self.informer.indexer().snapshot();
         let was_empty = layer.is_empty();
         let result = act(layer, &cache);
-        let (let_go, lapsed) = (layer.take_let_go(), layer.take_lapsed());
+        let (let_go, lapsed) = (std::mem::take(&mut layer.let_go), layer.take_lapsed());
         listeners.record(&lapsed);
         let begins = was_empty && !layer.is_empty();
         if !listeners.is_empty() && (begins || !lapsed.is_empty()) {

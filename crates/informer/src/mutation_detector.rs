@@ -16,17 +16,17 @@
 
 use std::{
     collections::BTreeSet,
-    panic::{AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::{
     clock,
     object::{Deleted, Object, ObjectName, ResourceVersion},
+    panics::confined,
     reflector::{DeltaKind, Error},
 };
 
@@ -106,10 +106,10 @@ impl<K> MutationDetector<K> {
             return;
         };
         let (copy, is_equal) = (self.copy, self.is_equal);
-        let copied = catch_unwind(AssertUnwindSafe(|| {
+        let copied = confined(|| {
             let copy = copy(&shared);
             is_equal(&shared, &copy).then_some(copy)
-        }));
+        });
         let Ok(Some(copy)) = copied else {
             tracing::warn!(?object, "differs from its own copy; mutations are not seen");
             return;
@@ -125,15 +125,9 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Waits until the next check is due; for ever while there is nothing to compare.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
-    pub(crate) async fn due(&self) {
-        if self.copies.is_empty() {
-            return std::future::pending().await;
-        }
-        sleep_until(self.due).await;
+    /// When the next check is due; `None` while there is nothing to compare.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (!self.copies.is_empty()).then_some(self.due)
     }
 
     /// Compares the next [`SLICE`] states; what has changed. It is due again at once until it is
@@ -189,7 +183,7 @@ impl<K> Copied<K> {
         let Some(shared) = self.shared.upgrade() else {
             return State::Void;
         };
-        match catch_unwind(AssertUnwindSafe(|| is_equal(&shared, &self.copy))) {
+        match confined(|| is_equal(&shared, &self.copy)) {
             Ok(true) => State::Unchanged,
             Ok(false) => State::Mutated,
             Err(_) => {

@@ -28,6 +28,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use self::{notification::Notification, resync::Schedule};
 use crate::{
+    clock,
     event_handler::Event,
     indexer::{Change, Snapshot},
 };
@@ -109,26 +110,22 @@ where
                                 in_initial_list: *in_initial_list,
                                 unchanged,
                             };
-                            let replaced = std::iter::once(replaced);
-                            listener.buffer.deliver(replaced, now).await;
+                            listener.buffer.deliver([replaced], now).await;
                         }
                     }
                 }
                 [Change::Resync(snapshot)] => {
                     for listener in self.listeners.iter().filter(|one| self.is_due(one)) {
                         let resync = Notification::Resync(snapshot.clone());
-                        let resync = std::iter::once(resync);
-                        listener.buffer.deliver(resync, now).await;
+                        listener.buffer.deliver([resync], now).await;
                     }
                 }
                 singles => {
                     for listener in &self.listeners {
                         let is_due = self.is_due(listener);
                         let events = singles.iter().filter_map(|one| listener.event(one, is_due));
-                        listener
-                            .buffer
-                            .deliver(events.map(Notification::One), now)
-                            .await;
+                        let events = events.map(Notification::One);
+                        listener.buffer.deliver(events, now).await;
                     }
                 }
             }
@@ -166,10 +163,7 @@ where
 
     /// Waits until some listener may be due a resync; for ever if none wants any.
     pub(crate) async fn next_resync(&self) {
-        match self.schedule.next_tick() {
-            Some(tick) => tokio::time::sleep_until(tick).await,
-            None => std::future::pending().await,
-        }
+        clock::until(self.schedule.next_tick()).await;
     }
 
     /// Marks who is due, until the next tick; whether anybody is. To be called when all of the last
@@ -206,7 +200,7 @@ where
         while self.tasks.join_next().await.is_some() {}
         self.listeners
             .iter()
-            .map(|listener| listener.buffer.discarded())
+            .map(|listener| listener.buffer.status().discarded)
             .sum()
     }
 }

@@ -18,6 +18,7 @@ pub use self::{
 
 use std::fmt;
 
+use derive_where::derive_where;
 use tokio::time::Instant;
 
 use crate::{
@@ -118,21 +119,12 @@ impl<K> Batch<K> {
 }
 
 /// A key function could not name an object, which is handed back.
+#[derive_where(Debug)]
 pub struct KeyError<K> {
     /// The object that has no key.
     pub object: Object<K>,
     /// What the key function said.
     pub source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-impl<K> fmt::Debug for KeyError<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { object, source } = self;
-        f.debug_struct("KeyError")
-            .field("object", object)
-            .field("source", source)
-            .finish()
-    }
 }
 
 impl<K> fmt::Display for KeyError<K> {
@@ -148,13 +140,8 @@ impl<K> std::error::Error for KeyError<K> {
 }
 
 /// The objects of one list that have no key.
+#[derive_where(Debug)]
 pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
-
-impl<K> fmt::Debug for KeyErrors<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KeyErrors").field(&self.0).finish()
-    }
-}
 
 impl<K> fmt::Display for KeyErrors<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

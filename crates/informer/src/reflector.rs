@@ -120,7 +120,7 @@ pub enum Error {
         revision: ResourceVersion,
     },
     /// A list or a watch brought an object of another kind. It was skipped.
-    #[error("{} came where {expected} was expected", AKind(found, object.as_ref()))]
+    #[error("{} came where {expected} was expected", a_kind(found, object.as_ref()))]
     OtherKind {
         /// What was expected: API version and kind, or the reflector's type description.
         expected: Arc<str>,
@@ -137,15 +137,8 @@ pub enum Error {
 }
 
 /// A kind, and the name of the object that has it.
-struct AKind<'a>(&'a str, Option<&'a ObjectName>);
-
-impl fmt::Display for AKind<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.1 {
-            Some(name) => write!(f, "{} {name}", self.0),
-            None => f.write_str(self.0),
-        }
-    }
+fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
+    object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
 
 /// Hears of every failure of an informer's reflectors, as it happens. It must not block.
@@ -223,13 +216,7 @@ impl<K, S> Reflector<K, S> {
     /// Waits until the store has accepted the first list. Owns what it needs, so the reflector can
     /// run meanwhile.
     pub fn wait_for_sync(&self) -> WaitForSync {
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.report;
-        WaitForSync::informer(Arc::clone(name), Arc::clone(expects), status.reader())
+        self.report.wait_for_sync()
     }
 }
 

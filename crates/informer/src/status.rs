@@ -125,11 +125,8 @@ impl Status {
 
     /// Whether the informer has ended.
     pub fn is_stopped(&self) -> bool {
-        !self.sources.is_empty()
-            && self
-                .sources
-                .iter()
-                .all(|source| source.activity == Activity::Stopped)
+        let is_stopped = |source: &SourceStatus| source.activity == Activity::Stopped;
+        !self.sources.is_empty() && self.sources.iter().all(is_stopped)
     }
 }
 
@@ -149,25 +146,21 @@ impl fmt::Display for Status {
             (false, _) if sources > 1 => format!("not synced ({listed} of {sources} sources)"),
             (false, _) => "not synced".to_owned(),
         };
+        write!(f, "{synced}, ")?;
         match self.activity() {
-            Activity::Idle => write!(f, "{synced}, not started")?,
+            Activity::Idle => f.write_str("not started")?,
             Activity::Listing { page, objects } => {
-                write!(
-                    f,
-                    "{synced}, listing (page {page}, {objects} objects so far)"
-                )?;
+                write!(f, "listing (page {page}, {objects} objects so far)")?;
             }
             Activity::Streaming { objects } => {
-                write!(f, "{synced}, streaming a list ({objects} objects so far)")?;
+                write!(f, "streaming a list ({objects} objects so far)")?;
             }
-            Activity::Opening => write!(f, "{synced}, opening a watch")?,
-            Activity::Watching => write!(f, "{synced}, watching")?,
-            Activity::StoreFull => write!(f, "{synced}, held up by a full store")?,
-            Activity::BackingOff { attempt, .. } => {
-                write!(f, "{synced}, waiting after failure {attempt}")?;
-            }
-            Activity::NotServed => write!(f, "{synced}, the kind is not served")?,
-            Activity::Stopped => write!(f, "{synced}, stopped")?,
+            Activity::Opening => f.write_str("opening a watch")?,
+            Activity::Watching => f.write_str("watching")?,
+            Activity::StoreFull => f.write_str("held up by a full store")?,
+            Activity::BackingOff { attempt, .. } => write!(f, "waiting after failure {attempt}")?,
+            Activity::NotServed => f.write_str("the kind is not served")?,
+            Activity::Stopped => f.write_str("stopped")?,
         }
         if let Some(failure) = &self.failure {
             write!(f, "; failed: {}", failure.cause)?;

@@ -41,24 +41,33 @@ impl<T> DerefMut for Lent<T> {
     }
 }
 
+impl<T: Send + 'static> Lent<T> {
+    /// Lends the part to the pool for blocking work.
+    async fn lend<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut T) -> R + Send + 'static,
+    ) -> R {
+        let mut part = self.0.take().expect(IS_BACK);
+        let (part, result) = offload(move || {
+            let result = work(&mut part);
+            (part, result)
+        })
+        .await;
+        self.0 = Some(part);
+        result
+    }
+}
+
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Applies a batch; what has changed.
     pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         if !is_long(&batch, self.parts.indexer.snapshot().len()) {
             return self.parts.indexer.apply(batch);
         }
-        let mut indexer = self.parts.indexer.0.take().expect(IS_BACK);
-        let (indexer, applied) = offload(move || {
-            let applied = indexer.apply(batch);
-            (indexer, applied)
-        })
-        .await;
-        self.parts.indexer = Lent::new(indexer);
-        applied
+        let indexer = &mut self.parts.indexer;
+        indexer.lend(move |indexer| indexer.apply(batch)).await
     }
-}
 
-impl<K: Send + Sync + 'static> Serving<K> {
     /// Lets the queue take something that concerns this many objects.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
@@ -70,14 +79,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
             return take(&mut ***queue, &**indexer);
         }
         let known = indexer.snapshot();
-        let mut lent = queue.0.take().expect(IS_BACK);
-        let (lent, taken) = offload(move || {
-            let taken = take(&mut *lent, &known);
-            (lent, taken)
-        })
-        .await;
-        self.parts.queue = Lent::new(lent);
-        taken
+        queue.lend(move |queue| take(&mut **queue, &known)).await
     }
 }
 

@@ -3,8 +3,9 @@
 //! It settles what [`ProcessLoop`] runs: a reflector, a [`DeltaFifo`] and the function that receives each
 //! key's deltas. It has no handlers, no store and no indices: those belong to the process function.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -50,23 +51,18 @@ use crate::{
 /// ```
 #[must_use]
 #[doc(alias = "NewControllerFromConfig")]
+#[derive_where(Debug)]
 pub struct Config<K: Resource> {
     reflector: ReflectorBuilder<K>,
+    #[derive_where(skip)]
     queue: DeltaFifo<K>,
+    #[derive_where(skip)]
     process: Process<K>,
+    #[derive_where(skip)]
     known: Option<Arc<dyn Known<K> + Send + Sync>>,
-    resync_period: Duration,
-    should_resync: Box<dyn FnMut() -> bool + Send>,
+    #[derive_where(skip)]
+    resync: ResyncTimer,
     retry_on_error: bool,
-}
-
-impl<K: Resource> fmt::Debug for Config<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("reflector", &self.reflector)
-            .field("retry_on_error", &self.retry_on_error)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K: Resource> Config<K> {
@@ -89,8 +85,11 @@ impl<K: Resource> Config<K> {
             queue,
             process: Box::new(move |popped| process(popped).map_err(Into::into)),
             known: None,
-            resync_period: Duration::ZERO,
-            should_resync: Box::new(|| true),
+            resync: ResyncTimer {
+                period: Duration::ZERO,
+                due: None,
+                should_resync: Box::new(|| true),
+            },
             retry_on_error: false,
         }
     }
@@ -112,14 +111,14 @@ impl<K: Resource> Config<K> {
     /// A key with waiting deltas is not queued again.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
-        self.resync_period = period;
+        self.resync.period = period;
         self
     }
 
     /// Called once per resync period; if it returns false, that resync is skipped.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
-        self.should_resync = Box::new(should_resync);
+        self.resync.should_resync = Box::new(should_resync);
         self
     }
 
@@ -157,7 +156,7 @@ impl<K: Resource> Config<K> {
             report: reflector.report.clone(),
             keyless: LogLimiter::default(),
             unprocessed: LogLimiter::default(),
-            resync: ResyncTimer::new(self.resync_period, self.should_resync),
+            resync: self.resync,
             resyncing: 0,
             retry: self.retry_on_error.then(Retry::default),
         };

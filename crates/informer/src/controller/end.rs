@@ -27,6 +27,16 @@ impl Drop for GoneGuard {
     }
 }
 
+/// Why a part ended that should run until it is dropped.
+pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(()) => FailureCause::Returned {
+            part: Arc::from(part),
+        },
+        Err(panic) => FailureCause::panicked(part, &*panic),
+    }
+}
+
 /// What runs the loop, in errors.
 pub(super) const LOOP: &str = "the informer's loop";
 

@@ -3,20 +3,21 @@
 //! Guarantees: it ends when it is asked to, or with the reason for its failure; nothing of it runs
 //! afterwards. It spawns no task.
 
-use std::{fmt, future::Future, panic::AssertUnwindSafe, sync::Arc};
+use std::future::Future;
 
-use futures_util::FutureExt;
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::{
     Ended,
+    end::end_of,
     processing::{Processing, Shared},
 };
 use crate::{
     reflector::{Delta, Reflector, ReflectorStore, Stopped, StoreError},
-    status::{FailureCause, InformerError, StatusReader, WaitForSync},
+    status::{InformerError, StatusReader, WaitForSync},
 };
 
 /// What calls the process function, in errors.
@@ -26,19 +27,14 @@ const PROCESSING: &str = "the process loop";
 ///
 /// [`run`](Self::run) consumes it, so it runs at most once.
 #[must_use = "a controller does nothing until it runs"]
+#[derive_where(Debug)]
 pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
+    #[derive_where(skip)]
     processing: Processing<K>,
     /// Reports the end. Last, so that everything else is gone by then.
+    #[derive_where(skip)]
     stopped: Option<Stopped>,
-}
-
-impl<K> fmt::Debug for ProcessLoop<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessLoop")
-            .field("reflector", &self.reflector)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K> ProcessLoop<K>
@@ -88,11 +84,11 @@ where
         let description = reflector.lister_watcher.description();
         let part = format!("the reflector of {description}");
         // In a box, for the caller's sake: it holds what a list and a watch need, some 16 KB.
-        let mut reflecting = Box::pin(caught(&part, reflector.run_inside()));
+        let mut reflecting = Box::pin(end_of(&part, reflector.run_inside()));
         let failed = tokio::select! {
             biased;
             () = shutdown => None,
-            cause = caught(PROCESSING, processing.run()) => Some(cause),
+            cause = end_of(PROCESSING, processing.run()) => Some(cause),
             cause = &mut reflecting => Some(cause),
         };
         match failed {
@@ -101,16 +97,6 @@ where
                 discarded: processing.waiting() as u64,
             }),
         }
-    }
-}
-
-/// Why a part ended that should run until it is dropped.
-async fn caught(part: &str, work: impl Future<Output = ()>) -> FailureCause {
-    match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(()) => FailureCause::Returned {
-            part: Arc::from(part),
-        },
-        Err(panic) => FailureCause::panicked(part, &*panic),
     }
 }
 

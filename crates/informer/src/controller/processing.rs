@@ -62,8 +62,8 @@ impl<K: Send + Sync + 'static> Processing<K> {
             let resumes = self.resumes();
             tokio::select! {
                 biased;
-                () = until(self.resync.due), if self.resyncing == 0 => self.resync(bounds),
-                () = until(resumes) => self.resume(),
+                () = clock::until(self.resync.due), if self.resyncing == 0 => self.resync(bounds),
+                () = clock::until(resumes) => self.resume(),
                 () = tokio::task::yield_now(), if more => {}
                 count = self.deltas.recv_many(&mut arrived, room), if room > 0 => {
                     if count == 0 {
@@ -164,44 +164,28 @@ impl<K: Send + Sync + 'static> Processing<K> {
 
 /// When all known objects are queued again.
 pub(super) struct ResyncTimer {
-    period: Duration,
-    due: Option<Instant>,
-    should_resync: Box<dyn FnMut() -> bool + Send>,
+    /// Never, if it is zero.
+    pub(super) period: Duration,
+    /// The first time one period after the start.
+    pub(super) due: Option<Instant>,
+    pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
 
 impl ResyncTimer {
-    /// A timer that is due first one period after its start; never, if that is zero.
-    pub(super) fn new(period: Duration, should_resync: Box<dyn FnMut() -> bool + Send>) -> Self {
-        Self {
-            period,
-            due: None,
-            should_resync,
-        }
-    }
-
     fn restart(&mut self) {
         self.due = (!self.period.is_zero()).then(|| clock::from_now(self.period));
     }
 }
 
 /// How failed keys are retried.
+#[derive(Default)]
 pub(super) struct Retry {
     /// Failures since the last success or pause.
     failed: usize,
-    /// The next pause.
+    /// The last pause since the last success; zero before the first.
     pause: Duration,
     /// When the pause ends, if there is one.
     resumes: Option<Instant>,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        Self {
-            failed: 0,
-            pause: RETRY_PAUSE_MIN,
-            resumes: None,
-        }
-    }
 }
 
 impl Retry {
@@ -210,16 +194,8 @@ impl Retry {
         self.failed += 1;
         if self.failed >= waiting {
             self.failed = 0;
+            self.pause = (self.pause * 2).clamp(RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
             self.resumes = Some(clock::from_now(self.pause));
-            self.pause = (self.pause * 2).min(RETRY_PAUSE_MAX);
         }
-    }
-}
-
-/// Waits until then; for ever, if there is no such time.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }

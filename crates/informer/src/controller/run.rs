@@ -11,7 +11,9 @@ use tracing::Instrument;
 use super::{
     Controller, Ended, LOOP, Phase, Restore,
     availability::{self, Availability},
-    consistency, restore,
+    consistency,
+    end::end_of,
+    restore,
 };
 use crate::{
     clock,
@@ -151,22 +153,14 @@ where
                 "the reflector of {}",
                 reflector.lister_watcher.description()
             );
-            let span = self.report.span.clone();
             let running = async move {
                 match availability {
                     Availability::Active => reflector.run_inside().await,
                     Availability::Dormant => reflector.lie_dormant().await,
                 }
             };
-            let running = AssertUnwindSafe(running.instrument(span)).catch_unwind();
-            reflecting.spawn(async move {
-                match running.await {
-                    Ok(()) => FailureCause::Returned {
-                        part: Arc::from(part),
-                    },
-                    Err(panic) => FailureCause::panicked(&part, &*panic),
-                }
-            });
+            let running = running.instrument(self.report.span.clone());
+            reflecting.spawn(async move { end_of(&part, running).await });
         }
         reflecting
     }

@@ -123,32 +123,16 @@ impl Claim {
 
 /// The two caches, what is asked about their objects, and the index that comes of it.
 pub(super) struct Maintenance<K, O> {
-    name: Arc<str>,
-    objects: Indexer<K>,
-    others: Indexer<O>,
-    depends_on: DependsOn<K>,
-    values: ValuesOf<K, O>,
+    pub(super) name: Arc<str>,
+    pub(super) objects: Indexer<K>,
+    pub(super) others: Indexer<O>,
+    pub(super) depends_on: DependsOn<K>,
+    pub(super) values: ValuesOf<K, O>,
     /// Nothing is kept for an index that nobody has.
-    board: Weak<Board>,
+    pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    pub(super) fn new(
-        name: Arc<str>,
-        (objects, others): (Indexer<K>, Indexer<O>),
-        (depends_on, values): (DependsOn<K>, ValuesOf<K, O>),
-        board: &Arc<Board>,
-    ) -> Self {
-        Self {
-            name,
-            objects,
-            others,
-            depends_on,
-            values,
-            board: Arc::downgrade(board),
-        }
-    }
-
     /// Places every object that depends on another one, which has changed, come or gone.
     pub(super) async fn place_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {

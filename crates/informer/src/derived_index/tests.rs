@@ -212,12 +212,14 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
             meanwhile(&during.0, &during.1);
             zones_of(pod, nodes)
         });
-        Maintenance::new(
-            Arc::from("zone"),
-            (pods, nodes),
-            (depends_on, values),
-            &board,
-        )
+        Maintenance {
+            name: Arc::from("zone"),
+            objects: pods,
+            others: nodes,
+            depends_on,
+            values,
+            board: Arc::downgrade(&board),
+        }
     });
     (world, maintenance, board)
 }
@@ -311,8 +313,14 @@ impl Crowd {
             zones_of(pod, nodes)
         });
         let board = Arc::default();
-        let caches = (pods, nodes);
-        let maintenance = Maintenance::new(Arc::from("zone"), caches, (depends_on, values), &board);
+        let maintenance = Maintenance {
+            name: Arc::from("zone"),
+            objects: pods,
+            others: nodes,
+            depends_on,
+            values,
+            board: Arc::downgrade(&board),
+        };
         for name in &names {
             maintenance.place(&ObjectName::cluster(name)).await;
         }

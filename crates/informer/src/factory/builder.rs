@@ -108,7 +108,7 @@ impl FactoryBuilder {
         mut self,
         transform: impl Fn(&mut ObjectMeta) + Send + Sync + 'static,
     ) -> Self {
-        self.defaults.set_metadata_transform(Arc::new(transform));
+        self.defaults.metadata = Some(Arc::new(transform));
         self
     }
 
@@ -231,20 +231,13 @@ impl FactoryBuilder {
 
     /// Makes the factory.
     pub fn build(self) -> SharedInformerFactory {
-        let Self {
-            client,
-            defaults,
-            idle_grace,
-            definitions,
-            tweak,
-        } = self;
         SharedInformerFactory {
             inner: Arc::new(Inner {
-                client,
-                defaults,
-                tweak,
-                registry: Registry::new(idle_grace),
-                definitions,
+                client: self.client,
+                defaults: self.defaults,
+                tweak: self.tweak,
+                registry: Registry::new(self.idle_grace),
+                definitions: self.definitions,
             }),
         }
     }

@@ -24,7 +24,7 @@ use crate::{
 /// Called with an informer's name and what went wrong in it.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
-type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
+pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
@@ -32,7 +32,7 @@ pub(super) struct Defaults {
     pub(super) level: Level,
     pub(super) requests: RequestOptions,
     pub(super) loop_options: LoopOptions,
-    metadata: Option<MetadataTransform>,
+    pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
     /// What the options for one type say of others of the same kind.
@@ -57,10 +57,6 @@ impl ByType {
 }
 
 impl Defaults {
-    pub(super) fn set_metadata_transform(&mut self, transform: MetadataTransform) {
-        self.metadata = Some(transform);
-    }
-
     pub(super) fn set_namespaces<S: Into<String>>(
         &mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<ObjectMeta>)>,

@@ -6,7 +6,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures_util::StreamExt;
 use kube_client::client::Body;
 use kube_core::{
     ApiResource, GroupVersionKind,
@@ -20,7 +19,7 @@ use crate::{
     limits::{DISCOVERY_BYTES, PARTS},
     transport::{
         self, Class,
-        client::{ClientSource, answer},
+        client::{ClientSource, answer, read_all},
     },
 };
 
@@ -150,23 +149,18 @@ impl<'a> Wanted<'a> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
         }
+        let wanted = |resource, version, group| Self {
+            resource,
+            version,
+            group,
+        };
         let Some((resource, rest)) = name.split_once('.') else {
-            return vec![Self {
-                resource: name,
-                version: None,
-                group: None,
-            }];
+            return vec![wanted(name, None, None)];
         };
-        let versioned = rest.split_once('.').map(|(version, group)| Self {
-            resource,
-            version: Some(version),
-            group: Some(group),
-        });
-        let grouped = Self {
-            resource,
-            version: None,
-            group: Some(rest),
-        };
+        let versioned = rest
+            .split_once('.')
+            .map(|(version, group)| wanted(resource, Some(version), Some(group)));
+        let grouped = wanted(resource, None, Some(rest));
         versioned.into_iter().chain([grouped]).collect()
     }
 
@@ -261,17 +255,8 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
         })?;
     let asked = async {
         let client = client.client().await?;
-        let mut body = answer(&client, request).await?.into_body();
-        let mut document = Vec::new();
-        while let Some(chunk) = body.next().await.transpose()? {
-            document.extend_from_slice(&chunk);
-            if document.len() > DISCOVERY_BYTES {
-                let what =
-                    format!("the answer to discovery is larger than {DISCOVERY_BYTES} bytes");
-                return Err(transport::Error::new(Class::Protocol, what));
-            }
-        }
-        Ok(document)
+        let response = answer(&client, request).await?;
+        read_all(response, DISCOVERY_BYTES, "the answer to discovery").await
     };
     let late = |_| transport::Error::new(Class::Timeout, "the server did not answer in time");
     let answered = timeout(REQUEST_TIMEOUT, asked)

@@ -2,11 +2,11 @@
 //! holds it any more.
 
 use std::{
-    fmt,
     ops::Deref,
     sync::{Arc, Weak},
 };
 
+use derive_where::derive_where;
 use kube_core::{DynamicObject, Resource};
 use serde::de::DeserializeOwned;
 
@@ -28,6 +28,7 @@ use crate::{shared_informer::SharedInformer, status::Status};
 ///
 /// Dropping the last one may be done anywhere, also outside of a runtime and inside a handler; the
 /// informer's own task ends it.
+#[derive_where(Debug)]
 pub struct Hold<K> {
     informer: SharedInformer<K>,
     id: EntryId,
@@ -60,12 +61,6 @@ impl<K> Drop for Hold<K> {
         if let Some(registry) = self.registry.upgrade() {
             registry.release(self.id);
         }
-    }
-}
-
-impl<K> fmt::Debug for Hold<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hold").field(&self.informer).finish()
     }
 }
 
@@ -129,7 +124,6 @@ impl SharedInformerFactory {
     pub(super) fn hold_requested<K>(&self, request: Request<K>) -> Hold<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         self.held(self.get_or_make(request, Want::Held))
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     metrics::Memory,
     processor::HandlerStatus,
-    pruning::{FieldPath, Pruning},
+    pruning::FieldPath,
     selector::Selector,
     shared_informer::{Keeping, SharedInformer},
     status::{StatusReader, WaitForSync},
@@ -104,7 +104,7 @@ pub enum Representation {
 impl Coverage {
     pub(super) fn new<K: Resource>(scope: &Scope, keeping: &Keeping<K>) -> Self {
         let Keeping { pruning, form, .. } = keeping;
-        let (kept_fields, pruned_fields) = fields(pruning);
+        let (kept, pruned) = pruning.fields();
         Self {
             sections: scope.sections.iter().map(covered).collect(),
             is_metadata_only: K::metadata_api(),
@@ -115,15 +115,10 @@ impl Coverage {
             } else {
                 Representation::Decoded
             },
-            kept_fields,
-            pruned_fields,
+            kept_fields: kept.map(<[_]>::to_vec),
+            pruned_fields: pruned.to_vec(),
         }
     }
-}
-
-fn fields(pruning: &Pruning) -> (Option<Vec<FieldPath>>, Vec<FieldPath>) {
-    let (kept, pruned) = pruning.fields();
-    (kept.map(<[_]>::to_vec), pruned.to_vec())
 }
 
 fn covered(section: &Section) -> CoveredNamespace {

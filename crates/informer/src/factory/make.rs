@@ -41,7 +41,6 @@ impl SharedInformerFactory {
     ) -> Result<Found<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         let wanted = request.options.clone();
         let kind = K::kind(&request.dyntype).into_owned();
@@ -57,7 +56,6 @@ impl SharedInformerFactory {
     pub(super) fn get_or_make<K>(&self, request: Request<K>, want: Want) -> Found<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         let Ok(found) = self.get_if_or_make(request, want, |_| Ok::<_, Infallible>(()));
         found
@@ -71,7 +69,6 @@ impl SharedInformerFactory {
     ) -> Result<Found<K>, E>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         let (registry, key) = (&self.inner.registry, self.key(&request));
         constructing::note(registry.id(), &key);
@@ -104,7 +101,6 @@ impl SharedInformerFactory {
     ) -> (SharedInformer<K>, Controller<K>)
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         let defaults = &self.inner.defaults;
         let named = || Arc::from(reflector::named::<K>(&scope.name(&K::plural(&dyntype))));
@@ -158,7 +154,6 @@ pub(super) fn run<K>(
 ) -> Run
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: 'static,
 {
     Box::new(|mut lifetime: Lifetime| {
         let (definitions, definition) = follow().unzip();

@@ -1,6 +1,8 @@
 //! What can be set for one namespace.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
+
+use derive_where::derive_where;
 
 use super::scope::Selection;
 use crate::{decode::Transform, selector::Selector};
@@ -13,33 +15,17 @@ use crate::{decode::Transform, selector::Selector};
 /// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with
 /// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
 #[must_use]
+#[derive_where(Debug, Default)]
 pub struct NamespaceOptions<T> {
     selection: Selection,
+    #[derive_where(skip(Debug))]
     transform: Option<Transform<T>>,
-}
-
-impl<T> fmt::Debug for NamespaceOptions<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NamespaceOptions")
-            .field("labels", &self.selection.labels)
-            .field("fields", &self.selection.fields)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<T> Default for NamespaceOptions<T> {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl<T> NamespaceOptions<T> {
     /// Nothing is set.
     pub fn new() -> Self {
-        Self {
-            selection: Selection::default(),
-            transform: None,
-        }
+        Self::default()
     }
 
     /// Only objects with these labels.

@@ -1,6 +1,6 @@
 //! What can be set for one informer of a factory, or for all informers of a type.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     namespace_options::{NamespaceOptions, infallible, split},
@@ -65,32 +65,27 @@ pub enum QueueKind {
 /// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
 #[doc(alias = "ByObject")]
 #[must_use]
-#[derive_where(Clone)]
+#[derive_where(Clone, Debug, Default)]
 pub struct InformerOptions<K> {
     pub(super) name: Option<Arc<str>>,
     pub(super) level: Level,
+    #[derive_where(skip(Debug))]
     pub(super) transforms: Transforms<K>,
     pub(super) queue: Option<QueueKind>,
     pub(super) requests: RequestOptions,
     pub(super) loop_options: LoopOptions,
+    #[derive_where(skip(Debug))]
     pub(super) keeping: Keeping<K>,
 }
 
 /// The transforms of a type, by where they hold.
-#[derive_where(Clone)]
+#[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
     pub(super) by_namespace: BTreeMap<String, Transform<K>>,
 }
 
 impl<K> Transforms<K> {
-    fn none() -> Self {
-        Self {
-            everywhere: None,
-            by_namespace: BTreeMap::new(),
-        }
-    }
-
     /// That of a namespace, or else that of all.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
@@ -118,38 +113,10 @@ impl<K> Transforms<K> {
     }
 }
 
-impl<K> fmt::Debug for InformerOptions<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InformerOptions")
-            .field("name", &self.name)
-            .field("labels", &self.level.everywhere.labels)
-            .field("fields", &self.level.everywhere.fields)
-            .field("namespaces", &self.level.namespaces)
-            .field("queue", &self.queue)
-            .field("requests", &self.requests)
-            .field("loop_options", &self.loop_options)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<K> Default for InformerOptions<K> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<K> InformerOptions<K> {
     /// Nothing is set.
     pub fn new() -> Self {
-        Self {
-            name: None,
-            level: Level::default(),
-            transforms: Transforms::none(),
-            queue: None,
-            requests: RequestOptions::default(),
-            loop_options: LoopOptions::default(),
-            keeping: Keeping::default(),
-        }
+        Self::default()
     }
 
     /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
@@ -241,13 +208,12 @@ impl<K> InformerOptions<K> {
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
     ) -> InformerOptions<T> {
         InformerOptions {
-            name: None,
             level: self.level.clone(),
             transforms: self.transforms.map(transform),
             queue: self.queue,
             requests: self.requests,
             loop_options: self.loop_options,
-            keeping: Keeping::default(),
+            ..InformerOptions::new()
         }
     }
 

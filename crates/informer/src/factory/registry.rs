@@ -10,7 +10,6 @@ pub(super) use self::lifetime::Lifetime;
 
 use std::{
     any::{Any, TypeId},
-    convert::Infallible,
     sync::Arc,
     time::Duration,
 };
@@ -153,29 +152,8 @@ impl Registry {
         self.state.lock().entries.len()
     }
 
-    /// The informer of a key, if there is one that has not ended. One that is to be held runs afterwards.
-    pub(super) fn get<K: Send + Sync + 'static>(
-        self: &Arc<Self>,
-        key: &Key,
-        want: Want,
-    ) -> Option<Found<K>> {
-        let Ok(found) = self.get_if(key, want, |_| Ok::<_, Infallible>(()));
-        found
-    }
-
-    /// The informer of a key, made if there is none yet, or only one that has ended or is ending. One that is
-    /// to be held runs afterwards.
-    pub(super) fn get_or_make<K: Send + Sync + 'static>(
-        self: &Arc<Self>,
-        key: &Key,
-        want: Want,
-        make: impl FnOnce() -> New<K>,
-    ) -> Found<K> {
-        let Ok(found) = self.get_if_or_make(key, want, |_| Ok::<_, Infallible>(()), make);
-        found
-    }
-
-    /// The same, if its options are accepted; else nothing has happened to it.
+    /// The informer of a key, made if there is none yet, or only one that has ended or is ending; if its options
+    /// are accepted, else nothing has happened to it. One that is to be held runs afterwards.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -208,7 +186,8 @@ impl Registry {
         accepted.map(|()| Found { informer, id })
     }
 
-    fn get_if<K: Send + Sync + 'static, E>(
+    /// The informer of a key, if there is one that has not ended, and if its options are accepted.
+    pub(super) fn get_if<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
         want: Want,
@@ -264,8 +243,13 @@ impl Registry {
     /// What runs an informer, if it is not running yet.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
-        let entry = (Arc::downgrade(self), entry.id, entry.demand.subscribe());
-        let lifetime = Lifetime::new(entry, self.stop.subscribe(), self.idle_grace);
+        let lifetime = Lifetime {
+            registry: Arc::downgrade(self),
+            id: entry.id,
+            demand: entry.demand.subscribe(),
+            stop: self.stop.subscribe(),
+            idle_grace: self.idle_grace,
+        };
         Some(Begun { run, lifetime })
     }
 

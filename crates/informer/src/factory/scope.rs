@@ -59,10 +59,6 @@ impl Level {
             namespaces: self.namespaces.or(general.namespaces),
         }
     }
-
-    fn of_namespace(&self, namespace: &str) -> Option<&Selection> {
-        self.namespaces.as_ref()?.get(namespace)
-    }
 }
 
 impl Scope {
@@ -72,7 +68,10 @@ impl Scope {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
             levels.iter().fold(nothing(), |selection, level| {
-                let here = level.of_namespace(namespace);
+                let here = level
+                    .namespaces
+                    .as_ref()
+                    .and_then(|named| named.get(namespace));
                 selection.or(here).or(Some(&level.everywhere))
             })
         };

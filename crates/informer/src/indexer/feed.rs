@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -69,19 +70,13 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
 
 /// Keeps a status up to date with what is broken and what could not be indexed; costs next to nothing
 /// while nothing changes.
+#[derive_where(Debug)]
 pub(crate) struct StatusNotes {
+    #[derive_where(skip)]
     report: Reporter,
     /// Which broken objects the status tells of.
     broken_version: u64,
     not_indexed: LogLimiter,
-}
-
-impl std::fmt::Debug for StatusNotes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("StatusNotes")
-            .field(&self.report.name)
-            .finish()
-    }
 }
 
 impl StatusNotes {

@@ -26,15 +26,9 @@ type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Se
 /// object. When it fails or panics, the object is left out of that index and reported; everything
 /// else goes on.
 #[doc(alias = "Indices")]
-#[derive_where(Clone)]
+#[derive_where(Clone, Default)]
 pub struct Indexers<K> {
     pub(super) functions: Vec<(Arc<str>, IndexFunc<K>)>,
-}
-
-impl<K> Default for Indexers<K> {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl<K> fmt::Debug for Indexers<K> {
@@ -48,9 +42,7 @@ impl<K> fmt::Debug for Indexers<K> {
 impl<K> Indexers<K> {
     /// No index but [`NAMESPACE`], which is always there.
     pub fn new() -> Self {
-        Self {
-            functions: Vec::new(),
-        }
+        Self::default()
     }
 
     /// The same, for readers who look for it: the index by namespace is always there.
@@ -332,8 +324,12 @@ impl<K> Index<K> {
 
     /// How many values there are, and how many pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
-        let (values, pairs) = self.placed.size();
-        IndexSample::new(Arc::clone(&self.name), values, pairs)
+        let (values, entries) = self.placed.size();
+        IndexSample {
+            name: Arc::clone(&self.name),
+            values,
+            entries,
+        }
     }
 }
 

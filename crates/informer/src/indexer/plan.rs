@@ -8,6 +8,7 @@ use std::{
 use super::{
     entry::Entry,
     index::{IndexRef, NoSuchIndex},
+    postings::{Values, sorted},
     root::Root,
 };
 use crate::{
@@ -31,8 +32,8 @@ pub(crate) struct Plan {
 /// A condition that can name the next object that it allows. Values are sorted.
 #[derive(Clone, Debug)]
 enum Set {
-    Namespaces(Vec<Arc<str>>),
-    Values(usize, Vec<Arc<str>>),
+    Namespaces(Values),
+    Values(usize, Values),
 }
 
 /// A condition that can only be asked about an object.
@@ -58,9 +59,11 @@ impl Plan {
         index: &(impl IndexRef + ?Sized),
         values: impl IntoIterator<Item = V>,
     ) -> Result<(), NoSuchIndex> {
-        self.sets.push(match root.find(index)? {
-            None => Set::Namespaces(sorted(values)),
-            Some(slot) => Set::Values(slot, sorted(values)),
+        let slot = root.find(index)?;
+        let values = sorted(values.into_iter().map(Into::into).collect());
+        self.sets.push(match slot {
+            None => Set::Namespaces(values),
+            Some(slot) => Set::Values(slot, values),
         });
         Ok(())
     }
@@ -84,7 +87,8 @@ impl Plan {
 
     /// All of one namespace.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
-        self.sets.push(Set::Namespaces(vec![Arc::from(namespace)]));
+        self.sets
+            .push(Set::Namespaces([Arc::from(namespace)].into()));
     }
 
     /// All that a field selector asks for.
@@ -107,7 +111,7 @@ impl Plan {
                     match (equal, &*value) {
                         // What has no value in the index has the empty one for a server.
                         (equal, "") => self.tests.push(Test::Filled(slot, !equal)),
-                        (true, _) => self.sets.push(Set::Values(slot, vec![value])),
+                        (true, _) => self.sets.push(Set::Values(slot, [value].into())),
                         (false, _) => self.tests.push(Test::Not(slot, value)),
                     }
                 }
@@ -244,11 +248,4 @@ impl Test {
             Test::Named(wanted, equal) => (name.name() == wanted) == *equal,
         }
     }
-}
-
-fn sorted<V: Into<Arc<str>>>(values: impl IntoIterator<Item = V>) -> Vec<Arc<str>> {
-    let mut values: Vec<Arc<str>> = values.into_iter().map(Into::into).collect();
-    values.sort_unstable();
-    values.dedup();
-    values
 }

@@ -27,7 +27,7 @@ pub(super) struct Root<K> {
     /// The same of all others.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
     /// Counts how often one of them went backwards, or to an epoch after a rollback.
-    rollbacks: u64,
+    pub(super) rollbacks: u64,
     /// Entries without a usable state, with the last good one, which is what handlers have been told.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Counts the changes of `broken`.
@@ -96,14 +96,6 @@ impl<K> Root<K> {
         }
     }
 
-    pub(super) fn broken_version(&self) -> u64 {
-        self.broken_version
-    }
-
-    pub(super) fn wire_bytes(&self) -> u64 {
-        self.wire_bytes
-    }
-
     /// How many entries a source has brought, broken ones among them.
     pub(super) fn count(&self, source: SourceId) -> usize {
         self.counts.get(&source).copied().unwrap_or_default()
@@ -114,10 +106,6 @@ impl<K> Root<K> {
             return self.first_revision.clone();
         }
         self.revisions.get(&source).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn rollbacks(&self) -> u64 {
-        self.rollbacks
     }
 
     /// The store has all that its source sent up to here. What is behind a revision that it has reached
@@ -188,16 +176,6 @@ impl<K> Root<K> {
         let expected = Some(namespace).filter(|namespace| !namespace.is_empty());
         let entries = &self.entries;
         entries.range(from, move |name| name.namespace() == expected)
-    }
-
-    /// How many entries have no usable state.
-    pub(super) fn broken_count(&self) -> usize {
-        self.broken.len()
-    }
-
-    /// Their names, in order.
-    pub(super) fn broken_names(&self) -> impl Iterator<Item = &ObjectName> {
-        self.broken.keys()
     }
 
     /// How many entries of a namespace have no usable state.

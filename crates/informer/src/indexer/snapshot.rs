@@ -71,13 +71,13 @@ impl<K> Snapshot<K> {
 
     /// The objects that have no usable state, with the reason.
     pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
-        let names = self.root.broken_names();
+        let names = self.root.broken.keys();
         names.filter_map(|name| Some((name, self.get(name)?.broken()?)))
     }
 
     /// How many of them there are.
     pub fn broken_count(&self) -> usize {
-        self.root.broken_count()
+        self.root.broken.len()
     }
 
     /// How many of them are in this namespace; cluster-scoped objects are in `""`.
@@ -100,7 +100,7 @@ impl<K> Snapshot<K> {
 
     /// Another number whenever other objects are broken, or others for another reason.
     pub(crate) fn broken_version(&self) -> u64 {
-        self.root.broken_version()
+        self.root.broken_version
     }
 
     /// The objects of one namespace.
@@ -127,7 +127,7 @@ impl<K> Snapshot<K> {
     /// How often the revision of a source has gone backwards, or was seen to have before it came on as
     /// far again, as after the restore of a backup.
     pub(crate) fn rollbacks(&self) -> u64 {
-        self.root.rollbacks()
+        self.root.rollbacks
     }
 
     /// The objects that an index has under a value, in order.
@@ -258,7 +258,7 @@ impl<K> Snapshot<K> {
         let shared = objects().find_map(Object::shared_bytes);
         StoreSample {
             items: self.len(),
-            wire_bytes: self.root.wire_bytes(),
+            wire_bytes: self.root.wire_bytes,
             rest_bytes: objects().map(Object::rest_bytes).sum(),
             dictionary_bytes: shared.unwrap_or_default(),
             revision: self.revision(),

@@ -85,15 +85,11 @@ impl<K> Root<K> {
         keeps: bool,
         errors: &mut Vec<IndexError>,
     ) -> Changed {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
+        let (source, objects) = (list.source, list.objects);
         let mut places = Listed::of(&objects);
         if self.entries.len() == 0 && places.are_in_order() {
             let listed = self.fill(source, objects, errors);
-            self.set_revision(source, revision);
+            self.set_revision(source, list.revision);
             return Changed {
                 gone: Vec::new(),
                 listed,
@@ -123,7 +119,7 @@ impl<K> Root<K> {
         for name in &changed.gone {
             self.take(name);
         }
-        self.set_revision(source, revision);
+        self.set_revision(source, list.revision);
         changed
     }
 
@@ -141,11 +137,6 @@ impl<K> Root<K> {
             }
         }
         Ok(())
-    }
-
-    /// Takes indices that cover exactly what is there.
-    pub(super) fn add_indices(&mut self, mut indices: Vec<Index<K>>) {
-        Arc::make_mut(&mut self.indices).append(&mut indices);
     }
 
     pub(super) fn remove_index(

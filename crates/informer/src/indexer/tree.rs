@@ -14,18 +14,23 @@ use derive_where::derive_where;
 mod diff;
 
 /// An ordered map; no node of it holds more than `WIDTH` entries or children.
+#[derive_where(Clone, Default)]
 pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
     root: Arc<Node<K, V>>,
     len: usize,
 }
 
 /// All leaves are equally far from the root. Only a root has nothing in it.
+#[derive_where(Clone; V)]
+#[derive_where(Default)]
 enum Node<K, V> {
+    #[derive_where(default)]
     Leaf(Leaf<K, V>),
     Branch(Branch<K, V>),
 }
 
 /// As many keys as values, in order.
+#[derive_where(Clone; V)]
 #[derive_where(Default)]
 struct Leaf<K, V> {
     keys: Arc<Vec<K>>,
@@ -33,6 +38,7 @@ struct Leaf<K, V> {
 }
 
 /// One key less than children: each is above all that is left of it, and not above what is right of it.
+#[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
     children: Vec<Arc<Node<K, V>>>,
@@ -40,39 +46,6 @@ struct Branch<K, V> {
 
 /// The right part of a node that became too large, and the key that belongs before it.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
-
-impl<K, V, const WIDTH: usize> Default for Tree<K, V, WIDTH> {
-    fn default() -> Self {
-        Self {
-            root: Arc::new(Node::Leaf(Leaf::default())),
-            len: 0,
-        }
-    }
-}
-
-impl<K, V, const WIDTH: usize> Clone for Tree<K, V, WIDTH> {
-    fn clone(&self) -> Self {
-        Self {
-            root: Arc::clone(&self.root),
-            len: self.len,
-        }
-    }
-}
-
-impl<K, V: Clone> Clone for Node<K, V> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Leaf(Leaf { keys, values }) => Self::Leaf(Leaf {
-                keys: Arc::clone(keys),
-                values: values.clone(),
-            }),
-            Self::Branch(Branch { keys, children }) => Self::Branch(Branch {
-                keys: Arc::clone(keys),
-                children: children.clone(),
-            }),
-        }
-    }
-}
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
     pub(crate) fn len(&self) -> usize {

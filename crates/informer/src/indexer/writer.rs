@@ -107,32 +107,19 @@ impl<K> IndexerWriter<K> {
     /// nothing.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
-        let Batch {
-            deltas,
-            in_initial_list: initial,
-            completes,
-            reached,
-        } = batch;
+        let initial = batch.in_initial_list;
         let mut applied = Applied {
-            changes: Vec::with_capacity(deltas.len() + 1),
+            changes: Vec::with_capacity(batch.deltas.len() + 1),
             index_errors: Vec::new(),
         };
         self.begin();
-        for delta in deltas {
-            let source = delta.source;
+        for delta in batch.deltas {
+            let (source, errors) = (delta.source, &mut applied.index_errors);
+            let mut put = |object, cause| self.root.put(source, object, cause, errors);
             let change = match delta.kind {
-                DeltaKind::Added(object) | DeltaKind::Updated(object) => {
-                    self.root
-                        .put(source, object, Cause::Watch, &mut applied.index_errors)
-                }
-                DeltaKind::Replaced(object) => {
-                    self.root
-                        .put(source, object, Cause::Relist, &mut applied.index_errors)
-                }
-                DeltaKind::Sync(object) => {
-                    self.root
-                        .put(source, object, Cause::Resync, &mut applied.index_errors)
-                }
+                DeltaKind::Added(object) | DeltaKind::Updated(object) => put(object, Cause::Watch),
+                DeltaKind::Replaced(object) => put(object, Cause::Relist),
+                DeltaKind::Sync(object) => put(object, Cause::Resync),
                 DeltaKind::Deleted(deleted) => self.root.remove(source, deleted),
                 DeltaKind::ReplacedAll { objects, revision } => {
                     let list = Replaced {
@@ -140,7 +127,7 @@ impl<K> IndexerWriter<K> {
                         objects,
                         revision,
                     };
-                    Some(self.replace_all(list, initial, &mut applied.index_errors))
+                    Some(self.replace_all(list, initial, errors))
                 }
                 DeltaKind::SyncAll => {
                     Some(Change::Resync(Snapshot::new(Arc::new(self.root.clone()))))
@@ -151,10 +138,10 @@ impl<K> IndexerWriter<K> {
                 .changes
                 .extend(change.map(|change| change.flagged(initial)));
         }
-        for (source, revision) in reached {
+        for (source, revision) in batch.reached {
             self.root.advance(source, revision);
         }
-        applied.changes.extend(completes.map(Change::Listed));
+        applied.changes.extend(batch.completes.map(Change::Listed));
         let lists = |change: &Change<K>| matches!(change, Change::Replaced { .. });
         if applied.changes.iter().any(lists) {
             self.publish_list();
@@ -245,9 +232,9 @@ impl<K> IndexerWriter<K> {
         build: IndexBuild<K>,
     ) -> Result<(Vec<IndexToken>, Vec<IndexError>), DuplicateIndex> {
         self.root.check_names(build.names())?;
-        let (indices, errors) = build.finish(&self.root);
+        let (mut indices, errors) = build.finish(&self.root);
         let tokens = indices.iter().map(Index::token).collect();
-        self.root.add_indices(indices);
+        Arc::make_mut(&mut self.root.indices).append(&mut indices);
         self.publish();
         Ok((tokens, errors))
     }

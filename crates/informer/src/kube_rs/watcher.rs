@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -52,17 +51,13 @@ pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
 /// # Cancel safety
 /// Dropping a future that waits for the next event takes no event.
 #[must_use = "streams do nothing unless polled"]
+#[derive_where(Debug)]
 pub struct Watcher<K> {
     /// `None` once it has ended.
     objects: Option<Subscription<K>>,
     begun: bool,
+    #[derive_where(skip)]
     words: Words<K>,
-}
-
-impl<K> fmt::Debug for Watcher<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Watcher").field(&self.objects).finish()
-    }
 }
 
 impl<K> Stream for Watcher<K> {

@@ -79,7 +79,11 @@ mod tests {
 
     #[test]
     fn what_a_cache_takes_is_one_line_also_of_an_empty_one() {
-        let index = |name, entries| IndexSample::new(Arc::from(name), 1, entries);
+        let index = |name, entries| IndexSample {
+            name: Arc::from(name),
+            values: 1,
+            entries,
+        };
         let store = StoreSample {
             items: 4,
             wire_bytes: 6000,

@@ -2,7 +2,6 @@
 //! anybody does.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,6 +12,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
+use crate::panics::confined;
 
 /// Shared by the tasks of one informer; when the last of them has ended, its series are dropped.
 #[derive(Clone, Default)]
@@ -108,7 +108,7 @@ impl Meter {
 
 /// Calls a collector, whose panic must not take an informer or a worker with it.
 pub(crate) fn guarded(observe: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(observe)).is_err() {
+    if confined(observe).is_err() {
         tracing::error!("a collector of metrics panicked");
     }
 }

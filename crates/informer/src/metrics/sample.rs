@@ -5,7 +5,6 @@
 //! of an index's values, is done on a snapshot.
 
 use std::{
-    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -101,22 +100,12 @@ pub struct WorkQueueSample {
     pub longest_running: Duration,
 }
 
-impl IndexSample {
-    pub(crate) fn new(name: Arc<str>, values: usize, entries: usize) -> Self {
-        Self {
-            name,
-            values,
-            entries,
-        }
-    }
-}
-
 /// Reads how an informer stands, for as long as it lives.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct InformerSampler(Weak<dyn Sampled>);
 
 /// Reads how a work queue stands, for as long as it lives.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
 /// What an [`InformerSampler`] looks at.
@@ -170,17 +159,5 @@ impl WorkQueueSampler {
     /// Whether there is nothing to sample any more.
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
-    }
-}
-
-impl fmt::Debug for InformerSampler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InformerSampler").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for WorkQueueSampler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkQueueSampler").finish_non_exhaustive()
     }
 }

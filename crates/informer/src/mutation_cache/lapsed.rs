@@ -10,18 +10,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
 
+use derive_where::derive_where;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use kube_core::Resource;
-use tokio::time::{Instant, sleep_until};
 
 use super::MutationCache;
-use crate::object::ObjectName;
+use crate::{clock, object::ObjectName};
 
 /// The names of writes that lapsed, as [`MutationCache::lapsed`] defines it. Ends with the informer.
 ///
@@ -29,14 +28,10 @@ use crate::object::ObjectName;
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next name takes no name.
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Lapsed {
     names: Pin<Box<dyn Stream<Item = ObjectName> + Send>>,
-}
-
-impl fmt::Debug for Lapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lapsed").finish_non_exhaustive()
-    }
 }
 
 impl Lapsed {
@@ -146,15 +141,8 @@ where
                 () = informer.stopped() => {}
                 () = changed => {}
                 () = applied, if expiry.is_some() => {}
-                () = at(expiry) => {}
+                () = clock::until(expiry) => {}
             }
         }
-    }
-}
-
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }

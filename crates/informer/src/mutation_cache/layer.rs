@@ -37,11 +37,19 @@ pub(super) enum View<K> {
     Gone,
 }
 
+/// What bounds a layer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// So many writes, and as many deletions.
+    pub(super) capacity: usize,
+    pub(super) ttl: Duration,
+    pub(super) absent: Absent,
+    /// How many sources the cache has.
+    pub(super) sources: u32,
+}
+
 pub(super) struct Layer<K> {
-    capacity: usize,
-    ttl: Duration,
-    absent: Absent,
-    sources: u32,
+    limits: Limits,
     /// The newest write of each name.
     written: BTreeMap<ObjectName, Written<K>>,
     /// The uids that were deleted.
@@ -51,7 +59,7 @@ pub(super) struct Layer<K> {
     /// How often the server's revision had gone backwards when this was last looked at.
     rollbacks: u64,
     /// What was let go of and waits to be dropped outside the lock.
-    let_go: Vec<Object<K>>,
+    pub(super) let_go: Vec<Object<K>>,
     /// The names whose write or deletion has lapsed since they were taken last.
     lapsed: Vec<ObjectName>,
 }
@@ -91,12 +99,9 @@ impl<K> View<K> {
 }
 
 impl<K> Layer<K> {
-    pub(super) fn new(capacity: usize, ttl: Duration) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
-            capacity,
-            ttl,
-            absent: Absent::Shown,
-            sources: 1,
+            limits,
             written: BTreeMap::new(),
             gone: BTreeMap::new(),
             came: 0,
@@ -104,20 +109,6 @@ impl<K> Layer<K> {
             let_go: Vec::new(),
             lapsed: Vec::new(),
         }
-    }
-
-    pub(super) fn absent(mut self, absent: Absent) -> Self {
-        self.absent = absent;
-        self
-    }
-
-    pub(super) fn sources(mut self, sources: u32) -> Self {
-        self.sources = sources;
-        self
-    }
-
-    pub(super) fn take_let_go(&mut self) -> Vec<Object<K>> {
-        std::mem::take(&mut self.let_go)
     }
 
     pub(super) fn take_lapsed(&mut self) -> Vec<ObjectName> {
@@ -135,7 +126,7 @@ impl<K> Layer<K> {
         let first = written
             .chain(self.gone.values().map(|since| since.at))
             .min();
-        first.map(|first| clock::after(first, self.ttl))
+        first.map(|first| clock::after(first, self.limits.ttl))
     }
 }
 
@@ -160,7 +151,7 @@ impl<K: Resource> Layer<K> {
         let replaced = self.written.insert(name.clone(), write);
         self.let_go.extend(replaced.map(|written| written.object));
         self.settle_name(&name, cache);
-        while self.written.len() > self.capacity {
+        while self.written.len() > self.limits.capacity {
             let oldest = self.written.iter().min_by_key(|(_, written)| written.since);
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
                 break;
@@ -178,7 +169,7 @@ impl<K: Resource> Layer<K> {
         }
         let since = self.now();
         self.gone.insert((name, uid), since);
-        while self.gone.len() > self.capacity {
+        while self.gone.len() > self.limits.capacity {
             let oldest = self.gone.iter().min_by_key(|(_, since)| **since);
             let Some((name, uid)) = oldest.map(|(gone, _)| gone.clone()) else {
                 break;
@@ -214,7 +205,7 @@ impl<K: Resource> Layer<K> {
     fn look(&self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         let cached = cache.get(name);
         if let Some(Written { object, .. }) = self.written.get(name)
-            && (cached.is_some() || self.absent == Absent::Shown)
+            && (cached.is_some() || self.limits.absent == Absent::Shown)
         {
             return View::Written(object.clone());
         }
@@ -241,7 +232,7 @@ impl<K: Resource> Layer<K> {
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
-        let (ttl, now) = (self.ttl, Instant::now());
+        let (ttl, now) = (self.limits.ttl, Instant::now());
         let over = |since: &Since| went_back || now >= clock::after(since.at, ttl);
         let ended = self.gone.iter().filter(|(_, since)| over(since));
         let ended: Vec<_> = ended.map(|(gone, _)| gone.clone()).collect();
@@ -267,7 +258,7 @@ impl<K: Resource> Layer<K> {
         let Some(written) = self.written.get_mut(name) else {
             return;
         };
-        match written.end(name, cache, self.sources) {
+        match written.end(name, cache, self.limits.sources) {
             Some(End::Seen) => self.remove(name),
             Some(End::Lapsed) => self.lapse(name),
             None => {}

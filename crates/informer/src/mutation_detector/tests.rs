@@ -148,7 +148,7 @@ async fn a_copy_lives_no_longer_than_its_state() {
 #[tokio::test(start_paused = true)]
 async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare() {
     let mut detector = MutationDetector::new();
-    let mut idle = tokio_test::task::spawn(detector.due());
+    let mut idle = tokio_test::task::spawn(clock::until(detector.due()));
     assert!(idle.poll().is_pending());
     advance(10 * PERIOD).await;
     assert!(idle.poll().is_pending(), "no timer runs");
@@ -157,10 +157,10 @@ async fn a_check_is_due_each_second_and_never_while_there_is_nothing_to_compare(
     let object = tally("a");
     detector.copy(&object);
     let before = Instant::now();
-    detector.due().await;
+    clock::until(detector.due()).await;
     assert_eq!(before.elapsed(), PERIOD);
     detector.check();
-    detector.due().await;
+    clock::until(detector.due()).await;
     assert_eq!(before.elapsed(), 2 * PERIOD);
 }
 
@@ -171,17 +171,17 @@ async fn a_large_cache_is_compared_in_slices_that_follow_at_once() {
     for object in &objects {
         detector.copy(object);
     }
-    detector.due().await;
+    clock::until(detector.due()).await;
     let due = Instant::now();
     set(objects.last().unwrap(), 1.0);
     for _ in 0..2 {
         assert_eq!(names(&detector.check()), [""; 0]);
-        detector.due().await;
+        clock::until(detector.due()).await;
         assert_eq!(Instant::now(), due, "the next slice does not wait");
     }
     let last = format!("{}@1", 2 * SLICE);
     assert_eq!(names(&detector.check()), [last]);
-    detector.due().await;
+    clock::until(detector.due()).await;
     assert_eq!(Instant::now(), due + PERIOD);
 }
 

@@ -1,6 +1,6 @@
 //! [`DecodeError`]: why an object has no body.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::ObjectName;
 use crate::limits::{MESSAGE_BYTES, one_line};
@@ -8,12 +8,17 @@ use crate::limits::{MESSAGE_BYTES, one_line};
 /// Why the bytes of one object did not become a `K`.
 ///
 /// Names the object, the field and the position, never the content: it may be a Secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{inner}")]
 pub struct DecodeError {
     inner: Arc<DecodeErrorInner>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} can't be decoded: {reason} at {field}",
+    .name.as_ref().map_or("an object without a readable name", ObjectName::as_str)
+)]
 struct DecodeErrorInner {
     name: Option<ObjectName>,
     field: String,
@@ -46,22 +51,3 @@ impl DecodeError {
         &self.inner.reason
     }
 }
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DecodeErrorInner {
-            name,
-            field,
-            reason,
-        } = &*self.inner;
-        match name {
-            Some(name) => write!(f, "{name} can't be decoded: {reason} at {field}"),
-            None => write!(
-                f,
-                "an object without a readable name can't be decoded: {reason} at {field}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DecodeError {}

@@ -13,7 +13,7 @@ use super::{
     handler_status::HandlerStatus,
     listener_buffer::ListenerBuffer,
     notification::{Expansion, Notification},
-    waiting::{Slot, Waiting},
+    waiting::Waiting,
 };
 use crate::{
     event_handler::Event,
@@ -223,7 +223,7 @@ impl<K> Buffer<K> {
     /// until that is done.
     pub(super) async fn deliver(
         self: &Arc<Self>,
-        notifications: impl Iterator<Item = Notification<K>>,
+        notifications: impl IntoIterator<Item = Notification<K>>,
         since: Instant,
     ) where
         K: Send + Sync + 'static,
@@ -232,7 +232,7 @@ impl<K> Buffer<K> {
             self.push_all(notifications, since);
             return;
         }
-        let notifications: Vec<_> = notifications.collect();
+        let notifications: Vec<_> = notifications.into_iter().collect();
         let unfolded = |state: &State<K>| {
             let each = notifications.iter();
             let each = each.map(|pushed| state.waiting.unfolded_by(pushed));
@@ -315,16 +315,11 @@ impl<K> Buffer<K> {
                     return None;
                 }
                 if let Some(slot) = state.waiting.pop() {
-                    let Slot {
-                        number,
-                        since,
-                        notification,
-                    } = slot;
                     state.telling = Some(Telling {
-                        number,
-                        since,
-                        is_resync: notification.is_resync(),
-                        is_marker: matches!(notification, Notification::One(Event::Synced)),
+                        number: slot.number,
+                        since: slot.since,
+                        is_resync: slot.notification.is_resync(),
+                        is_marker: matches!(slot.notification, Notification::One(Event::Synced)),
                     });
                     state.warned &= state.waiting.len() > WARN_DEPTH / 2;
                     let watched = state.watchers > 0;
@@ -335,7 +330,7 @@ impl<K> Buffer<K> {
                     if matches!(self.policy, ListenerBuffer::Block(_)) {
                         self.room.notify_one();
                     }
-                    return Some(Expansion::new(notification));
+                    return Some(Expansion::new(slot.notification));
                 }
                 if state.closing.is_some() && state.unfolding.is_none() {
                     return None;
@@ -411,23 +406,9 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    pub(crate) fn discarded(&self) -> u64 {
-        self.state.lock().discarded
-    }
-
     /// How many notifications wait or are being told.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().depth()
-    }
-
-    /// For how long the oldest of them has been waiting; zero if there is none.
-    pub(crate) fn lag(&self) -> Duration {
-        self.state.lock().lag()
-    }
-
-    /// How many events were merged away.
-    pub(crate) fn coalesced(&self) -> u64 {
-        self.state.lock().coalesced
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -118,7 +118,7 @@ impl<K: Send + Sync + 'static> Listening<K> {
         Self {
             buffer: Arc::clone(buffer),
             taken: None,
-            prefetch: Prefetch::off(),
+            prefetch: Prefetch::default(),
         }
     }
 

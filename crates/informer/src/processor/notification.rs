@@ -63,9 +63,6 @@ impl<K> Notification<K> {
     /// How many events it is; broken objects may make it fewer.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
-            Self::One(_) => 1,
-            Self::Both(..) => 2,
-            Self::Join(cache) | Self::Resync(cache) => cache.len(),
             Self::Replaced {
                 changed, unchanged, ..
             } => {
@@ -73,6 +70,7 @@ impl<K> Notification<K> {
                 let told = listed.filter(|(_, changed)| *changed || *unchanged);
                 changed.gone.len() + told.count()
             }
+            _ => self.events_max(),
         };
         events as u64
     }

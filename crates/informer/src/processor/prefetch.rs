@@ -18,6 +18,7 @@ use std::{
     },
 };
 
+use derive_where::derive_where;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     task::JoinSet,
@@ -47,6 +48,7 @@ const EVENTS_MIN: u64 = 64;
 /// informer share what is decoded.
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
+#[derive_where(Default)]
 pub(super) struct Prefetch<K> {
     /// So many threads would be of use.
     width: usize,
@@ -65,9 +67,10 @@ pub(super) struct Prefetch<K> {
 }
 
 /// Whether the handler reads what it is told.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Reading {
     /// It does not, or there are no threads for it.
+    #[default]
     Off,
     /// Of so many events, it has read the objects of so many. It is counted on while threads decode: the
     /// objects that are left to the handler show it.
@@ -90,21 +93,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
     pub(super) fn here() -> Self {
         Self {
             width: offload::width_here(),
-            ..Self::off()
-        }
-    }
-
-    /// Hands events on as they are.
-    pub(super) fn off() -> Self {
-        Self {
-            width: 0,
-            reading: Reading::Off,
-            telling: VecDeque::new(),
-            upcoming: VecDeque::new(),
-            given: Arc::default(),
-            last: None,
-            decoders: Vec::new(),
-            threads: JoinSet::new(),
+            ..Self::default()
         }
     }
 

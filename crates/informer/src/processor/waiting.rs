@@ -228,12 +228,8 @@ impl<K> Merged<K> {
 
     /// Takes the events of a message one by one, where the message stands.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
-        let Slot {
-            number,
-            since,
-            notification,
-        } = slot;
-        let mut events = Expansion::new(notification);
+        let (number, since) = (slot.number, slot.since);
+        let mut events = Expansion::new(slot.notification);
         let mut never_told = 0;
         for at in 0.. {
             let Some(event) = events.next() else {
@@ -268,13 +264,11 @@ impl<K> Merged<K> {
             return before;
         };
         let never_told = before - notification.events();
-        self.insert(
-            first,
-            Slot {
-                notification,
-                ..waits
-            },
-        );
+        let slot = Slot {
+            notification,
+            ..waits
+        };
+        self.insert(first, slot);
         never_told
     }
 

@@ -6,6 +6,8 @@ pub use self::popped::Popped;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use derive_where::derive_where;
+
 use super::{Batch, KeyError, KeyErrors, Population, Queue, Replaced};
 use crate::{
     object::{Deleted, Known, Object, ObjectName, ResourceVersion, SourceId},
@@ -35,6 +37,7 @@ use crate::{
 /// is neither queued nor known can't be missed.
 #[doc(alias = "DeltaFIFO")]
 #[doc(alias = "DeltaFIFOOptions")]
+#[derive_where(Default)]
 pub struct DeltaFifo<K> {
     #[expect(
         clippy::disallowed_types,
@@ -48,7 +51,8 @@ pub struct DeltaFifo<K> {
     /// First lists that are complete without a pop, because they were empty.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    emit_replaced: bool,
+    /// The items of a list come as Sync, not as Replaced.
+    emits_sync: bool,
 }
 
 /// Names an object. Fails where it can't.
@@ -63,20 +67,6 @@ enum Slot {
     Key(ObjectName),
     /// When everything before has been popped, the store has come this far.
     Bookmark(SourceId, ResourceVersion),
-}
-
-impl<K> Default for DeltaFifo<K> {
-    fn default() -> Self {
-        Self {
-            items: std::iter::empty().collect(),
-            keys: VecDeque::new(),
-            waiting: 0,
-            population: Population::default(),
-            completed: VecDeque::new(),
-            key: None,
-            emit_replaced: true,
-        }
-    }
 }
 
 impl<K> DeltaFifo<K> {
@@ -106,7 +96,7 @@ impl<K> DeltaFifo<K> {
     #[must_use]
     #[doc(alias = "EmitDeltaTypeReplaced")]
     pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
-        self.emit_replaced = emit_replaced;
+        self.emits_sync = !emit_replaced;
         self
     }
 
@@ -176,13 +166,10 @@ impl<K> DeltaFifo<K> {
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
-            match self.keys.pop_front()? {
-                Slot::Bookmark(..) => {}
-                Slot::Key(name) => {
-                    if let (Some(popped), _) = self.take(name) {
-                        return Some(popped);
-                    }
-                }
+            if let Slot::Key(name) = self.keys.pop_front()?
+                && let Some((popped, _)) = self.take(name)
+            {
+                return Some(popped);
             }
         }
     }
@@ -327,10 +314,10 @@ impl<K> DeltaFifo<K> {
         for object in objects {
             match self.key_of(&object) {
                 Ok(key) => {
-                    let kind = if self.emit_replaced {
-                        DeltaKind::Replaced(object)
-                    } else {
+                    let kind = if self.emits_sync {
                         DeltaKind::Sync(object)
+                    } else {
+                        DeltaKind::Replaced(object)
                     };
                     listed.insert(key.clone());
                     self.queue(key, Delta::new(source, kind));
@@ -381,12 +368,8 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
     }
 
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
-        let (listed, errors) = self.queue_items(source, objects);
+        let source = list.source;
+        let (listed, errors) = self.queue_items(source, list.objects);
         let mut gone = self.queued_and_gone(source, &listed);
         known.for_each(&mut |from, name, object| {
             // A known object that the key function can't name was never queued either.
@@ -409,7 +392,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         if self.population.list(source, initial) && initial == 0 {
             self.completed.push_back(source);
         }
-        self.bookmark(source, revision);
+        self.bookmark(source, list.revision);
         if errors.is_empty() {
             Ok(())
         } else {
@@ -454,7 +437,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
                         self.keys.push_front(Slot::Key(name));
                         break;
                     }
-                    if let (Some(popped), completes) = self.take(name) {
+                    if let Some((popped, completes)) = self.take(name) {
                         batch.deltas = popped.deltas;
                         batch.in_initial_list = popped.in_initial_list;
                         batch.completes = completes;

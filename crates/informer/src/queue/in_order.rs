@@ -113,14 +113,12 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 
     fn replace(&mut self, list: Replaced<K>, _: &dyn Known<K>) -> Result<(), KeyErrors<K>> {
-        let Replaced {
-            source,
-            objects,
-            revision,
-        } = list;
-        self.population.list(source, 1);
-        let kind = DeltaKind::ReplacedAll { objects, revision };
-        self.items.push_back(Delta::new(source, kind));
+        self.population.list(list.source, 1);
+        let kind = DeltaKind::ReplacedAll {
+            objects: list.objects,
+            revision: list.revision,
+        };
+        self.items.push_back(Delta::new(list.source, kind));
         Ok(())
     }
 

@@ -58,7 +58,6 @@ impl<K: Resource> ReflectorBuilder<K> {
     ) -> Reflector<K, S>
     where
         K: DeserializeOwned + Send + Sync + 'static,
-        K::DynamicType: 'static,
     {
         let sources = std::slice::from_ref(&self.source);
         let title = self.settings.title(&self.dyntype, sources);

@@ -42,21 +42,15 @@ impl ListSteps {
         if total <= LONG {
             return;
         }
-        let Self {
-            pages,
-            asking,
-            reading,
-            ..
-        } = self;
-        let handing_on = total.saturating_sub(*asking + *reading);
+        let handing_on = total.saturating_sub(self.asking + self.reading);
         tracing::info!(
             reflector,
             expects,
             ?total,
-            pages,
+            pages = self.pages,
             objects,
-            ?asking,
-            ?reading,
+            asking = ?self.asking,
+            reading = ?self.reading,
             ?handing_on,
             handed_on,
             "a list took long"

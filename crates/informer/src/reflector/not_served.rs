@@ -6,14 +6,8 @@ use tokio::sync::watch;
 
 /// Set by a 404, and cleared by the next list or watch that succeeds. Common to all sources of an informer, whose kind
 /// is the same.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
-
-impl Default for NotServed {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-}
 
 impl NotServed {
     /// The server has answered with 404. Returns whether that is new.

@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(60);
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether a server that was away may be another one now.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
     /// A watch has ended in a way that a server's restart can be behind, and nobody has asked since.
@@ -47,10 +47,7 @@ impl Probe {
     pub(super) fn new(detection: RollbackDetection) -> Self {
         Self {
             is_enabled: detection == RollbackDetection::Enabled,
-            is_required: false,
-            order: Order::Ordered,
-            not_before: None,
-            put_off: Duration::ZERO,
+            ..Self::default()
         }
     }
 

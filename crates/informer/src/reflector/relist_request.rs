@@ -30,13 +30,11 @@ impl RelistRequest {
             reason: Some(receiver),
             is_watching: Arc::clone(&is_watching),
         };
-        (
-            Self {
-                reason,
-                is_watching,
-            },
-            signal,
-        )
+        let request = Self {
+            reason,
+            is_watching,
+        };
+        (request, signal)
     }
 
     /// Requests that everything is listed anew. The request is kept until the reflector watches, or completes a

@@ -9,7 +9,7 @@ use crate::{
     logs::LogLimiter,
     metrics::{Checked, Meter, Observed, Skipped},
     panics::confined,
-    status::{FailureCause, InformerError, StatusWriter},
+    status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
 /// A name to go by, the status, and the user's error handler.
@@ -27,6 +27,12 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
+    /// Waits for the first list. Owns what it needs.
+    pub(crate) fn wait_for_sync(&self) -> WaitForSync {
+        let (name, expects) = (Arc::clone(&self.name), Arc::clone(&self.expects));
+        WaitForSync::informer(name, expects, self.status.reader())
+    }
+
     /// One object was left out or is broken; everything else goes on. It is logged if the limiter
     /// allows it.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {

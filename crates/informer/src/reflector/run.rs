@@ -89,7 +89,6 @@ pub(super) struct Running<K, S> {
 impl<K, S> Running<K, S>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
-    K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
     pub(super) fn new(reflector: Reflector<K, S>) -> Self {
@@ -122,7 +121,8 @@ where
 
     /// Runs until the store is gone.
     pub(super) async fn run(mut self) {
-        let _stopping = Stopping::after_starting(&self.reflector.report);
+        let Reporter { name, expects, .. } = &self.reflector.report;
+        tracing::debug!(reflector = %name, %expects, "starting");
         let mut action = self.machine.start(Instant::now());
         loop {
             let next = match action {
@@ -293,22 +293,19 @@ where
         self.hand_on(kind).await?;
         self.end_list(list, count, true);
         self.failures = 0;
-        self.reflector.report.not_served.clear();
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.reflector.report;
+        let report = &self.reflector.report;
+        report.not_served.clear();
         let what = if self.machine.is_streaming() {
             "streamed"
         } else {
             "listed"
         };
-        tracing::debug!(reflector = %name, %expects, %revision, count, "{what}");
-        status.progress(self.reflector.source, &revision, false);
+        tracing::debug!(reflector = %report.name, expects = %report.expects, %revision, count, "{what}");
+        report
+            .status
+            .progress(self.reflector.source, &revision, false);
         if self.reflector.alone.is_some() {
-            status.set_synced();
+            report.status.set_synced();
         }
         Ok(())
     }
@@ -406,12 +403,8 @@ where
     ) -> Arc<transport::Error> {
         self.failures += 1;
         let error = Arc::new(error);
-        let Reporter {
-            name,
-            expects,
-            status,
-            ..
-        } = &self.reflector.report;
+        let report = &self.reflector.report;
+        let Reporter { name, expects, .. } = report;
         let what = self.reflector.lister_watcher.description();
         let events = open.map(|open| open.events);
         let open_for = open.map(|open| tracing::field::debug(open.asked.elapsed()));
@@ -420,7 +413,7 @@ where
             Class::Expired => {
                 tracing::debug!(reflector = %name, %expects, %what, %error, open_for, events, "the revision is too old");
             }
-            Class::NotFound if self.reflector.report.not_served.set() => {
+            Class::NotFound if report.not_served.set() => {
                 tracing::warn!(reflector = %name, %expects, %what, %error, failures, hint = "is the CRD installed?", "not served");
             }
             Class::NotFound => {
@@ -430,16 +423,17 @@ where
                 tracing::warn!(reflector = %name, %expects, %what, %error, open_for, events, failures, "failed");
             }
         }
-        status.failed(self.reflector.source, &error);
-        let error_handled = Error::Transport(Arc::clone(&error));
-        self.reflector.report.tell_handler(&error_handled);
+        report.status.failed(self.reflector.source, &error);
+        report.tell_handler(&Error::Transport(Arc::clone(&error)));
         error
     }
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// The next reflector of the source goes on from here.
+    /// Says that the reflector has stopped, however that came about; the next one of the source goes on from here.
     fn drop(&mut self) {
+        let Reporter { name, expects, .. } = &self.reflector.report;
+        tracing::debug!(reflector = %name, %expects, "stopped");
         let reached = self.machine.last_revision().clone();
         self.reflector.reached.set(reached);
         self.reflector.relist.set_watching(false);
@@ -450,25 +444,4 @@ impl<K, S> Drop for Running<K, S> {
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);
-}
-
-/// Says that a reflector starts, and that it has stopped, however that came about.
-struct Stopping {
-    name: Arc<str>,
-    expects: Arc<str>,
-}
-
-impl Stopping {
-    fn after_starting(report: &Reporter) -> Self {
-        let Reporter { name, expects, .. } = report.clone();
-        tracing::debug!(reflector = %name, %expects, "starting");
-        Self { name, expects }
-    }
-}
-
-impl Drop for Stopping {
-    fn drop(&mut self) {
-        let Self { name, expects } = self;
-        tracing::debug!(reflector = %name, %expects, "stopped");
-    }
 }

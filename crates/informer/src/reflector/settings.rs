@@ -182,20 +182,14 @@ impl<K: Resource> Settings<K> {
         if let Some(description) = &self.type_description {
             return Arc::clone(description);
         }
-        let metadata = if K::metadata_api() {
-            "metadata of "
-        } else {
-            ""
-        };
         let (api_version, kind) = (K::api_version(dyntype), K::kind(dyntype));
-        Arc::from(format!("{metadata}{api_version} {kind}"))
+        Arc::from(named::<K>(&format!("{api_version} {kind}")))
     }
 }
 
 impl<K> Settings<K>
 where
     K: Resource + DeserializeOwned + 'static,
-    K::DynamicType: 'static,
 {
     pub(crate) fn decoder(&self, dyntype: &K::DynamicType) -> Decoder<K> {
         Decoder::new(dyntype, self.transform.clone())

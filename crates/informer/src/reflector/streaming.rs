@@ -47,7 +47,7 @@ pub enum InitialList {
 }
 
 /// What is remembered of the streaming lists before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,
     /// Streams in a row that ended before their end bookmark.
@@ -60,8 +60,7 @@ impl Streaming {
     pub(super) fn new(initial_list: InitialList) -> Self {
         Self {
             wanted: initial_list == InitialList::Streaming,
-            failed: 0,
-            refused_until: None,
+            ..Self::default()
         }
     }
 

@@ -65,12 +65,8 @@ impl TryFrom<LabelSelectorRequirement> for Requirement {
     type Error = LabelSelectorError;
 
     fn try_from(requirement: LabelSelectorRequirement) -> Result<Self, Self::Error> {
-        let LabelSelectorRequirement {
-            key,
-            operator,
-            values,
-        } = requirement;
-        let values = values.unwrap_or_default();
+        let (key, operator) = (requirement.key, requirement.operator);
+        let values = requirement.values.unwrap_or_default();
         let operator = match operator.as_str() {
             "In" => Operator::In(values.into_iter().collect()),
             "NotIn" => Operator::NotIn(values.into_iter().collect()),

@@ -162,12 +162,10 @@ impl<'a> Parser<'a> {
     }
 
     fn integer(&mut self) -> Result<i64, SelectorParseError> {
-        let position = self.token.position;
+        let token = self.token;
         let value = self.value()?;
-        value.parse().map_err(|_| SelectorParseError {
-            position,
-            problem: Problem::NotAnInteger(value.to_owned()),
-        })
+        let not_an_integer = |_| token.error(Problem::NotAnInteger(value.to_owned()));
+        value.parse().map_err(not_an_integer)
     }
 
     /// A list in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
@@ -244,10 +242,7 @@ impl<'a> Token<'a> {
         &self,
         rule: impl Fn(&str) -> Result<(), InvalidLabel>,
     ) -> Result<(), SelectorParseError> {
-        rule(self.text).map_err(|invalid| SelectorParseError {
-            position: self.position,
-            problem: Problem::Invalid(invalid),
-        })
+        rule(self.text).map_err(|invalid| self.error(Problem::Invalid(invalid)))
     }
 
     fn unexpected(&self, expected: &'static str) -> SelectorParseError {
@@ -256,9 +251,13 @@ impl<'a> Token<'a> {
         } else {
             format!("{:?}", self.text)
         };
+        self.error(Problem::Unexpected { found, expected })
+    }
+
+    fn error(&self, problem: Problem) -> SelectorParseError {
         SelectorParseError {
             position: self.position,
-            problem: Problem::Unexpected { found, expected },
+            problem,
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Builder<K: Resource> {
     pub(crate) reflectors: Settings<K>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
-    known: Vec<Object<K>>,
+    pub(crate) known: Vec<Object<K>>,
     pub(crate) loop_options: LoopOptions,
     pub(crate) keeping: Keeping<K>,
 }
@@ -66,12 +66,6 @@ where
             loop_options: LoopOptions::default(),
             keeping: Keeping::default(),
         }
-    }
-
-    /// Fills the store before the first list; for the plain informer.
-    pub(crate) fn known(mut self, known: Vec<Object<K>>) -> Self {
-        self.known = known;
-        self
     }
 
     /// Adds a source, for example another namespace. The informer is over all of them together: it has

@@ -2,6 +2,7 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt;
 use kube_core::Resource;
@@ -27,22 +28,17 @@ use crate::{
 /// A handler about to be registered.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler hears nothing until it is registered"]
+#[derive_where(Debug)]
 pub struct HandlerBuilder<K, H> {
     informer: SharedInformer<K>,
+    #[derive_where(skip)]
     handler: H,
     name: String,
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    delivery: Delivery,
-}
-
-impl<K, H> fmt::Debug for HandlerBuilder<K, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandlerBuilder")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
+    /// What the handler hears of; all by the plain informer, whose one handler hears of everything.
+    pub(crate) delivery: Delivery,
 }
 
 impl<K, H> HandlerBuilder<K, H>
@@ -60,12 +56,6 @@ where
             thread: false,
             delivery: Delivery::Changes,
         }
-    }
-
-    /// What the handler hears of; for the plain informer, whose one handler hears of everything.
-    pub(crate) fn delivery(mut self, delivery: Delivery) -> Self {
-        self.delivery = delivery;
-        self
     }
 
     /// A name for logs; by default the handler's type, or where its closures stand.
@@ -126,24 +116,16 @@ where
     /// The informer has stopped.
     #[doc(alias = "AddEventHandler")]
     pub fn register(self) -> Result<Registration<K>, Stopped> {
-        let Self {
-            informer,
-            handler,
-            name,
-            resync,
-            buffer,
-            thread,
-            delivery,
-        } = self;
-        let name: Arc<str> = Arc::from(name);
-        let (id, buffer) = informer.new_buffer(buffer, Arc::clone(&name));
+        let name: Arc<str> = Arc::from(self.name);
+        let informer = self.informer;
+        let (id, buffer) = informer.new_buffer(self.buffer, Arc::clone(&name));
         informer.shared.roster.enlist(&buffer, true);
         let (tell_synced, synced) = watch::channel(false);
         let listening = Listening::new(&buffer);
         let span = logs::handler_span(&informer.shared.span, &name);
-        let listening = listen(handler, listening, Arc::clone(&name), tell_synced);
+        let listening = listen(self.handler, listening, Arc::clone(&name), tell_synced);
         let listening = reporting_panics(listening, Arc::clone(&name)).instrument(span);
-        let task: BoxFuture<'static, ()> = if thread {
+        let task: BoxFuture<'static, ()> = if self.thread {
             Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
         } else {
             Box::pin(listening)
@@ -151,8 +133,8 @@ where
         let listener = Listener {
             id,
             buffer: Arc::clone(&buffer),
-            resync,
-            delivery,
+            resync: self.resync,
+            delivery: self.delivery,
             has_task: true,
         };
         informer.command(Command::AddListener(listener, Some(task)))?;
@@ -295,13 +277,13 @@ impl<K> Registration<K> {
     /// For how long the oldest of them has been waiting, since the cache changed, by tokio's clock;
     /// zero if there is none.
     pub fn lag(&self) -> Duration {
-        self.buffer.lag()
+        self.status().lag
     }
 
     /// How many events came to nothing, or to one with another, while they waited; only
     /// [`ListenerBuffer::Coalesce`] does that.
     pub fn coalesced(&self) -> u64 {
-        self.buffer.coalesced()
+        self.status().coalesced
     }
 
     /// How this handler is getting on, all of it at one moment; also after the informer has ended.

@@ -1,12 +1,12 @@
 //! An informer's events as a stream.
 
 use std::{
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
+use derive_where::derive_where;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 
@@ -37,19 +37,14 @@ use crate::{
 ///     }
 /// }
 /// ```
+#[derive_where(Debug)]
 pub struct Subscription<K> {
+    #[derive_where(skip)]
     events: Pin<Box<dyn Stream<Item = Event<K>> + Send>>,
+    #[derive_where(skip)]
     buffer: Arc<Buffer<K>>,
     informer: SharedInformer<K>,
     id: ListenerId,
-}
-
-impl<K> fmt::Debug for Subscription<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription")
-            .field("informer", &self.informer)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<K: Send + Sync + 'static> Subscription<K> {

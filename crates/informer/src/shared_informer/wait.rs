@@ -192,23 +192,18 @@ fn verdict(
     reached: &ResourceVersion,
     went_back: bool,
 ) -> Option<Result<(), RevisionError>> {
-    let both = || (wanted.clone(), reached.clone());
+    let (wanted, reached) = (wanted.clone(), reached.clone());
     if !wanted.is_comparable() {
-        let (wanted, reached) = both();
         return Some(Err(RevisionError::NotComparable { wanted, reached }));
     }
     if went_back {
-        let (wanted, reached) = both();
         return Some(Err(RevisionError::WentBack { wanted, reached }));
     }
-    match reached.partial_cmp(wanted) {
+    match reached.partial_cmp(&wanted) {
         Some(Ordering::Less) => None,
         Some(_) => Some(Ok(())),
         None if reached.is_unset() => None,
-        None => {
-            let (wanted, reached) = both();
-            Some(Err(RevisionError::NotComparable { wanted, reached }))
-        }
+        None => Some(Err(RevisionError::NotComparable { wanted, reached })),
     }
 }
 

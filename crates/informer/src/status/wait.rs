@@ -71,14 +71,9 @@ pub enum SyncFailure {
 
 impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            expects,
-            failure,
-            status,
-        } = self;
-        write!(f, "{name} ({expects}) ")?;
-        match failure {
+        let status = &self.status;
+        write!(f, "{} ({}) ", self.name, self.expects)?;
+        match self.failure {
             // An informer that has synced is not waited for, so this is a handler.
             SyncFailure::Deadline(deadline) if status.synced => write!(
                 f,

@@ -158,20 +158,14 @@ pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 pub struct ListWatch<K> {
     client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
-    resource: KubeResource,
+    /// Where the resources of its group are.
+    base: String,
+    plural: String,
+    metadata_only: bool,
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,
     tweak: Option<TweakListOptions>,
-}
-
-/// What of a type's identity is needed for requests.
-#[derive(Clone)]
-struct KubeResource {
-    /// `/api/v1` or `/apis/GROUP/VERSION`.
-    base: String,
-    plural: String,
-    metadata_only: bool,
 }
 
 impl<K: Resource> ListWatch<K> {
@@ -194,11 +188,9 @@ impl<K: Resource> ListWatch<K> {
         Self {
             client: Arc::new(client),
             kind: PhantomData,
-            resource: KubeResource {
-                base,
-                plural: K::plural(dyntype).into_owned(),
-                metadata_only: K::metadata_api(),
-            },
+            base,
+            plural: K::plural(dyntype).into_owned(),
+            metadata_only: K::metadata_api(),
             namespace: None,
             labels: None,
             fields: None,
@@ -256,11 +248,6 @@ enum Wanted {
 impl<K> ListWatch<K> {
     fn request(&self, options: &ListOptions, wanted: Wanted) -> Result<http::Request<Body>, Error> {
         let watch = wanted == Wanted::Watch;
-        let KubeResource {
-            base,
-            plural,
-            metadata_only,
-        } = &self.resource;
         let mut options = options.clone();
         options.label_selector = options.label_selector.or_else(|| self.labels.clone());
         options.field_selector = options.field_selector.or_else(|| self.fields.clone());
@@ -285,8 +272,13 @@ impl<K> ListWatch<K> {
             Some(namespace) => format!("namespaces/{namespace}/"),
             None => String::new(),
         };
-        let uri = format!("{base}/{namespace}{plural}?{}", query.finish());
-        let accept = match (metadata_only, wanted) {
+        let uri = format!(
+            "{}/{namespace}{}?{}",
+            self.base,
+            self.plural,
+            query.finish()
+        );
+        let accept = match (self.metadata_only, wanted) {
             (true, Wanted::Watch) => METADATA_ALONE,
             (true, Wanted::List | Wanted::ListOfMetadata) => METADATA_OF_LIST,
             (false, Wanted::ListOfMetadata) => METADATA_IF_IT_CAN,
@@ -351,6 +343,19 @@ pub(crate) async fn answer(
     Err(error.with_retry_after(retry_after))
 }
 
+/// The whole body of a response, up to `max` bytes.
+pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Result<Vec<u8>, Error> {
+    let (mut body, mut bytes) = (response.into_body(), Vec::new());
+    while let Some(chunk) = body.next().await {
+        bytes.extend_from_slice(&chunk?);
+        if bytes.len() > max {
+            let message = format!("{what} is larger than {max} bytes");
+            return Err(Error::new(Class::Protocol, message));
+        }
+    }
+    Ok(bytes)
+}
+
 impl<K: 'static> ListerWatcher for ListWatch<K> {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         Box::pin(self.send(self.request(options, Wanted::List)))
@@ -372,7 +377,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
     /// The request without a revision: path, selectors and whatever was tweaked.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
-        let form = if self.resource.metadata_only {
+        let form = if self.metadata_only {
             " (metadata)"
         } else {
             ""
@@ -388,15 +393,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
                 .header(http::header::ACCEPT, METADATA_ALONE)
                 .body(Body::empty())
                 .map_err(|error| Error::new(Class::Invalid, "no request").with_source(error));
-            let mut body = self.send(request).await?.into_body();
-            let mut bytes = Vec::new();
-            while let Some(chunk) = body.next().await {
-                bytes.extend_from_slice(&chunk?);
-                if bytes.len() > NAMESPACE_BYTES {
-                    let what = format!("the namespace is larger than {NAMESPACE_BYTES} bytes");
-                    return Err(Error::new(Class::Protocol, what));
-                }
-            }
+            let response = self.send(request).await?;
+            let bytes = read_all(response, NAMESPACE_BYTES, "the namespace").await?;
             let identity = Codec::Json.object(&bytes).identity();
             let identity = identity
                 .ok_or_else(|| Error::new(Class::Protocol, "the namespace is not an object"))?;
@@ -410,7 +408,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
     }
 
     fn description(&self) -> String {
-        let mut text = self.resource.plural.clone();
+        let mut text = self.plural.clone();
         for (word, value) in [
             (" in ", &self.namespace),
             (" with labels ", &self.labels),

@@ -1,6 +1,6 @@
 //! What can go wrong between here and the server, already classified.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -13,7 +13,8 @@ use crate::{
 ///
 /// `Display` says what went wrong on this level; the cause below is [`std::error::Error::source`].
 /// Neither holds a body, a header or a credential.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     class: Class,
     message: String,
@@ -195,17 +196,14 @@ impl Error {
         let is_short = status.bytes().len() <= ERROR_BODY_BYTES;
         let status = is_short.then(|| status.decode::<StatusBody>().ok());
         let status = status.flatten().unwrap_or_default();
-        let code = if status.code == 0 { code } else { status.code };
+        let code = status.code.filter(|code| *code != 0).unwrap_or(code);
         let class = status.class(code);
-        let message = if status.message.is_empty() {
-            format!("the server answered {code}")
-        } else {
-            one_line(&status.message, MESSAGE_BYTES)
+        let message = match status.message.as_deref() {
+            None | Some("") => format!("the server answered {code}"),
+            Some(message) => one_line(message, MESSAGE_BYTES),
         };
-        let seconds = status
-            .details
-            .retry_after_seconds
-            .filter(|seconds| *seconds > 0);
+        let seconds = status.details.unwrap_or_default().retry_after_seconds;
+        let seconds = seconds.filter(|seconds| *seconds > 0);
         Self::new(class, message).with_retry_after(seconds.map(Duration::from_secs))
     }
 }
@@ -219,55 +217,26 @@ impl From<SplitError> for Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
-    }
-}
-
-/// `metav1.Status`, as far as it is read here.
+/// `metav1.Status`, as far as it is read here. A null is as good as nothing.
 #[derive(Default, Deserialize)]
-#[serde(default)]
 struct StatusBody {
-    #[serde(deserialize_with = "null_as_default")]
-    code: u16,
-    #[serde(deserialize_with = "null_as_default")]
-    reason: String,
-    #[serde(deserialize_with = "null_as_default")]
-    message: String,
-    #[serde(deserialize_with = "null_as_default")]
-    details: StatusDetails,
+    code: Option<u16>,
+    reason: Option<String>,
+    message: Option<String>,
+    details: Option<StatusDetails>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct StatusDetails {
     retry_after_seconds: Option<u64>,
-    #[serde(deserialize_with = "null_as_default")]
-    causes: Vec<StatusCause>,
+    causes: Option<Vec<StatusCause>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Deserialize)]
 struct StatusCause {
-    #[serde(deserialize_with = "null_as_default")]
-    reason: String,
-    #[serde(deserialize_with = "null_as_default")]
-    message: String,
-}
-
-fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+    reason: Option<String>,
+    message: Option<String>,
 }
 
 /// What servers before 1.19 wrote instead of a cause with a reason; also today's cause message.
@@ -275,10 +244,11 @@ const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
     fn class(&self, code: u16) -> Class {
-        if code == 410 || self.reason == "Expired" || self.reason == "Gone" {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        if code == 410 || matches!(reason, "Expired" | "Gone") {
             return Class::Expired;
         }
-        if self.is_too_large() {
+        if self.is_too_large(reason) {
             return Class::TooLargeResourceVersion;
         }
         match code {
@@ -288,7 +258,7 @@ impl StatusBody {
             429 => Class::TooManyRequests,
             300..=399 => Class::Protocol,
             400..=499 => Class::Invalid,
-            500 if self.reason == "InternalError" => Class::Internal,
+            500 if reason == "InternalError" => Class::Internal,
             502 | 503 => Class::Unavailable,
             504 => Class::Timeout,
             _ => Class::Server,
@@ -297,14 +267,17 @@ impl StatusBody {
 
     /// The three wire forms, newest first: a cause with a reason; a cause with a message (1.17.0 to
     /// 1.18.5); only the status message (before 1.17).
-    fn is_too_large(&self) -> bool {
-        let causes = &self.details.causes;
-        causes
-            .iter()
-            .any(|cause| cause.reason == "ResourceVersionTooLarge")
-            || (self.reason == "Timeout"
-                && (causes.iter().any(|cause| cause.message == TOO_LARGE)
-                    || self.message.contains(TOO_LARGE)))
+    fn is_too_large(&self, reason: &str) -> bool {
+        let causes = self
+            .details
+            .as_ref()
+            .and_then(|details| details.causes.as_ref());
+        let mut causes = causes.into_iter().flatten();
+        let message = self.message.as_deref().unwrap_or_default();
+        causes.any(|cause| {
+            cause.reason.as_deref() == Some("ResourceVersionTooLarge")
+                || reason == "Timeout" && cause.message.as_deref() == Some(TOO_LARGE)
+        }) || reason == "Timeout" && message.contains(TOO_LARGE)
     }
 }
 

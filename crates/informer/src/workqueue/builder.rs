@@ -1,17 +1,25 @@
 //! Everything that must be settled before a work queue exists.
 
-use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use derive_where::derive_where;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::delaying_queue::DelayingQueue;
 use super::order::Order;
 use super::rate_limiter::RateLimiter;
 use super::rate_limiting_queue::RateLimitingQueue;
+use super::shared::{Shared, State};
 use crate::metrics::{Metrics, WorkQueueSampler};
 
 /// What can be chosen before a [`RateLimitingQueue`] exists.
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 #[doc(alias = "TypedQueueConfig")]
+#[derive_where(Debug)]
+#[derive_where(skip_inner)]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
     /// First in, first out, without one.
@@ -37,19 +45,15 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
     pub fn builder(limiter: impl RateLimiter<T> + 'static) -> Builder<T> {
-        Builder::new(limiter)
-    }
-}
-
-impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
-    pub(super) fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
-        Self {
+        Builder {
             limiter: Box::new(limiter),
             order: None,
             metrics: None,
         }
     }
+}
 
+impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
     /// Hands items out in another order than first in, first out.
     #[must_use = "the order is part of the returned builder only"]
     pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
@@ -68,20 +72,29 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
 
     /// The queue, empty.
     pub fn build(self) -> RateLimitingQueue<T> {
-        let Self {
-            limiter,
-            order,
-            metrics,
-        } = self;
-        RateLimitingQueue::begin(order, limiter, |sampled| {
-            let (name, metrics) = metrics?;
-            metrics.work_queue(&name, WorkQueueSampler::new(sampled))
-        })
-    }
-}
-
-impl<T> fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").finish_non_exhaustive()
+        let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
+            let metrics = self.metrics.and_then(|(name, metrics)| {
+                metrics.work_queue(&name, WorkQueueSampler::new(shared.clone()))
+            });
+            let mut delaying = DelayingQueue::new(self.order);
+            if metrics.is_some() {
+                delaying.queue().time();
+            }
+            Shared {
+                state: Mutex::new(State {
+                    delaying,
+                    waiting: 0,
+                    limiter: self.limiter,
+                    dropped: 0,
+                    given_up: 0,
+                    retries: 0,
+                }),
+                ready: Notify::new(),
+                drained: Notify::new(),
+                origin: Instant::now(),
+                metrics,
+            }
+        });
+        RateLimitingQueue { shared }
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
+use derive_where::derive_where;
+
 /// Below this capacity nothing is given back: a thousand keys are a few dozen KiB, and a queue that
 /// breathes around a small size must not reallocate for it.
 const SHRINK_ABOVE: usize = 1024;
@@ -17,16 +19,9 @@ const SHRINK_BELOW_ONE_IN: usize = 4;
 )]
 type Map<K, V, S> = std::collections::HashMap<K, V, S>;
 
+#[derive_where(Default; S)]
 pub(super) struct Lookup<K, V, S = RandomState> {
     map: Map<K, V, S>,
-}
-
-impl<K, V, S: Default> Default for Lookup<K, V, S> {
-    fn default() -> Self {
-        Self {
-            map: Map::default(),
-        }
-    }
 }
 
 impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {

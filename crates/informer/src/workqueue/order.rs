@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, RandomState};
 
+use derive_where::derive_where;
+
 use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
@@ -50,6 +52,7 @@ pub trait Order<T>: Send {
 /// After it has been long, it gives memory back while it is emptied.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
+#[derive_where(Default)]
 pub struct Fifo<T> {
     items: VecDeque<T>,
 }
@@ -57,15 +60,7 @@ pub struct Fifo<T> {
 impl<T> Fifo<T> {
     /// An empty order.
     pub fn new() -> Self {
-        Self {
-            items: VecDeque::new(),
-        }
-    }
-}
-
-impl<T> Default for Fifo<T> {
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 

@@ -11,6 +11,8 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
+use derive_where::derive_where;
+
 use super::lookup::Lookup;
 
 /// Decides how long an item waits until it is added again.
@@ -63,9 +65,11 @@ pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExpone
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
+#[derive_where(Debug)]
 pub struct ItemExponentialFailure<T> {
     base: Duration,
     max: Duration,
+    #[derive_where(skip)]
     failures: Lookup<T, u32>,
 }
 
@@ -74,10 +78,12 @@ pub struct ItemExponentialFailure<T> {
 /// An item stays in memory until it is forgotten.
 #[doc(alias = "ItemFastSlowRateLimiter")]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
+#[derive_where(Debug)]
 pub struct ItemFastSlow<T> {
     fast: Duration,
     slow: Duration,
     fast_attempts: u32,
+    #[derive_where(skip)]
     failures: Lookup<T, u32>,
 }
 
@@ -99,6 +105,7 @@ pub struct Bucket {
 /// The largest delay of several limiters, each of which is asked every time.
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "TypedMaxOfRateLimiter")]
+#[derive_where(Default)]
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
@@ -149,15 +156,6 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemExponentialFailure<T> {
     }
 }
 
-impl<T> fmt::Debug for ItemExponentialFailure<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ItemExponentialFailure")
-            .field("base", &self.base)
-            .field("max", &self.max)
-            .finish_non_exhaustive()
-    }
-}
-
 // === impl ItemFastSlow ===
 
 impl<T> ItemFastSlow<T> {
@@ -189,16 +187,6 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 
     fn requeues(&self, item: &T) -> u32 {
         self.failures.get(item).copied().unwrap_or(0)
-    }
-}
-
-impl<T> fmt::Debug for ItemFastSlow<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ItemFastSlow")
-            .field("fast", &self.fast)
-            .field("slow", &self.slow)
-            .field("fast_attempts", &self.fast_attempts)
-            .finish_non_exhaustive()
     }
 }
 
@@ -242,9 +230,7 @@ impl<T> MaxOf<T> {
     /// No limiter yet, so no delay.
     #[doc(alias = "NewMaxOfRateLimiter")]
     pub fn new() -> Self {
-        Self {
-            limiters: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Asks `limiter` too.
@@ -252,12 +238,6 @@ impl<T> MaxOf<T> {
     pub fn with(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
         self
-    }
-}
-
-impl<T> Default for MaxOf<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -16,20 +16,14 @@
 use std::fmt;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use derive_where::derive_where;
 
-use super::delaying_queue::DelayingQueue;
 use super::item::Item;
-use super::order::Order;
 use super::queue::{Next, Phase};
-use super::rate_limiter::RateLimiter;
-use super::shared::{Shared, State};
-use crate::metrics::{SampledWorkQueue, WorkQueueMetrics};
+use super::shared::Shared;
 
 /// A queue of keys with delays and a rate limiter; a clone is another handle on the same queue.
 ///
@@ -45,8 +39,9 @@ use crate::metrics::{SampledWorkQueue, WorkQueueMetrics};
 #[doc(alias = "TypedDelayingInterface")]
 #[doc(alias = "Type")]
 #[doc(alias = "Typed")]
+#[derive_where(Clone)]
 pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
 }
 
 /// What a task that asked for an item does next.
@@ -250,46 +245,6 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
                 Asked::Wait(due.map(|due| due.saturating_sub(shared.now())))
             }
         })
-    }
-}
-
-impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// An empty queue; `metrics` is offered something to sample.
-    pub(super) fn begin(
-        order: Option<Box<dyn Order<T>>>,
-        limiter: Box<dyn RateLimiter<T>>,
-        metrics: impl FnOnce(Weak<dyn SampledWorkQueue>) -> Option<Box<dyn WorkQueueMetrics>>,
-    ) -> Self {
-        let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
-            let metrics = metrics(shared.clone());
-            let mut delaying = DelayingQueue::new(order);
-            if metrics.is_some() {
-                delaying.queue().time();
-            }
-            Shared {
-                state: Mutex::new(State {
-                    delaying,
-                    waiting: 0,
-                    limiter,
-                    dropped: 0,
-                    given_up: 0,
-                    retries: 0,
-                }),
-                ready: Notify::new(),
-                drained: Notify::new(),
-                origin: Instant::now(),
-                metrics,
-            }
-        });
-        Self { shared }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Clone for RateLimitingQueue<T> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
     }
 }
 

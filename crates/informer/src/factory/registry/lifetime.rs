@@ -3,10 +3,10 @@
 
 use std::{sync::Weak, time::Duration};
 
-use tokio::{sync::watch, time::sleep};
+use tokio::sync::watch;
 
 use super::{EntryId, Registry};
-use crate::status::InformerError;
+use crate::{clock, status::InformerError};
 
 /// What is wanted of an informer that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +33,14 @@ impl Demand {
 /// The time for which an informer runs. Its receivers live until the informer's last task has ended, which is what
 /// those who wait for the end wait for.
 pub(in super::super) struct Lifetime {
-    registry: Weak<Registry>,
-    id: EntryId,
-    demand: watch::Receiver<Demand>,
-    stop: watch::Receiver<bool>,
-    idle_grace: Duration,
+    pub(super) registry: Weak<Registry>,
+    pub(super) id: EntryId,
+    pub(super) demand: watch::Receiver<Demand>,
+    pub(super) stop: watch::Receiver<bool>,
+    pub(super) idle_grace: Duration,
 }
 
 impl Lifetime {
-    pub(super) fn new(
-        (registry, id, demand): (Weak<Registry>, EntryId, watch::Receiver<Demand>),
-        stop: watch::Receiver<bool>,
-        idle_grace: Duration,
-    ) -> Self {
-        Self {
-            registry,
-            id,
-            demand,
-            stop,
-            idle_grace,
-        }
-    }
-
     /// Waits until it is over.
     pub(in super::super) async fn over(&mut self) {
         loop {
@@ -62,12 +48,7 @@ impl Lifetime {
             if demand == Demand::Ended {
                 return;
             }
-            let grace_passes = async {
-                match demand {
-                    Demand::Idle => sleep(self.idle_grace).await,
-                    _ => std::future::pending().await,
-                }
-            };
+            let grace_ends = (demand == Demand::Idle).then(|| clock::from_now(self.idle_grace));
             tokio::select! {
                 biased;
                 // An error says that the factory is gone, which ends its informers too.
@@ -76,7 +57,7 @@ impl Lifetime {
                 changed = self.demand.changed() => if changed.is_err() {
                     return;
                 },
-                () = grace_passes => {
+                () = clock::until(grace_ends) => {
                     let registry = self.registry.upgrade();
                     if registry.is_none_or(|registry| registry.retire(self.id)) {
                         return;

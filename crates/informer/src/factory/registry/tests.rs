@@ -1,6 +1,8 @@
 //! What a race would show now and then, step by step: an informer that is held at the moment at which it is
 //! given up, or constructed twice.
 
+use std::convert::Infallible;
+
 use futures_core::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -32,7 +34,13 @@ fn pods() -> Key {
 }
 
 fn hold(registry: &Arc<Registry>) -> Found<Pod> {
-    registry.get_or_make(&pods(), Want::Held, new)
+    hold_made(registry, new)
+}
+
+fn hold_made(registry: &Arc<Registry>, make: impl FnOnce() -> New<Pod>) -> Found<Pod> {
+    let any = |_: Option<&_>| Ok::<_, Infallible>(());
+    let Ok(found) = registry.get_if_or_make(&pods(), Want::Held, any, make);
+    found
 }
 
 fn new() -> New<Pod> {
@@ -114,8 +122,8 @@ async fn an_informer_that_the_constructor_registered_itself_and_that_is_not_acce
 async fn the_first_of_two_that_were_constructed_is_registered_and_the_other_one_never_runs() {
     let registry = Registry::new(Duration::ZERO);
     let mut slow = None;
-    let found = registry.get_or_make(&pods(), Want::Held, || {
-        let fast = registry.get_or_make(&pods(), Want::Held, new);
+    let found = hold_made(&registry, || {
+        let fast = hold(&registry);
         let loser = new();
         slow = Some((fast, loser.registered.informer.clone()));
         loser

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use prometheus_client::{
-    encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeMetric, NoLabelSet},
-    metrics::{MetricType, histogram::Histogram},
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{TypedMetric, counter::ConstCounter, gauge::ConstGauge, histogram::Histogram},
 };
 
 use super::{
@@ -180,19 +180,13 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
 
 impl Informer {
     fn labels(&self) -> Labels<'_> {
-        let InformerIdentity {
-            name,
-            group,
-            version,
-            resource,
-            namespace,
-        } = &self.identity;
+        let identity = &self.identity;
         vec![
-            ("name", name),
-            ("group", group),
-            ("version", version),
-            ("resource", resource),
-            ("namespace", namespace),
+            ("name", &identity.name),
+            ("group", &identity.group),
+            ("version", &identity.version),
+            ("resource", &identity.resource),
+            ("namespace", &identity.namespace),
         ]
     }
 
@@ -218,55 +212,58 @@ impl Page<'_> {
             all.iter()
                 .map(move |informer| (informer.labels(), int(get(&informer.gauges))))
         };
-        self.gauges(
+        self.family(
             "informer_queued_items",
             "Changes that wait for the store",
             gauge(|gauges| gauges.queued),
         )?;
-        self.histograms(
+        self.family(
             "informer_processing_latency_seconds",
             "Time to apply a batch of changes to the store and to hand it to the handlers' buffers",
-            all.iter().map(|at| (at.labels(), &at.series.processing)),
+            all.iter()
+                .map(|at| (at.labels(), at.series.processing.clone())),
         )?;
-        self.histograms(
+        self.family(
             "informer_batch_changes",
             "Changes in a batch; a list may be one",
-            all.iter().map(|at| (at.labels(), &at.series.batch_changes)),
+            all.iter()
+                .map(|at| (at.labels(), at.series.batch_changes.clone())),
         )?;
-        self.gauges(
+        self.family(
             "informer_store_resource_version",
             "Up to where the store has everything, the last 15 digits",
             all.iter().map(|at| (at.labels(), int(at.gauges.revision))),
         )?;
-        self.gauges(
+        self.family(
             "informer_store_items",
             "Objects in the store, broken ones not counted",
             gauge(|gauges| gauges.items),
         )?;
-        self.gauges(
+        self.family(
             "informer_store_bytes",
             "What the server sent for the objects in the store",
             all.iter().map(|at| (at.labels(), int(at.gauges.bytes))),
         )?;
-        self.gauges(
+        self.family(
             "informer_store_memory_bytes",
             "What the objects in the store take at rest, about, and what packs them",
             all.iter().map(|at| (at.labels(), int(at.gauges.memory))),
         )?;
-        self.gauges(
+        self.family(
             "informer_synced",
             "Whether the first list of every source is in the store",
             gauge(|gauges| usize::from(gauges.unsynced == 0)),
         )?;
-        self.gauges(
+        self.family(
             "informer_broken_objects",
             "Objects in the store without a usable state",
             gauge(|gauges| gauges.broken),
         )?;
-        self.counters(
+        self.family(
             "informer_index_errors",
             "How often an index function could not place an object",
-            all.iter().map(|at| (at.labels(), at.gauges.index_errors)),
+            all.iter()
+                .map(|at| (at.labels(), ConstCounter::new(at.gauges.index_errors))),
         )?;
         self.tallies(
             ("informer_events", "type"),
@@ -288,12 +285,12 @@ impl Page<'_> {
                 sizes.map(|(name, sizes)| (at.labels_and("index", name), *sizes))
             })
         };
-        self.gauges(
+        self.family(
             "informer_index_values",
             "Different values of an index",
             indices().map(|(labels, (values, _))| (labels, int(values))),
         )?;
-        self.gauges(
+        self.family(
             "informer_index_entries",
             "Pairs of a value and an object in an index",
             indices().map(|(labels, (_, entries))| (labels, int(entries))),
@@ -304,47 +301,48 @@ impl Page<'_> {
                 handlers.map(|(name, handler)| (at.labels_and("handler", name), *handler))
             })
         };
-        self.gauges(
+        self.family(
             "informer_handler_pending",
             "Notifications that wait for a handler, with the one it is hearing; a list is one",
             handlers().map(|(labels, handler)| (labels, int(handler.depth))),
         )?;
-        self.gauges(
+        self.family(
             "informer_handler_lag_seconds",
             "For how long the oldest of them has been waiting",
-            handlers().map(|(labels, handler)| (labels, handler.lag.as_secs_f64())),
+            handlers().map(|(labels, handler)| (labels, seconds(handler.lag))),
         )?;
-        self.counters(
+        self.family(
             "informer_handler_panics",
             "How often a handler has panicked",
-            handlers().map(|(labels, handler)| (labels, handler.panics)),
+            handlers().map(|(labels, handler)| (labels, ConstCounter::new(handler.panics))),
         )
     }
 
     fn reflectors(&mut self, all: &[Informer]) -> fmt::Result {
         let counter = |get: fn(&InformerSeries) -> u64| {
-            all.iter().map(move |at| (at.labels(), get(&at.series)))
+            all.iter()
+                .map(move |at| (at.labels(), ConstCounter::new(get(&at.series))))
         };
-        self.counters(
+        self.family(
             "reflector_lists",
             "Lists that have ended, with all their pages",
             counter(|series| series.lists.get()),
         )?;
-        self.counters(
+        self.family(
             "reflector_watches",
             "Watches that were opened",
             counter(|series| series.watches.get()),
         )?;
-        self.counters(
+        self.family(
             "reflector_short_watches",
             "Watches that ended within a second without an event",
             counter(|series| series.short_watches.get()),
         )?;
         for (name, help, get) in REFLECTOR_HISTOGRAMS {
-            self.histograms(
+            self.family(
                 name,
                 help,
-                all.iter().map(|at| (at.labels(), get(&at.series))),
+                all.iter().map(|at| (at.labels(), get(&at.series).clone())),
             )?;
         }
         self.tallies(
@@ -367,96 +365,66 @@ impl Page<'_> {
             "Comparisons of the cache with the server",
             all.iter().map(|at| (at, &at.series.checks)),
         )?;
-        self.gauges(
+        self.family(
             "reflector_last_event_seconds",
             "How long ago the last event or list came",
             all.iter()
-                .filter_map(|at| Some((at.labels(), at.gauges.last_event?.as_secs_f64()))),
+                .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_event?)))),
         )?;
-        self.gauges(
+        self.family(
             "reflector_last_bookmark_seconds",
             "How long ago the last bookmark came",
             all.iter()
-                .filter_map(|at| Some((at.labels(), at.gauges.last_bookmark?.as_secs_f64()))),
+                .filter_map(|at| Some((at.labels(), seconds(at.gauges.last_bookmark?)))),
         )
     }
 
     fn work_queues(&mut self, all: &[WorkQueue]) -> fmt::Result {
         let counter = |get: fn(&WorkQueueSample) -> u64| {
-            all.iter().map(move |at| (at.labels(), get(&at.sample)))
+            all.iter()
+                .map(move |at| (at.labels(), ConstCounter::new(get(&at.sample))))
         };
-        self.gauges(
+        self.family(
             "workqueue_depth",
             "Items that wait for a worker",
             all.iter().map(|at| (at.labels(), int(at.sample.depth))),
         )?;
-        self.counters(
+        self.family(
             "workqueue_adds",
             "Items that were accepted",
             counter(|sample| sample.adds),
         )?;
-        self.counters(
+        self.family(
             "workqueue_retries",
             "Items that were added with a delay",
             counter(|sample| sample.retries),
         )?;
-        let seconds = |get: fn(&WorkQueueSample) -> Duration| {
+        let gauge = |get: fn(&WorkQueueSample) -> Duration| {
             all.iter()
-                .map(move |at| (at.labels(), get(&at.sample).as_secs_f64()))
+                .map(move |at| (at.labels(), seconds(get(&at.sample))))
         };
-        self.gauges(
+        self.family(
             "workqueue_unfinished_work_seconds",
             "How long the items in work have been so, together",
-            seconds(|sample| sample.unfinished),
+            gauge(|sample| sample.unfinished),
         )?;
-        self.gauges(
+        self.family(
             "workqueue_longest_running_processor_seconds",
             "How long the item has been in work that has been longest",
-            seconds(|sample| sample.longest_running),
+            gauge(|sample| sample.longest_running),
         )?;
-        self.histograms(
+        self.family(
             "workqueue_queue_duration_seconds",
             "How long an item waited for a worker",
             all.iter()
-                .map(|at| (at.labels(), &at.series.queue_duration)),
+                .map(|at| (at.labels(), at.series.queue_duration.clone())),
         )?;
-        self.histograms(
+        self.family(
             "workqueue_work_duration_seconds",
             "How long a worker had an item",
-            all.iter().map(|at| (at.labels(), &at.series.work_duration)),
+            all.iter()
+                .map(|at| (at.labels(), at.series.work_duration.clone())),
         )
-    }
-
-    fn gauges<'l, V: EncodeGaugeValue>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl Iterator<Item = (Labels<'l>, V)>,
-    ) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (labels, value) in rows {
-            family.encode_family(&labels)?.encode_gauge(&value)?;
-        }
-        Ok(())
-    }
-
-    fn counters<'l, V: EncodeCounterValue>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl Iterator<Item = (Labels<'l>, V)>,
-    ) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in rows {
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, _, f64>(&value, None)?;
-        }
-        Ok(())
     }
 
     fn tallies<'l>(
@@ -467,27 +435,30 @@ impl Page<'_> {
     ) -> fmt::Result {
         let rows = rows.flat_map(|(at, tally)| {
             let counts = tally.get().into_iter();
-            counts.map(move |(value, count)| (at.labels_and(label, value), count))
+            counts
+                .map(move |(value, count)| (at.labels_and(label, value), ConstCounter::new(count)))
         });
-        self.counters(name, help, rows)
+        self.family(name, help, rows)
     }
 
-    fn histograms<'l>(
+    fn family<'l, M: EncodeMetric + TypedMetric>(
         &mut self,
         name: &str,
         help: &str,
-        rows: impl Iterator<Item = (Labels<'l>, &'l Histogram)>,
+        rows: impl Iterator<Item = (Labels<'l>, M)>,
     ) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Histogram)?;
-        for (labels, histogram) in rows {
-            histogram.encode(family.encode_family(&labels)?)?;
+        let mut family = self.0.encode_descriptor(name, help, None, M::TYPE)?;
+        for (labels, metric) in rows {
+            metric.encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }
 }
 
-fn int(count: impl TryInto<i64>) -> i64 {
-    count.try_into().unwrap_or(i64::MAX)
+fn int(count: impl TryInto<i64>) -> ConstGauge<i64> {
+    ConstGauge::new(count.try_into().unwrap_or(i64::MAX))
+}
+
+fn seconds(duration: Duration) -> ConstGauge<f64> {
+    ConstGauge::new(duration.as_secs_f64())
 }

@@ -43,7 +43,12 @@ impl Bench {
         let (_, writer) = indexer::new(Indexers::new()).unwrap();
         let ttl = Duration::from_secs(60);
         Self {
-            layer: Layer::new(2, ttl).absent(absent).sources(sources),
+            layer: Layer::new(Limits {
+                capacity: 2,
+                ttl,
+                absent,
+                sources,
+            }),
             writer,
         }
     }

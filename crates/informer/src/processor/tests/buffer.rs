@@ -90,7 +90,7 @@ fn a_drain_hands_out_the_rest_and_takes_nothing_new() {
     assert!(!buffer.is_discarding());
     assert_eq!(told(&buffer), "+a@1");
     assert!(buffer.next().now_or_never().unwrap().is_none());
-    assert_eq!(buffer.discarded(), 0);
+    assert_eq!(buffer.status().discarded, 0);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_discard_counts_events_and_not_messages_and_no_drain_undoes_it() {
     buffer.push(Notification::Resync(world.writer.snapshot()));
     buffer.push(Notification::Resync(old));
     buffer.close(Closing::Discard);
-    assert_eq!((buffer.discarded(), buffer.depth()), (3 + 1 + 3, 0));
+    assert_eq!((buffer.status().discarded, buffer.depth()), (3 + 1 + 3, 0));
     buffer.close(Closing::Drain(Instant::now()));
     assert!(buffer.is_discarding());
     assert!(buffer.next().now_or_never().unwrap().is_none());

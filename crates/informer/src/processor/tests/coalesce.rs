@@ -44,7 +44,7 @@ fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64
     for message in messages {
         buffer.push(message);
     }
-    (told(&buffer), buffer.coalesced())
+    (told(&buffer), buffer.status().coalesced)
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn whoever_waits_for_what_comes_to_nothing_is_woken() {
     buffer.push(deleted("a", 2));
     assert!(idle.is_woken());
     tokio_test::assert_ready!(idle.poll());
-    assert_eq!((buffer.depth(), buffer.lag()), (0, Duration::ZERO));
+    assert_eq!((buffer.depth(), buffer.status().lag), (0, Duration::ZERO));
 }
 
 #[test]
@@ -441,7 +441,7 @@ proptest! {
         prop_assert_eq!(&every.told, &cache);
         prop_assert_eq!(&merged.told, &cache);
         prop_assert_eq!(merged.synced, every.synced);
-        prop_assert_eq!(merged.events + merged.buffer.coalesced(), every.events);
+        prop_assert_eq!(merged.events + merged.buffer.status().coalesced, every.events);
         prop_assert_eq!(merged.buffer.depth(), 0);
     }
 }
@@ -504,7 +504,7 @@ fn a_listener_that_is_closed_before_a_list_is_unfolded_discards_all_of_it() {
         distributed.await;
         assert_eq!(buffer.depth(), 0);
         assert!(buffer.next().await.is_none());
-        assert_eq!(buffer.discarded(), OFFLOADED_MIN as u64);
+        assert_eq!(buffer.status().discarded, OFFLOADED_MIN as u64);
     });
 }
 

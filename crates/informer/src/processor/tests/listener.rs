@@ -104,7 +104,10 @@ async fn a_discard_ends_the_pause_after_a_panic_at_once() {
     listener.task.join_next().await.unwrap().unwrap();
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_eq!(
-        (listener.heard().as_str(), listener.buffer.discarded()),
+        (
+            listener.heard().as_str(),
+            listener.buffer.status().discarded
+        ),
         ("", 1)
     );
 }
@@ -128,7 +131,7 @@ async fn a_discard_lets_the_callback_end_and_counts_the_rest_of_its_message() {
     listener.gate.add_permits(10);
     listener.task.join_next().await.unwrap().unwrap();
     assert_eq!(listener.heard(), "+a@1!");
-    assert_eq!(listener.buffer.discarded(), 2 + 1);
+    assert_eq!(listener.buffer.status().discarded, 2 + 1);
     assert!(!*listener.synced.borrow());
 }
 

@@ -53,10 +53,8 @@ impl<K> DeltaFifo<K> {
     }
 
     /// Takes a unit, and says the source whose first list ends with it.
-    pub(super) fn take(&mut self, name: ObjectName) -> (Option<Popped<K>>, Option<SourceId>) {
-        let Some(deltas) = self.items.remove(&name) else {
-            return (None, None);
-        };
+    pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
+        let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
         let in_initial_list = self.is_initial(&deltas);
         let sources: BTreeSet<SourceId> = deltas.iter().map(|delta| delta.source).collect();
@@ -72,7 +70,7 @@ impl<K> DeltaFifo<K> {
             deltas,
             in_initial_list,
         };
-        (Some(popped), completes)
+        Some((popped, completes))
     }
 }
 

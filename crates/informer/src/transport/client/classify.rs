@@ -7,7 +7,10 @@ use std::error::Error as StdError;
 
 use kube_client::client::AuthError;
 
-use crate::transport::{Class, Error};
+use crate::{
+    limits::one_line,
+    transport::{Class, Error},
+};
 
 /// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
 /// the cause is looked for down the chain.
@@ -45,7 +48,10 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
         }
         Class::Timeout => "the server did not answer in time".to_owned(),
         // Without it nobody knows whether it is the name, the certificate or the network.
-        _ => format!("the connection to the server failed: {}", one_line(root)),
+        _ => format!(
+            "the connection to the server failed: {}",
+            one_line(&root.to_string(), 200)
+        ),
     };
     Error::new(class, what).with_source(error)
 }
@@ -68,15 +74,6 @@ fn without_credentials(error: &AuthError) -> Error {
         _ => "the credentials can't be used",
     };
     Error::new(Class::Unauthorized, what)
-}
-
-/// A cause for logs and terminals, where a peer must not begin a line of its own.
-fn one_line(cause: &dyn StdError) -> String {
-    let text = cause.to_string();
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(200)
-        .collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use derive_where::derive_where;
 use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, future::Shared};
 use kube_client::Client;
@@ -147,18 +148,13 @@ impl fmt::Debug for RotatingClient {
 
 /// Settles when a [`RotatingClient`] is replaced.
 #[must_use]
+#[derive_where(Debug)]
 pub struct RotatingClientBuilder {
+    #[derive_where(skip)]
     make: Make,
     max_age: Duration,
+    #[derive_where(skip)]
     now: WallClock,
-}
-
-impl fmt::Debug for RotatingClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RotatingClientBuilder")
-            .field("max_age", &self.max_age)
-            .finish_non_exhaustive()
-    }
 }
 
 impl RotatingClient {

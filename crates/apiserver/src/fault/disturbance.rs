@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::edit::{garbled, is_bookmark, is_end_bookmark, retyped, spoilt};
-use super::rule::{After, Edit, Ending, Fault, Moment, Split, Which};
+use super::edit::{Edit, is_bookmark, is_end_bookmark};
+use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
 /// The largest chunk of a body that is split randomly: small enough to fall into every member of an object.
 const RANDOM_CHUNK_MAX: u64 = 64;
@@ -145,7 +145,7 @@ impl Disturbance {
             let possible = edit != Edit::Swap || (overtaken.is_none() && !swapped);
             if possible && picks(which, self.events, line, &mut laid.rng) {
                 swapped |= edit == Edit::Swap;
-                apply(edit, &mut lines);
+                edit.apply(&mut lines);
                 laid.hit(steps);
             }
         }
@@ -259,17 +259,5 @@ fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> boo
         Which::Share(share) => share.draw(rng),
         Which::Bookmarks => is_bookmark(line),
         Which::EndBookmark => is_end_bookmark(line),
-    }
-}
-
-/// Edits what is to be sent for one event.
-fn apply(edit: Edit, lines: &mut Vec<Bytes>) {
-    match edit {
-        Edit::Drop => lines.clear(),
-        Edit::Duplicate => lines.extend_from_within(..),
-        Edit::Swap => {}
-        Edit::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
-        Edit::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
-        Edit::Retype => lines.iter_mut().for_each(|line| *line = retyped(line)),
     }
 }

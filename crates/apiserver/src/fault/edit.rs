@@ -1,9 +1,49 @@
-//! One line of a watch, changed so that a client stumbles over it.
+//! [`Edit`]: a change to one event of a watch. Everything about an edit is here: its word in a plan and its effect.
 //!
-//! Guarantees: a line stays a line; one that is not an event of this server passes unchanged, but for the half that [`garbled`] takes.
+//! Guarantees: a line stays a line; one that is not an event of this server passes unchanged, except that [`Edit::Garble`] takes half of it.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+
+/// What happens to one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Drop,
+    Duplicate,
+    /// It changes places with the next one.
+    Swap,
+    /// Half of its line is lost.
+    Garble,
+    /// Its object can't be decoded.
+    Spoil,
+    /// Its type is one that no client knows.
+    Retype,
+}
+
+/// The words of the edits, as a plan has them.
+pub(super) const EDITS: [(&str, Edit); 6] = [
+    ("drop", Edit::Drop),
+    ("duplicate", Edit::Duplicate),
+    ("swap", Edit::Swap),
+    ("garble", Edit::Garble),
+    ("spoil", Edit::Spoil),
+    ("retype", Edit::Retype),
+];
+
+impl Edit {
+    /// Edits what is to be sent for one event.
+    pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
+        match self {
+            Self::Drop => lines.clear(),
+            Self::Duplicate => lines.extend_from_within(..),
+            // Two events take part, so whoever sends them swaps them.
+            Self::Swap => {}
+            Self::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
+            Self::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
+            Self::Retype => lines.iter_mut().for_each(|line| *line = retyped(line)),
+        }
+    }
+}
 
 /// How the lines of this server start.
 const START: &[u8] = b"{\"type\":\"";
@@ -26,14 +66,14 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
 }
 
 /// The first half of a line, so that what is left is not JSON.
-pub(super) fn garbled(line: &[u8]) -> Bytes {
+fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
     half.into()
 }
 
 /// The event with annotations that are a number: JSON of which a client can read the name and the revision, but not the object.
-pub(super) fn spoilt(line: &Bytes) -> Bytes {
+fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();
     };
@@ -48,7 +88,7 @@ pub(super) fn spoilt(line: &Bytes) -> Bytes {
 }
 
 /// The event with a type that no client knows.
-pub(super) fn retyped(line: &Bytes) -> Bytes {
+fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();
     };

@@ -8,10 +8,10 @@
 mod parser;
 mod token;
 
+use super::edit::{EDITS, Edit};
 use super::matching::Match;
 use super::rule::{
-    Action, After, EDITS, ENDINGS, Edit, Fault, Form, Moment, Refusal, Restart, Rule, Split,
-    Statement, Which,
+    Action, After, ENDINGS, Fault, Form, Moment, Refusal, Restart, Rule, Split, Statement, Which,
 };
 use crate::route::Verb;
 use parser::{Parser, share};
@@ -196,9 +196,8 @@ impl Parser<'_> {
     }
 
     fn fault(&mut self) -> Parsed<Fault> {
-        const KNOWN: &str = "an HTTP status from 400 to 599, or one of reset, refuse, delay, cut, break, freeze, split, drop, duplicate, swap, garble, spoil, retype, send";
         let Some(word) = self.peek().word() else {
-            return self.expected(KNOWN);
+            return self.expected(&known_faults());
         };
         if let Ok(code) = word.parse::<u16>()
             && (400..600).contains(&code)
@@ -240,7 +239,7 @@ impl Parser<'_> {
                 self.one_of(&["events", "event"])?;
                 Ok(Fault::Send(text, after))
             }
-            _ => self.expected(KNOWN),
+            _ => self.expected(&known_faults()),
         }
     }
 
@@ -422,6 +421,15 @@ impl Parser<'_> {
         }
         self.matches()
     }
+}
+
+/// What a fault begins with.
+fn known_faults() -> String {
+    let endings = ENDINGS.map(|(word, _)| word).join(", ");
+    let edits = EDITS.map(|(word, _)| word).join(", ");
+    format!(
+        "an HTTP status from 400 to 599, or one of reset, refuse, delay, {endings}, split, {edits}, send"
+    )
 }
 
 #[cfg(test)]

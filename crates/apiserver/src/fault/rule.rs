@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::edit::{EDITS, Edit};
 use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
@@ -102,21 +103,6 @@ pub(crate) enum Split {
     Randomly,
 }
 
-/// What happens to one event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edit {
-    Drop,
-    Duplicate,
-    /// It changes places with the next one.
-    Swap,
-    /// Half of its line is lost.
-    Garble,
-    /// Its object can't be decoded.
-    Spoil,
-    /// Its type is one that no client knows.
-    Retype,
-}
-
 /// Which events of a watch, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -155,16 +141,6 @@ pub(crate) enum Restart {
     /// So many revisions before the present one.
     Back(u64),
 }
-
-/// The words of the edits, as a plan has them.
-pub(crate) const EDITS: [(&str, Edit); 6] = [
-    ("drop", Edit::Drop),
-    ("duplicate", Edit::Duplicate),
-    ("swap", Edit::Swap),
-    ("garble", Edit::Garble),
-    ("spoil", Edit::Spoil),
-    ("retype", Edit::Retype),
-];
 
 /// The words of the endings, as a plan has them.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [

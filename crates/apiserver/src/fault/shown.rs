@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::edit::Edit;
 use super::matching::Match;
 use super::plan::parse;
 use super::rule::{
-    Action, After, Edit, Ending, Fault, Form, Moment, Refusal, Restart, Rule, Share, Split,
-    Statement, Which,
+    Action, After, Ending, Fault, Form, Moment, Refusal, Restart, Rule, Share, Split, Statement,
+    Which,
 };
 
 /// Where the rows are, seen from this crate.

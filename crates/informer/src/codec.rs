@@ -22,7 +22,7 @@ pub(crate) use self::{
 
 use std::borrow::Cow;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use crate::{json::Measured, pruning::Pruning};
 
@@ -65,7 +65,8 @@ impl Codec {
     }
 
     /// Writes an object; `None` if its type can't be written.
-    pub(crate) fn encode(self, object: &impl Serialize) -> Option<Vec<u8>> {
+    #[cfg(feature = "packed")]
+    pub(crate) fn encode(self, object: &impl serde::Serialize) -> Option<Vec<u8>> {
         match self {
             Self::Json => serde_json::to_vec(object).ok(),
         }

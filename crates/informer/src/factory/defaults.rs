@@ -14,10 +14,7 @@ use super::{
     scope::{Level, Scope},
 };
 use crate::{
-    decode::Transform,
-    metrics::Metrics,
-    pruning::Pruned,
-    reflector::{Error, RequestOptions},
+    decode::Transform, metrics::Metrics, pruning::Pruned, reflector::Error,
     shared_informer::LoopOptions,
 };
 
@@ -30,7 +27,6 @@ pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 pub(super) struct Defaults {
     /// For all kinds.
     pub(super) level: Level,
-    pub(super) requests: RequestOptions,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
@@ -97,13 +93,12 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// An informer's options with those of its type, and of all, where it has none of its own. What is selected
-    /// and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
+    /// An informer's options with those of its type, and of all, where it has none of its own. What is
+    /// selected, requested and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
         InformerOptions {
-            requests: options.requests.or(self.requests),
             loop_options: options.loop_options.or(self.loop_options),
             ..options
         }

@@ -82,8 +82,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
         let status = &self.parts.report.status;
         if !status.is_synced() && self.listed.len() == self.sources && self.is_confirmed() {
-            self.parts.processor.synced();
+            // First, so that a handler that receives this finds that the informer has synced.
             status.set_synced();
+            self.parts.processor.synced();
         }
     }
 

@@ -1,6 +1,6 @@
 //! When the informer has synced, and what is missing until then.
 //!
-//! It depends on the sources alone, as in client-go: first lists, and what confirms a warm start, go past
+//! It depends on the sources alone, as in client-go: first lists, and what confirms a store that was filled, go past
 //! handlers whose buffers are full.
 
 use std::collections::BTreeSet;

@@ -221,7 +221,7 @@ where
     if let Some(unread) = decoder.form().unread() {
         writer.count_unread(unread);
     }
-    writer.warm(decoder.kept(known));
+    writer.put_known(decoder.kept(known));
 }
 
 /// A status that has a place for each source.

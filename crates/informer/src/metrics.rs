@@ -334,6 +334,7 @@ impl Skipped {
 
 /// How a consistency check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Checked {
     /// Cache and server have the same.
     Same,

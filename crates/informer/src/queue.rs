@@ -68,7 +68,7 @@ pub trait Queue<K>: Send {
 
     /// Whether changes come out as they went in, across all objects, so that a store has after each
     /// batch what its sources had at one revision each. Otherwise it has that only while the queue is
-    /// empty, and is [saved](crate::warm_start) only then. `false` unless said otherwise.
+    /// empty, and can be saved only then. `false` unless said otherwise.
     fn keeps_order(&self) -> bool {
         false
     }

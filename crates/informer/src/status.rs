@@ -199,11 +199,13 @@ impl fmt::Display for Status {
     }
 }
 
-/// Where it is decided whether an informer has synced; [`Status::synced`] and [`Status::failure`] mirror it.
+/// Where it is decided whether an informer has synced, for readers that take no lock.
 #[derive(Debug, Default)]
 struct Synced {
+    /// [`Status::synced`].
     synced: AtomicBool,
-    failed: AtomicBool,
+    /// [`Status::has_synced`] of the newest status.
+    has_synced: AtomicBool,
 }
 
 /// Reads the [`Status`] of one informer, and waits for it to change.
@@ -221,14 +223,9 @@ impl StatusReader {
         reader
     }
 
-    /// [`Status::has_synced`] of now; two atomic loads.
+    /// [`Status::has_synced`] of now; one atomic load.
     pub fn has_synced(&self) -> bool {
-        self.synced.synced.load(Ordering::Acquire) && !self.has_failed()
-    }
-
-    /// Whether there is a [`Status::failure`].
-    pub(crate) fn has_failed(&self) -> bool {
-        self.synced.failed.load(Ordering::Acquire)
+        self.synced.has_synced.load(Ordering::Acquire)
     }
 
     /// The status now.
@@ -307,7 +304,15 @@ impl StatusWriter {
     /// Every source's first list is in the cache.
     pub(crate) fn set_synced(&self) {
         self.synced.synced.store(true, Ordering::Release);
-        self.update(|status| status.synced = true);
+        self.update(|status| {
+            status.synced = true;
+            self.note_synced(status);
+        });
+    }
+
+    fn note_synced(&self, status: &Status) {
+        let has_synced = &self.synced.has_synced;
+        has_synced.store(status.has_synced(), Ordering::Release);
     }
 
     /// Whether every source's first list is in the cache, also if the informer has failed since.
@@ -352,10 +357,10 @@ impl StatusWriter {
 
     /// Notes why the informer has failed, unless a reason is known already; the first reason.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
-        self.synced.failed.store(true, Ordering::Release);
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {
             first = Arc::clone(status.failure.get_or_insert_with(|| Arc::clone(&first)));
+            self.note_synced(status);
         });
         first
     }

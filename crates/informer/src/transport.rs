@@ -134,14 +134,14 @@ pub trait ListerWatcher: Send + Sync + 'static {
     }
 
     /// What is listed, exactly: two sources that say the same here get the same objects from the same
-    /// server. `None`, the default, where that can't be told; then there is no
-    /// [warm start](crate::warm_start).
+    /// server. `None`, the default, where that can't be told; then the
+    /// cache is neither saved nor loaded.
     fn collection(&self) -> Option<String> {
         None
     }
 
     /// Which server it is, as a text that no other server has and that this one keeps. `None`, the
-    /// default, where that can't be told. Asked for by [warm starts](crate::warm_start) only.
+    /// default, where that can't be told. Requested only for a cache that is saved.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].

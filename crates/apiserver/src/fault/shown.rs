@@ -1,6 +1,6 @@
 //! Every fault is shown to a client that is not ours.
 //!
-//! Guarantees: a fault that the grammar has and no plan of the tests with client-go in `conformance/clients/go` names fails a test here.
+//! Guarantees: a fault that the grammar has and no plan of the tests with client-go in `verify/clients/go` names fails a test here.
 //! Whether those tests see what the plan does is checked there, by running them without it.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use super::rule::{
 };
 
 /// Where the rows are, seen from this crate.
-const TESTS: &str = "../../conformance/clients/go";
+const TESTS: &str = "../../verify/clients/go";
 
 /// What stands before and behind the plan of a row.
 const PLAN: (&str, char) = ("{plan: `", '`');

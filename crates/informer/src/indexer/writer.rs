@@ -259,7 +259,7 @@ impl<K> IndexerWriter<K> {
 
     /// Takes what was known before anything has been heard: nobody is told, and no revision is
     /// reached by it. The first list is believed whatever its revisions, for who knew these is not known.
-    pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
+    pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {
             let object = object.in_epoch(Epoch::NONE);

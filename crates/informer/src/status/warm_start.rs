@@ -6,6 +6,7 @@ use crate::object::ResourceVersion;
 
 /// How the start of an informer came out that was given a saved store.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WarmStart {
     /// The cache began with what was saved, and the watch goes on from there.
     #[non_exhaustive]

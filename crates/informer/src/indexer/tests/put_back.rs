@@ -174,7 +174,7 @@ fn a_unit_of_another_epoch_that_is_put_back_into_a_queue_is_mended_by_the_next_l
 fn what_was_known_before_anything_was_heard_is_not_taken_for_what_is_listed() {
     for way in 0..3 {
         let (indexer, mut writer) = by_colour();
-        writer.warm(vec![object("a/x@3 red")]);
+        writer.put_known(vec![object("a/x@3 red")]);
         writer.apply(batch(0, [ways(&object("a/x@3 green"))[way].clone()]));
         assert_eq!(colour(&indexer), "green");
     }

@@ -12,12 +12,14 @@ mod crates;
 mod names;
 mod sizes;
 mod select;
+mod markdown;
 mod prose;
 mod manifests;
 mod imports;
 mod circles;
 mod signatures;
 mod listings;
+mod links;
 mod references;
 
 use std::path::Path;
@@ -59,6 +61,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings.extend(circles::check(&sources));
     findings.extend(library(tree, &sources));
     findings.extend(listings::check(tree));
+    findings.extend(links::check(tree));
     findings.extend(references::paths(tree));
     findings.extend(references::tests(tree, &sources));
     findings.extend(manifests::check(tree));

@@ -14,6 +14,7 @@ mod sizes;
 mod select;
 mod markdown;
 mod prose;
+mod phrases;
 mod manifests;
 mod imports;
 mod circles;
@@ -53,9 +54,11 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
         findings.extend(sizes::check(source));
         findings.extend(select::check(source));
         findings.extend(prose::code(source));
+        findings.extend(phrases::code(source));
     }
     for (path, text) in tree.files("md") {
         findings.extend(prose::markdown(path, text));
+        findings.extend(phrases::check(path, text));
     }
     findings.extend(imports::check(&sources));
     findings.extend(circles::check(&sources));

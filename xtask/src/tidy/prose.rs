@@ -66,7 +66,7 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Where a word stands alone.
-fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word)
         .map(|(at, _)| at)

@@ -23,7 +23,9 @@ use crate::body::{Body, BoxError};
 /// Maximum length of an uncompressed response (`defaultGzipThresholdBytes` in `writers.go`).
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// The compression level that Kubernetes chose for speed (`defaultGzipContentEncodingLevel` in `writers.go`).
+/// The compression level that Kubernetes chose for speed.
+///
+/// `defaultGzipContentEncodingLevel` in `writers.go`.
 const LEVEL: u32 = 1;
 
 /// State of a response during compression.

@@ -90,7 +90,9 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Number of slots for these objects: one each, plus the text of the longest, which is serialized as a whole.
+    /// Number of slots for these objects.
+    ///
+    /// One each, plus the text of the longest, which is serialized as a whole.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);

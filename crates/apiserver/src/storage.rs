@@ -47,10 +47,14 @@ pub(crate) use pending::{Batch, Pending, Ticket, Write};
 /// `watch_cache_history.go`), so no watch cache reaches further back than storage.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Age at which events may be dropped: the API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
+/// Age at which events may be dropped.
+///
+/// The API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of newest events of a collection whose frames are kept: the default limit of events queued for a watcher.
+/// Number of newest events of a collection whose frames are kept.
+///
+/// It equals the default limit of events queued for a watcher.
 const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum bytes of the history of all collections.
@@ -241,8 +245,9 @@ impl Storage {
         }
     }
 
-    /// Time of the newest dropped event, if readers hold more than the limit; readers that started later hold none of
-    /// it.
+    /// Time of the newest dropped event, if readers hold more than the limit.
+    ///
+    /// Readers that started later hold none of it.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }

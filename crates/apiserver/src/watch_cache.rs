@@ -226,7 +226,9 @@ impl Cache {
         });
     }
 
-    /// Sends a delivery to the watchers of the selected requests; bookmarks only to those that requested them.
+    /// Sends a delivery to the watchers of the selected requests.
+    ///
+    /// Bookmarks are sent only to watchers that requested them.
     pub(crate) fn send_to(
         &mut self,
         wanted: impl Fn(&LoggedRequest) -> bool,
@@ -270,7 +272,9 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Sends a delivery; returns false if the queue is full or the watch is closed, so that the watcher is removed.
+    /// Sends a delivery; returns whether to keep the watcher.
+    ///
+    /// A watcher whose queue is full or whose watch is closed must be removed.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark from before the watch's start would move its client back.

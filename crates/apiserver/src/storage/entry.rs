@@ -22,7 +22,9 @@ use crate::selector::{Fields, Labels, Selectable};
 /// etcd's limit is 1.5 MiB of Kubernetes' storage format, which is shorter than JSON for built-in kinds.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Memory of an object besides its JSON and key: tree, index and selector values (measured with a million pods).
+/// Memory of an object besides its JSON and key.
+///
+/// Tree, index and selector values, measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
 /// A stored object at one revision.

@@ -105,7 +105,9 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// The object in an event of this type: the new one, or for `Deleted` the old one at this event's revision.
+    /// The object in an event of this type.
+    ///
+    /// It is the new one, or for `Deleted` the old one at this event's revision.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),

@@ -121,7 +121,9 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Takes the open batch for writing; the caller must call [`Pending::written`] or [`Pending::fail`] afterwards.
+    /// Takes the open batch for writing.
+    ///
+    /// The caller must call [`Pending::written`] or [`Pending::fail`] afterwards.
     pub(crate) fn take(&mut self) -> Option<Batch> {
         let batch = self.open.take()?;
         self.in_flight = Some(batch.outcome.subscribe());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Maximum time without progress of a write: the time for which history is kept, from which a watch could resume.
+/// Maximum time without progress of a write: the age of history, from which a watch could resume.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// A connection whose writes fail when the peer stops reading.

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn how_many_objects_of_a_list_have_come_wakes_no_waiter_and_the_next_page_does() {
+    async fn a_new_page_wakes_waiters_and_new_objects_of_a_page_do_not() {
         let writer = StatusWriter::new(1);
         let source = SourceId::default();
         let listing = |page, objects| Activity::Listing { page, objects };

@@ -1,4 +1,4 @@
-//! Handles and deletions answer for what they are about, whatever is known of it.
+//! Tests of handles and deletions.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;

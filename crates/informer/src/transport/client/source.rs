@@ -1,10 +1,7 @@
-//! Where the client of a request comes from, for credentials that expire and certificates that
-//! rotate: [`ClientSource`], and [`RotatingClient`], which makes a new one when the old one has had
-//! its time.
+//! [`ClientSource`]: provides the client of each request; and [`RotatingClient`], for credentials that expire.
 //!
-//! kube refreshes tokens by itself (from files each minute, from plugins before they expire). A
-//! client certificate is part of a client, whether it comes from a file or from a plugin: only a new
-//! client has a new one.
+//! kube refreshes tokens by itself, from files each minute and from plugins before they expire. A client certificate
+//! is a fixed part of a client, from a file or from a plugin, so a new certificate needs a new client.
 
 use std::{
     fmt,
@@ -27,39 +24,39 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A client is replaced so long before it expires: requests that are on their way then still have
-/// their time. As much as kube gives a token.
+/// Time before a client's expiry at which it is replaced, so that requests in progress can complete. kube uses the
+/// same for tokens.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// After credentials were refused, or no client could be made, the next one is made so long after the
-/// last at the earliest, however many informers ask: a plugin is a program that is run.
+/// Minimum interval between clients after credentials were rejected or a client could not be created, for all
+/// informers together, because a credential plugin is a process.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// A client that finds no connection is replaced if it is older than this. An expired certificate ends
-/// the handshake, which looks like any other failure of a network.
+/// Minimum age of a client that is replaced because it can't connect. A handshake with an expired certificate
+/// fails like any other connection.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// A client that is not made within this is not waited for by those who come later: a plugin that hangs
-/// must not stop all informers for ever. As long as a list waits for an answer.
+/// Maximum time to create a client before later requests stop waiting for it, so that a hung plugin does not block
+/// all informers. A list waits as long for a response.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
-/// Gives the client through which the next list or watch goes.
+/// Provides the client for each list or watch request.
 ///
-/// A [`Client`] is one itself, and is always the same. [`RotatingClient`] is one that renews itself.
-/// Implement it to bring clients from elsewhere.
+/// A [`Client`] implements it and always returns itself. [`RotatingClient`] renews itself. Implement it to provide
+/// clients in another way.
 pub trait ClientSource: Send + Sync + 'static {
-    /// The client for one request that is about to be sent: a list, one of its pages, or a watch. A
-    /// watch that is open stays with the client that opened it.
+    /// Returns the client for one request: a list, one of its pages, or a watch. An open watch keeps the client with
+    /// which it was opened.
     ///
     /// # Errors
-    /// There is none now. It is a failure of the request, and is backed off from as such.
+    /// No client is available now. The request fails, and is retried with backoff.
     ///
     /// # Cancel safety
-    /// Dropping the future must lose nothing: an informer that is stopped does so.
+    /// Dropping the future must lose nothing; a stopped informer drops it.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Told when a request failed that went through the last client: credentials were refused, or no
-    /// connection came about. Must not block.
+    /// Called when a request with the last client failed: credentials were rejected, or it could not connect. Must
+    /// not block.
     fn failed(&self, error: &Error) {
         let _ = error;
     }

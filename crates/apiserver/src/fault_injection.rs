@@ -1,7 +1,7 @@
 //! Fault injection: the handle that adds faults, and the requests that faults respond to.
 //!
 //! Guarantees:
-//! - a fault takes effect immediately and exactly as often as requested, in the order in which faults were added;
+//! - a fault takes effect immediately and as often as its limits allow, in the order in which faults were added;
 //! - faults affect requests and responses, never the store, except for a restart at an older revision:
 //!   [`crate::Server::get`] and the other direct calls always return the true state;
 //! - calls are synchronous, so clients observe a sequence of faults and writes without an `.await` as one step;

@@ -135,9 +135,8 @@ where
                 channel: channel.clone(),
             })
         });
-        let detector = self.keeping.mutation_detector.map(|new| new());
         let decoder = self.reflectors.decoder(&self.dyntype);
-        let decoder = reporting::decoder(decoder, self.keeping, &report, commands.downgrade());
+        let decoder = reporting::decoder(decoder, &self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
         let restore = |it| Restore::new(it, commands.clone(), deltas.clone(), report.clone());
         let restore = snapshotter.clone().map(restore);
@@ -161,7 +160,7 @@ where
         let parts = Parts {
             queue: Lent::new(self.queue.unwrap_or_else(|| in_order(bounds.batch))),
             bounds,
-            mutation_detector: copied(detector, &writer.snapshot()),
+            mutation_detector: copied(self.keeping.mutation_detector, &writer.snapshot()),
             indexer: Lent::new(writer),
             processor: Processor::new(options.resync(), Arc::clone(&room)),
             commands: to_obey,
@@ -237,9 +236,10 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
 
 /// Copies what is in the store from the beginning.
 fn copied<K>(
-    mut detector: Option<MutationDetector<K>>,
+    detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,
 ) -> Option<MutationDetector<K>> {
+    let mut detector = detector.map(|new| new());
     for object in known.iter() {
         if let Some(detector) = &mut detector {
             detector.copy(object);

@@ -1,8 +1,10 @@
 //! Limits on the size, the time and the memory of request bodies.
 //!
 //! Guarantees:
-//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is incomplete after [`BODY_TIMEOUT`] with 504;
-//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is rejected with 429;
+//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is
+//!   incomplete after [`BODY_TIMEOUT`] with 504;
+//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is
+//!   rejected with 429;
 //! - the memory of a body does not depend on the number of its chunks;
 //! - no body is decompressed.
 

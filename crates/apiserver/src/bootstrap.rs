@@ -1,7 +1,8 @@
 //! The objects that a new server starts with: the system's, as kube-apiserver creates them, and the seeds.
 //!
 //! Guarantees:
-//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
+//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds
+//!   have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
 //! - a seed replaces the system object of the same name;
 //! - the namespace of a seed exists, wherever namespaces are enforced.
 //!

@@ -129,7 +129,9 @@ impl Shared {
         match disk.write(&corrections, revision) {
             Ok(()) => self.lock().pending.written(),
             // The next write retries.
-            Err(cause) => tracing::error!(%cause, "the older revision could not be stored"),
+            Err(cause) => {
+                tracing::error!(%cause, "failed to store the older revision; the next write retries")
+            }
         }
         Ok(())
     }
@@ -157,7 +159,7 @@ impl Shared {
                 self.lock().pending.written();
             }
             Err(error) => {
-                tracing::error!(%error, "writes could not be stored");
+                tracing::error!(%error, "failed to store writes");
                 let touched = batch.writes.iter();
                 let touched = touched.map(|write| (write.collection, Arc::clone(&write.key)));
                 self.lock().pending.fail(touched, error);

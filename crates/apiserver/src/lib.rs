@@ -65,7 +65,8 @@
 //! # System objects
 //!
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
-//! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless [`Builder::kubernetes_service`] is off.
+//! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
+//! [`Builder::kubernetes_service`] is off.
 //! They are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server does not
 //! recreate them.
 //! Their endpoint is a documentation address (192.0.2.1, port 6443), because an in-process server has no address.

@@ -92,7 +92,7 @@ impl Server {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
             }
             if self.shared().gate.is_open() {
-                tracing::warn!(%address, "whoever reaches the port may do everything: there are neither tokens nor rules");
+                tracing::warn!(%address, "every client that reaches the port may do everything: no tokens or rules are configured");
             }
         }
         let listener = TcpListener::bind(address).await?;
@@ -220,7 +220,7 @@ async fn next(
                 let _ = stream.set_nodelay(true);
                 return Some(stream);
             }
-            Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
+            Err(error) => tracing::warn!(%error, "failed to accept a connection"),
         },
         _ => {}
     }

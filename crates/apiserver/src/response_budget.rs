@@ -3,9 +3,11 @@
 //! Guarantees:
 //! - lists and watches share their objects with the store; besides, such a response holds one slot per object, one
 //!   chunk, and the text of one object that exceeds a chunk;
-//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that is being sent;
+//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that
+//!   is being sent;
 //! - all responses together hold at most [`SLOTS_MAX`] slots;
-//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients still read; if that frees too few slots, the request is rejected with 429.
+//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients
+//!   still read; if that frees too few slots, the request is rejected with 429.
 //!
 //! It runs no timer: a request that needs slots evicts the responses whose time is over.
 

@@ -95,7 +95,7 @@ impl Shared {
         namespace::resume(self);
         if let Err(cause) = self.settle(before) {
             // They stay Terminating and continue with the next deletion in them.
-            tracing::warn!(%cause, "interrupted deletions of namespaces could not go on");
+            tracing::warn!(%cause, "failed to resume interrupted namespace deletions; each resumes with the next deletion in its namespace");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Label and field selectors: parsing, and comparison with stored objects.
 //!
 //! Guarantees:
-//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, `a=b,c!=d` with backslash escapes for fields;
+//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, `a=b,c!=d` with backslash
+//!   escapes for fields;
 //! - malformed input is an error with Kubernetes' message, and never a selector with another meaning;
 //! - a table ([`field`]) lists the field labels of each kind; any other label is rejected.
 

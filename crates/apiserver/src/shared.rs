@@ -176,7 +176,9 @@ impl Shared {
         for (collection, cache) in caches.iter_mut().enumerate() {
             cache.close_behind(storage.horizon(CollectionId(collection)));
         }
-        tracing::warn!("lists and watches that are read too slowly were ended, for what they hold");
+        tracing::warn!(
+            "ended lists and watches that hold too much dropped history because their clients read too slowly"
+        );
     }
 
     /// Restores the store at an older revision, and drops all events from the caches.

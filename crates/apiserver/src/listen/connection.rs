@@ -127,8 +127,8 @@ pub(super) async fn converse(stream: TcpStream, door: Door) {
         Security::Tls(tls) => {
             match tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
                 Ok(Ok((stream, user))) => speak(stream, user, door).await,
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             }
         }
     }
@@ -179,7 +179,7 @@ where
                 Ok(()) => (wait, quiet_looks) = (IDLE_MAX, 0),
                 Err(_) if streams.are_busy() => quiet_looks = 0,
                 Err(_) if streams.are_none() || quiet_looks == 2 => {
-                    return tracing::debug!("a connection without a request was closed");
+                    return tracing::debug!("closed a connection without a request");
                 }
                 Err(_) => {
                     // A stream that was open at the first check may have ended just before it.
@@ -192,7 +192,7 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "connection ended");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Closes a connection whose peer stops reading.
 //!
-//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write does not fail.
+//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write
+//! does not fail.
 
 use std::io;
 use std::pin::Pin;

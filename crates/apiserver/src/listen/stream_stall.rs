@@ -1,8 +1,10 @@
 //! Resets an HTTP/2 stream whose peer stops reading it.
 //!
 //! Guarantees:
-//! - a stream that sends one chunk of a response (64 KiB, or a longer object or event) for more than [`STALL_TIMEOUT`] is reset, which frees all that it holds; other streams of the connection continue, and a slow stream is not reset;
-//! - the last chunk counts too: the end of a response is sent only after the connection has written everything before it. A response of at most [`FREE_BYTES`] ends with its chunk, and may be kept as long as the connection;
+//! - a stream that sends one chunk of a response (64 KiB, or a longer object or event) for more than [`STALL_TIMEOUT`]
+//!   is reset, which frees all that it holds; other streams of the connection continue, and a slow stream is not reset;
+//! - the last chunk counts too: the end of a response is sent only after the connection has written everything before
+//!   it. A response of at most [`FREE_BYTES`] ends with its chunk, and may be kept as long as the connection;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! The connection does not detect this: its peer still reads frames and answers pings.

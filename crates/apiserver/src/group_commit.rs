@@ -130,7 +130,7 @@ impl Shared {
             Ok(()) => self.lock().pending.written(),
             // The next write retries.
             Err(cause) => {
-                tracing::error!(%cause, "failed to store the older revision; the next write retries")
+                tracing::error!(%cause, "failed to store the older revision; the next write retries");
             }
         }
         Ok(())

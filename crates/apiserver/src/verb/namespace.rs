@@ -8,6 +8,7 @@
 //! - when the namespace is empty, its finalizer is removed, and the namespace with it, unless something else holds it;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
 //! - nothing runs in the background: the call that makes a step possible executes it before it returns.
+//!
 //! So an empty namespace is removed before its deletion returns, and one whose last pod has a finalizer is removed with
 //! that finalizer.
 //!

@@ -1,4 +1,4 @@
-//! The queue as its users see it: order, collapsing, delays, verdicts, and both kinds of shut-down.
+//! Tests of the queue through its public API: order, deduplication, delays, verdicts, and shut-down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn queue() -> RateLimitingQueue<&'static str> {
     RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND))
 }
 
-/// The next item, which must be there already.
+/// Returns the next item, which must be queued already.
 fn take(queue: &RateLimitingQueue<&'static str>) -> Item<&'static str> {
     let mut get = poll(queue.get());
     assert_ready!(get.poll()).expect("the queue has not ended")
@@ -37,7 +37,7 @@ fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     assert!(get.poll().is_pending(), "something was handed out");
 }
 
-/// Takes and ends everything that is queued.
+/// Takes and ends all queued items.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -187,7 +187,7 @@ fn an_item_that_is_done_is_referred_to_by_nobody() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Tells how often items were run, and that no item was in two hands at once.
+/// Counts how often items were processed, and checks that no two workers had the same item.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,
@@ -269,7 +269,7 @@ async fn no_wake_up_is_lost_between_many_threads() {
         let mut workers = JoinSet::new();
         for _ in 0..4 {
             let queue = queue.clone();
-            // Each takes one item and goes: a wake-up lost by one leaves an item to nobody.
+            // Each worker takes one item and ends: a lost wake-up leaves an item in the queue.
             workers.spawn(async move { queue.get().await.map(Item::done) });
         }
         for item in 0..4 {

@@ -87,10 +87,10 @@ type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// accept its credentials, when it finds no connection and is older than a minute, and, if asked for,
 /// at an age. Clones are the same.
 ///
-/// It is made by the first request that needs it, once, however many informers wait for it; if that
-/// takes longer than a minute, the next request has it made anew. Watches
-/// that are open stay on the connection that they have, until they end (within ten minutes, unless
-/// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min) says otherwise).
+/// The first request that needs a new client creates it, once for all informers that wait. If that takes longer
+/// than a minute, the next request creates another one. An open watch keeps its connection until it ends: within
+/// ten minutes by default, see
+/// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
 ///
 /// ```no_run
 /// # use kube_client::Config;
@@ -121,7 +121,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// When it is to be replaced.
+    /// When the client is to be replaced.
     until: Option<Instant>,
 }
 
@@ -143,7 +143,7 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Settles when a [`RotatingClient`] is replaced.
+/// Builds a [`RotatingClient`].
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -155,12 +155,13 @@ pub struct RotatingClientBuilder {
 }
 
 impl RotatingClient {
-    /// A client that is made by `make`, from what the configuration is at that time. What `make` says
-    /// on failure is shown as the cause of an [`Error`], so it must hold no secret; what kube says of a
-    /// plugin or a token, which may, is left out.
+    /// Creates clients with `make`, from the current configuration.
     ///
-    /// `make` runs in the task of whoever needs the client first. If that one is stopped, the next one
-    /// goes on with it.
+    /// Errors of `make` become the cause of an [`Error`] and must not contain secrets. kube's errors about plugins and
+    /// tokens, which may contain secrets, are removed.
+    ///
+    /// `make` runs in the task of the first request that needs the client. If that task is cancelled, the next
+    /// request continues the same future.
     pub fn new<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -169,7 +170,7 @@ impl RotatingClient {
         Self::builder(make).build()
     }
 
-    /// The same with more to be settled.
+    /// Returns a builder with more options.
     pub fn builder<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> RotatingClientBuilder
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -178,7 +179,7 @@ impl RotatingClient {
         let make = Arc::new(make);
         let make: Make = Arc::new(move || {
             let make = Arc::clone(&make);
-            // The user's code begins with the first poll, when nothing is locked.
+            // The user's code runs at the first poll, when no lock is held.
             let attempt = async move { make().await.map_err(Into::into) };
             let attempt = AssertUnwindSafe(attempt).catch_unwind().map(|client| {
                 let client = client.unwrap_or_else(|_| Err("it panicked".into()));
@@ -200,20 +201,20 @@ impl RotatingClient {
 }
 
 impl RotatingClientBuilder {
-    /// At this age it is replaced in any case: for certificates in files that somebody else renews
-    /// (client-go looks every 5 minutes). Zero, the default, means never.
+    /// Replaces clients at this age, for certificates in files that another program renews (client-go checks
+    /// them every 5 minutes). Zero, the default, means never.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
     }
 
-    /// The clock by which certificates expire; by default the system's.
+    /// Sets the clock for certificate expiry; the default is the system clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// Makes it. The client itself is made by the first request.
+    /// Builds it. The first request creates the client.
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -228,7 +229,7 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// The client as it is now, or one that is about to be made.
+    /// Returns the current client, or the attempt to create one.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -241,13 +242,13 @@ impl Rotation {
             until: (!self.max_age.is_zero()).then(|| clock::from_now(self.max_age)),
         };
         let old = current.replace(new.clone());
-        // What the user's code holds is let go of when nothing is locked.
+        // The user's values are dropped after the lock is released.
         drop(current);
         drop(old);
         new
     }
 
-    /// Replaces the client of this time at the given moment, unless it is replaced before.
+    /// Schedules a replacement of the client created at `since`, unless it is already replaced earlier.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -256,7 +257,7 @@ impl Rotation {
         }
     }
 
-    /// Sees to it that it is replaced before it expires.
+    /// Schedules the replacement of a client before it expires.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;
@@ -264,7 +265,7 @@ impl Rotation {
         let left = SystemTime::from(*valid_until)
             .duration_since((self.now)())
             .unwrap_or_default();
-        // What is given out expired, or nearly, is not asked for again and again.
+        // A new client that has nearly expired is not replaced at once, to avoid a tight loop.
         let left = left.saturating_sub(BEFORE_EXPIRY).max(REFUSED_MIN);
         self.replace(since, clock::from_now(left));
     }
@@ -276,7 +277,7 @@ impl ClientSource for RotatingClient {
             let current = self.rotation.current();
             match current.client.await {
                 Ok(client) => {
-                    // Each time, for the clock that it expires by goes on while the machine sleeps.
+                    // For each request, because the wall clock advances while the machine sleeps.
                     self.rotation.given_out(current.since, &client);
                     Ok(client)
                 }

@@ -39,7 +39,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_left_is_what_the_failure_needs() {
+    fn only_elements_that_the_failure_needs_are_left() {
         let is_burst = |step: &Step| matches!(step, Step::Change(Change::Burst(_)));
         let fails = |life: &Life| {
             let bursts = life.steps.iter().filter(|(_, step)| is_burst(step));

@@ -31,8 +31,7 @@ struct Heard {
     begins_early: bool,
     /// Whether the server has sent an event twice, or was restored to an older state.
     ///
-    /// Then a delivered state.
-    /// can equal the previous one.
+    /// Then a delivered state can equal the previous one.
     lied: bool,
     lines: Vec<String>,
     /// The first inconsistent event.

@@ -6,8 +6,8 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Leaves out the steps that a failure does not need, and returns the failure of what is left.
-/// `judge` lives a life.
+/// Removes the steps that a failure does not need, and returns the failure of the shortened life.
+/// `judge` runs a life.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -25,7 +25,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps of these places.
+/// Keeps only the steps at these indexes.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

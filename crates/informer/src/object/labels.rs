@@ -1,4 +1,4 @@
-//! [`Labels`]: those of one object, whatever form it is kept in.
+//! [`Labels`]: the labels of one object, in any form of storage.
 
 use std::{
     cmp::Ordering,
@@ -20,15 +20,15 @@ enum Kept<'a> {
     Set(&'a Joined),
 }
 
-/// Labels that objects may have in common.
+/// Labels that several objects can share.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// Ordered by key, each key once. All of them stand in one text: whether an object has the same is looked at
-/// with each of its states, long after these were read last.
+/// Labels ordered by key, each key once. All are in one text, so that a comparison with the labels of another state
+/// reads one allocation, which is mostly not in the processor's cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// Where keys and values end in it, in turns.
+    /// The ends of keys and values in the text, alternating.
     ends: Box<[u32]>,
 }
 
@@ -50,7 +50,7 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Key or value.
+    /// Returns a key or a value.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -89,7 +89,7 @@ impl<'a> Labels<'a> {
         Self(Kept::Set(labels))
     }
 
-    /// The value of a label, if the object has it.
+    /// Returns the value of a label; `None` if the object does not have it.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
             Kept::Map(labels) => labels?.get(key).map(String::as_str),
@@ -97,7 +97,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// All labels, ordered by key.
+    /// Returns all labels, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let (map, set) = match self.0 {
             Kept::Map(labels) => (labels, None),
@@ -109,23 +109,23 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The labels that objects have in common: those of one workload have the same, and share them.
+/// The label sets of a cache. Objects of one workload have equal labels, and share them.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// By hash. Of two with the same one the first is shared, so who makes many of them gains nothing.
+    /// Sets by hash. Of two with equal hash only the first is shared, so provoked collisions cost nothing.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// When there are so many, those that nobody has any more are dropped.
+    /// Number of sets at which unused ones are removed.
     full_at: usize,
 }
 
-/// Fewer than this are not looked through.
+/// Minimum number of sets before unused ones are searched.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// What these labels are kept as. Of a key that is there twice the last one counts.
+    /// Returns the shared set of these labels. Of a duplicate key the last value counts.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {

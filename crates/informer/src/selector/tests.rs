@@ -1,4 +1,4 @@
-//! What parses and how it prints, what is refused and where, what matches, and what converts.
+//! Tests of parsing, printing, matching and conversion.
 
 use std::error::Error as _;
 

@@ -1,4 +1,4 @@
-//! Objects as servers send them, and as nobody should.
+//! Tests of valid and invalid objects of a server.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
@@ -191,7 +191,7 @@ fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
     }
 }
 
-/// Lists inside each other.
+/// Returns nested lists.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
@@ -201,7 +201,7 @@ fn what_is_nested_too_deep_is_broken_under_its_name_where_it_is_read_at_all() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let widgets = Decoder::<DynamicObject>::new(&widget, None);
     let json = |depth| format!(r#"{{"metadata":{{"name":"a"}},"spec":{}}}"#, nested(depth));
-    // The object itself is one more.
+    // The object itself is one more level.
     assert!(decode(&widgets, &json(DEPTH - 1)).broken().is_none());
     for depth in [DEPTH, 100_000] {
         let object = decode(&widgets, &json(depth));

@@ -436,7 +436,7 @@ fn a_list_keeps_the_good_state_of_an_unchanged_revision_and_decodes_a_broken_one
 // === sources ===
 
 #[test]
-fn a_list_deletes_only_what_its_own_source_brought() {
+fn a_list_deletes_only_objects_of_its_own_source() {
     check(
         "list 5: a/x@1 | a/y@2
          1: list 6: b/x@3

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_read_as_a_server_reads_it() {
+    fn a_field_selector_parses_as_on_a_server() {
         for (text, printed) in [
             ("", ""),
             (
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_as_the_same(
+        fn a_printed_field_selector_parses_to_the_same(
             terms in prop::collection::vec(("[a-z.]{1,4}", any::<bool>(), r"[a,=\\!]{0,4}"), 0..4),
         ) {
             let mut selector = FieldSelector::everything();

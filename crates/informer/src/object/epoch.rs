@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rollback_and_a_suspicion_begin_another_epoch_and_only_the_rollback_says_so() {
+    fn rollback_and_suspicion_start_a_new_epoch_and_differ_from_each_other() {
         let known = Epoch::FIRST;
         let suspected = known.after_suspicion(known);
         let rolled_back = suspected.after_rollback(known);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_rollbacks_leads_back_to_the_epoch_just_before() {
+    fn no_number_of_rollbacks_returns_to_the_previous_epoch() {
         let mut epoch = Epoch::FIRST;
         for _ in 0..=2 * u32::from(u16::MAX) {
             let next = epoch.after_rollback(epoch).after_suspicion(epoch);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_labels_are_one_set_and_answer_as_a_map_does() {
+    fn equal_labels_share_one_set_that_equals_a_map() {
         let sets = LabelSets::default();
         let first = set(&sets, &[("b", "2"), ("a", "1")]);
         let again = set(&sets, &[("a", "1"), ("b", "2")]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_many_labels_is_found_and_no_other() {
+    fn each_of_many_labels_is_found_by_its_key_only() {
         let keys = (0..9).map(|number| "x".repeat(number)).collect::<Vec<_>>();
         for len in 0..keys.len() {
             let labels = keys[..len]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_same_hash_are_not_taken_for_each_other() {
+    fn labels_with_equal_hashes_are_not_confused() {
         let sets = LabelSets::default();
         let labels = [("a", "1"), ("b", "2")];
         for others in [
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_key_that_is_there_twice_the_last_one_counts() {
+    fn of_a_duplicate_key_the_last_value_counts() {
         let sets = LabelSets::default();
         let labels = set(&sets, &[("a", "1"), ("b", "2"), ("a", "3")]);
         assert!(Labels::of_set(&labels).iter().eq([("a", "3"), ("b", "2")]));
     }
 
     #[test]
-    fn sets_that_nobody_has_any_more_are_forgotten() {
+    fn unused_label_sets_are_removed() {
         let sets = LabelSets::default();
         let kept = set(&sets, &[("kept", "")]);
         for number in 0..2 * SETS_MIN {

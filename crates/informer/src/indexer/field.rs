@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_text_numbers_and_booleans_and_to_those_of_an_array() {
+    fn a_path_selects_strings_numbers_and_booleans_also_in_arrays() {
         let object = json!({
             "apiVersion": "example.com/v1",
             "kind": "Widget",

@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_order_or_not_a_name_has_one_place_and_those_without_one_are_gone(
+        fn each_listed_name_has_one_position_and_missing_names_are_gone(
             mut names in prop::collection::vec("[a-f]{1,2}", 0..30),
             known in prop::collection::btree_set("[a-f]{1,2}", 0..30),
             in_order in any::<bool>(),

@@ -208,7 +208,7 @@ fn show(change: &Change<K>) -> String {
     }
 }
 
-// === what is told ===
+// === reported changes ===
 
 #[test]
 fn a_change_is_added_or_updated_by_the_stored_state() {
@@ -696,7 +696,7 @@ fn the_writer_frees_objects_replaced_while_a_reader_held_them() {
     assert!(object.upgrade().is_none(), "at once if nobody looks");
 }
 
-// === what a queue is lent ===
+// === objects for a queue ===
 
 #[test]
 fn known_objects_are_visited_by_name_with_their_source() {
@@ -719,7 +719,7 @@ fn known_objects_are_visited_by_name_with_their_source() {
     }
 }
 
-// === the handle that stays ===
+// === handles ===
 
 #[test]
 fn a_list_keeps_the_handle_of_an_unchanged_revision() {
@@ -731,7 +731,7 @@ fn a_list_keeps_the_handle_of_an_unchanged_revision() {
     assert!(!indexer.get(&name("a/y")).unwrap().is_same(&y));
 }
 
-// === alone, without an informer ===
+// === a standalone store ===
 
 #[test]
 fn a_standalone_store_adds_replaces_and_deletes() {

@@ -1,4 +1,4 @@
-//! A body's deadline holds, moves, and is second to what has come.
+//! Tests of a body's deadline: it applies, can be changed, and does not discard received bytes.
 
 use std::time::Duration;
 

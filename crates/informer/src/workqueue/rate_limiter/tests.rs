@@ -1,4 +1,4 @@
-//! Every limiter against the delays that client-go's gives, and against numbers that overflow.
+//! Compares every limiter with client-go's delays, and tests it with values that could overflow.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Waiting futures dropped at every point at which they wait, and wake-ups that must go elsewhere.
+//! Tests of waiting futures that are dropped at any point, and of wake-ups that must reach another task.
 
 use super::*;
 
@@ -196,7 +196,7 @@ fn a_drain_that_ends_between_two_polls_is_woken() {
     let mut drain = poll(queue.shut_down_with_drain());
     assert_pending!(drain.poll());
     item.done();
-    // Only the task's own wake-up may tell it: the queue has nothing more to say.
+    // The task must already be woken: the queue sends no further notification.
     assert!(drain.is_woken());
     assert_ready!(drain.poll());
 }

@@ -1,4 +1,4 @@
-//! Delayed items: when they come, in which order, and what becomes of them meanwhile.
+//! Tests of delayed items: their times, their order, and cancellation.
 
 use super::*;
 

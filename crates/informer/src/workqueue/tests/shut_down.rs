@@ -1,4 +1,4 @@
-//! Both kinds of shut-down: what is still handed out, what is dropped, and who is told when.
+//! Tests of both kinds of shut-down: which items are returned, which are dropped, and when workers receive `None`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Rate limits, and what each verdict on an item does.
+//! Tests of rate limits, and of the effect of each verdict.
 
 use super::*;
 use crate::workqueue::rate_limiter::Bucket;

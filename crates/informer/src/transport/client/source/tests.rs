@@ -1,4 +1,4 @@
-//! When a client is made anew, and how often.
+//! Tests of when a client is replaced, and how often.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts how often a client is made.
+/// Counts the clients created.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -165,7 +165,7 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Clients that expire 30 minutes after they were made.
+/// Clients that expire 30 minutes after their creation.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {
@@ -209,7 +209,7 @@ async fn a_client_that_expires_while_the_machine_sleeps_is_replaced() {
         })
         .build();
     rotating.client().await.unwrap();
-    // No other clock goes on meanwhile.
+    // No other clock advances meanwhile.
     asleep.store(3600, Ordering::Relaxed);
     rotating.client().await.unwrap();
     tokio::time::advance(REFUSED_MIN).await;

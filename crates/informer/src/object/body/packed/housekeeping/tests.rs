@@ -1,4 +1,4 @@
-//! Objects whose packing was put off: until when, and that nobody forgets them.
+//! Tests of pending objects: when they are packed, and that none is forgotten.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ async fn with_several_threads_packing_runs_in_parallel() {
         pending.push(object);
     }
     assert_eq!(pending.packing.len(), 1);
-    // Whoever ends does not take back what has begun, nor what has not.
+    // A reflector that ends cancels neither started nor pending packing.
     drop(pending);
     while !objects.iter().all(is_small) {
         tokio::task::yield_now().await;

@@ -391,7 +391,7 @@ mod tests {
     use crate::transport::{Class, Error};
 
     #[test]
-    fn the_last_error_is_that_of_the_source_that_is_furthest_from_watching() {
+    fn the_last_error_is_that_of_the_source_furthest_from_watching() {
         let source = |name: &str, activity| SourceStatus {
             description: Arc::from(name),
             activity,

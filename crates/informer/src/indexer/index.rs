@@ -283,20 +283,20 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// One index of one moment. It is a value of its own, so one can come and go while the entries stay.
+/// One index at one moment. It is separate from the entries, so an index can be added or removed alone.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Its allocation is the index's identity, which tokens share.
+    /// Its address identifies the index; tokens share it.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// Which objects stand under which of its values.
+    /// The objects of each value.
     pub(super) placed: Postings,
 }
 
 impl<K> Index<K> {
     pub(super) fn new((name, function): (Arc<str>, IndexFunc<K>)) -> Self {
         Self {
-            // The functions may be of several stores; an index is of one.
+            // A new allocation, because functions may be used in several stores, but a token is of one.
             name: Arc::from(&*name),
             function,
             placed: Postings::default(),
@@ -307,10 +307,10 @@ impl<K> Index<K> {
         IndexToken(Arc::clone(&self.name))
     }
 
-    /// The values of an object, sorted, each once.
+    /// Returns the values of an object, sorted, each once.
     ///
     /// # Errors
-    /// What the function said, or that it panicked.
+    /// The function failed or panicked.
     pub(super) fn ask(&self, object: &Object<K>) -> Result<Values, IndexError> {
         let values = ask(|| (self.function)(object)).map_err(|reason| IndexError {
             index: Arc::clone(&self.name),
@@ -320,7 +320,7 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// How many values there are, and how many pairs of a value and an object.
+    /// Returns the numbers of values and entries.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.placed.size();
         IndexSample {
@@ -331,7 +331,7 @@ impl<K> Index<K> {
     }
 }
 
-/// What an index function says, or that it panicked.
+/// Calls an index function, and turns its panic into an error.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

@@ -263,7 +263,7 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Whether a source has at least `limit` objects, valid or broken, and this one is not among them.
+    /// Whether a source has more than `limit` objects, valid or broken, and this one is not among them.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()

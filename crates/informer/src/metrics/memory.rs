@@ -77,7 +77,7 @@ mod tests {
     use crate::metrics::IndexSample;
 
     #[test]
-    fn what_a_cache_takes_is_one_line_also_of_an_empty_one() {
+    fn memory_displays_as_one_line_also_for_an_empty_cache() {
         let index = |name, entries| IndexSample {
             name: Arc::from(name),
             values: 1,

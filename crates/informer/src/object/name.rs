@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_as_it_is_written_or_refused(text in "[^/]{0,6}(/[^/]{0,6}){0,3}") {
+        fn any_name_round_trips_or_is_rejected(text in "[^/]{0,6}(/[^/]{0,6}){0,3}") {
             let parts: Vec<&str> = text.split('/').collect();
             let named = parts.len() <= 2 && parts.iter().all(|part| !part.is_empty());
             match text.parse::<ObjectName>() {

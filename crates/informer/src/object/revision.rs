@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_sent_back_as_it_came() {
+    fn every_revision_is_sent_back_unchanged() {
         for text in [
             "",
             "0",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_length_compare_and_the_rest_does_not() {
+    fn numbers_of_any_length_are_comparable_and_other_texts_are_not() {
         assert!(rv("9") < rv("10"));
         assert!(rv("18446744073709551615") < rv("18446744073709551616"));
         assert!(rv("99999999999999999998") < rv("99999999999999999999"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_epoch_takes_no_room_and_shows_nowhere() {
+    fn an_epoch_takes_no_memory_and_is_not_visible() {
         assert_eq!(size_of::<ResourceVersion>(), 3 * size_of::<usize>());
         let later = Epoch::FIRST.after_rollback(Epoch::FIRST);
         for text in ["", "0", "7", "99999999999999999999", "x"] {

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uids_are_told_apart_and_none_is_like_any() {
+    fn uids_are_distinguished_and_a_missing_uid_matches_any() {
         let [a, b] = ["a", "b"].map(UidHash::of);
         assert!(a.may_be(UidHash::of("a")) && !a.may_be(b));
         assert!(a.may_be(UidHash::of("")) && UidHash::default().may_be(b));

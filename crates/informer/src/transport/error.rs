@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_becomes_its_class() {
+    fn a_status_maps_to_its_class() {
         let rows = [
             (410, r#"{"reason":"Expired"}"#, Class::Expired),
             (200, r#"{"code":410,"reason":"Gone"}"#, Class::Expired),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_too_long_is_none() {
+    fn a_status_beyond_the_limit_is_ignored() {
         let status = |padding: usize| {
             let causes = "{},".repeat(padding);
             format!(r#"{{"code":410,"details":{{"causes":[{causes}{{}}]}}}}"#)
@@ -363,20 +363,20 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_that_the_server_asks_for_is_kept() {
+    fn the_pause_requested_by_the_server_is_kept() {
         let body = br#"{"code":429,"details":{"retryAfterSeconds":7}}"#;
         let error = Error::from_status_body(429, body);
         assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_it_contains() {
+    fn an_error_message_is_one_line() {
         let error = Error::from_status_body(500, br#"{"message":"a\n\u001b[31mb\r\tc"}"#);
         assert_eq!(error.to_string(), "a  [31mb  c");
     }
 
     #[test]
-    fn a_long_message_is_cut_at_a_character() {
+    fn a_long_message_is_truncated_at_a_character_boundary() {
         let body = serde_json::json!({ "message": "ä".repeat(4000) }).to_string();
         let error = Error::from_status_body(500, body.as_bytes());
         assert!(error.to_string().len() <= MESSAGE_BYTES + '…'.len_utf8());

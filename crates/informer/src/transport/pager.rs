@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_page_falls_back_to_one_full_list_and_only_once() {
+    fn an_expired_page_falls_back_once_to_a_full_list() {
         let mut pager = Pager::new(first());
         assert!(
             !pager.restarts_after(Class::Expired),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_comes_again_ends_the_list() {
+    fn a_repeated_token_ends_the_list() {
         let mut pager = Pager::new(first());
         assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
         assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_whole_and_of_one_moment_or_fails(answers in answers()) {
+        fn a_list_is_complete_at_one_revision_or_fails(answers in answers()) {
             let mut pager = Pager::new(first());
             // The moment and number of each received object, and the position of the next page.
             let (mut got, mut moment) = (Vec::new(), 0_u64);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_lookup_gives_its_memory_back_when_emptied() {
+    fn a_large_lookup_releases_memory_when_emptied() {
         let mut lookup = Lookup::<_, _>::default();
         for key in 0..100_000 {
             lookup.insert(key, ());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_lookup_is_left_alone() {
+    fn a_small_lookup_does_not_shrink() {
         assert_eq!(room_after_removal(0, SHRINK_ABOVE), None);
         assert_eq!(room_after_removal(1000, 4000), None);
         assert_eq!(room_after_removal(999, 4000), Some(2000));

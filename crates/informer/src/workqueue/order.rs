@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hundred_thousand_keys_leave_no_memory_behind() {
+    fn a_fifo_releases_the_memory_of_a_hundred_thousand_keys() {
         let mut fifo = Fifo::new();
         for key in 0..100_000 {
             fifo.push(key);

@@ -49,7 +49,7 @@ fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
 }
 
 #[test]
-fn items_come_in_the_order_in_which_they_were_added() {
+fn items_are_returned_in_the_order_of_addition() {
     let queue = queue();
     for item in ["c", "a", "b"] {
         queue.add(item);
@@ -58,7 +58,7 @@ fn items_come_in_the_order_in_which_they_were_added() {
 }
 
 #[test]
-fn an_item_added_twice_counts_once() {
+fn an_item_added_twice_is_queued_once() {
     let queue = queue();
     queue.add("one");
     assert_eq!(queue.len(), 1);
@@ -70,7 +70,7 @@ fn an_item_added_twice_counts_once() {
 }
 
 #[test]
-fn an_item_added_while_it_is_in_work_comes_again_when_it_is_done() {
+fn an_item_added_while_in_work_is_queued_again_when_done() {
     let queue = queue();
     queue.add("one");
     let first = take(&queue);
@@ -136,7 +136,7 @@ fn stack() -> (
 }
 
 #[test]
-fn an_order_of_ones_own_decides_what_comes_next() {
+fn a_custom_order_determines_the_next_item() {
     let (queue, _) = stack();
     for item in ["a", "b", "c"] {
         queue.add(item);
@@ -145,7 +145,7 @@ fn an_order_of_ones_own_decides_what_comes_next() {
 }
 
 #[test]
-fn two_adds_are_one_item_and_the_order_is_told_of_the_second() {
+fn two_adds_are_one_item_and_the_second_touches_the_order() {
     let (queue, touched) = stack();
     queue.add("one");
     assert!(touched.lock().is_empty());
@@ -170,7 +170,7 @@ fn two_adds_while_in_work_are_one_later_run_and_touch_nothing() {
 }
 
 #[test]
-fn an_item_that_is_done_is_referred_to_by_nobody() {
+fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     let queue = RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND));
     let key = Arc::new("one");
     queue.add(Arc::clone(&key));
@@ -288,7 +288,7 @@ async fn no_wake_up_is_lost_between_many_threads() {
 }
 
 #[tokio::test]
-async fn a_worker_that_never_waits_lets_others_run() {
+async fn a_worker_that_never_waits_yields_to_other_tasks() {
     let queue = RateLimitingQueue::new(MaxOf::new());
     queue.add(0);
     let mut tasks = JoinSet::new();
@@ -310,7 +310,7 @@ async fn a_worker_that_never_waits_lets_others_run() {
 }
 
 #[test]
-fn the_handles_can_be_looked_at() {
+fn handles_have_debug_output() {
     let queue = queue();
     queue.add("one");
     queue.add("two");

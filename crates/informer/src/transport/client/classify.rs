@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_connection_says_why_in_one_line() {
+    fn a_failed_connection_has_a_one_line_reason() {
         let inner = std::io::Error::other("invalid peer certificate:\nUnknownIssuer");
         let error = kube_client::Error::Service(Box::new(std::io::Error::other(inner)));
         let error = classify(error);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_printed_is_in_no_error_wherever_kube_wraps_it() {
+    fn no_error_contains_the_output_of_a_plugin() {
         let output = std::process::Output {
             status: std::process::ExitStatus::default(),
             stdout: b"{\"token\": \"s3cret\"}".to_vec(),

@@ -149,7 +149,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn the_certificate_of_a_plugin_says_when_the_client_expires() {
+    async fn a_client_expires_with_the_certificate_of_its_plugin() {
         let tls = Tls::generate([]).unwrap();
         let certificate = tls.issue(User::new("plugin")).unwrap();
         let credential = serde_json::json!({
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_died_without_a_word_ends_its_watches() {
+    async fn a_dead_connection_ends_its_watches() {
         let server = Server::builder().build();
         let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let between = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_request_that_hangs_holds_the_others_back_for_so_long_only() {
+    async fn a_hung_first_request_delays_others_up_to_a_limit() {
         let (service, reached) = silent();
         let shared = SingleFlight::new(service);
         let moment = Duration::from_millis(1);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_request_that_is_dropped_makes_way_at_once() {
+    async fn a_dropped_first_request_releases_the_next_at_once() {
         let (service, reached) = silent();
         let shared = SingleFlight::new(service);
         let moment = Duration::from_millis(1);

@@ -83,9 +83,10 @@ type Making = Shared<BoxFuture<'static, Result<Client, Cause>>>;
 type Make = Arc<dyn Fn() -> Making + Send + Sync>;
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A client that is made anew when it is time: a minute before it expires, when the server does not
-/// accept its credentials, when it finds no connection and is older than a minute, and, if asked for,
-/// at an age. Clones are the same.
+/// A client that is replaced before it expires. Clones share one client.
+///
+/// It is replaced a minute before its certificate expires; when the server rejects its credentials; when it can't
+/// connect and is older than a minute; and at [`max_age`](RotatingClientBuilder::max_age), if that is set.
 ///
 /// The first request that needs a new client creates it, once for all informers that wait. If that takes longer
 /// than a minute, the next request creates another one. An open watch keeps its connection until it ends: within

@@ -23,8 +23,8 @@ use crate::{
 const REPLICAS_MAX: u32 = 5_000;
 
 /// How long a step of the demo may take altogether, and how much more for each pod.
-const PATIENCE: Duration = Duration::from_secs(15);
-const PATIENCE_PER_POD: Duration = Duration::from_millis(20);
+const DEADLINE: Duration = Duration::from_secs(15);
+const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
 /// A cluster's own control plane pulls images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
@@ -189,10 +189,10 @@ impl TypedDemo {
         }
         let runs_pods = !observes && self.replicas > 0;
         let pods_fail = self.pods_fail.unwrap_or(u32::from(runs_pods));
-        let patience = if observes {
+        let default = if observes {
             PATIENCE_IN_CLUSTER
         } else {
-            PATIENCE + PATIENCE_PER_POD * (self.replicas + pods_fail)
+            DEADLINE + DEADLINE_PER_POD * (self.replicas + pods_fail)
         };
         let target = match self.kubeconfig {
             None => Target::Embedded,
@@ -208,7 +208,7 @@ impl TypedDemo {
             pods_fail,
             without: self.without,
             cpu: self.cpu,
-            deadline: self.deadline.map_or(patience, Duration::from_secs),
+            deadline: self.deadline.map_or(default, Duration::from_secs),
             target,
             request_log: self.request_log,
         })
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn more_pods_have_more_time() {
-        assert_eq!(demo("demo --replicas 0").deadline, PATIENCE);
-        assert!(demo("demo --replicas 500").deadline > PATIENCE);
+        assert_eq!(demo("demo --replicas 0").deadline, DEADLINE);
+        assert!(demo("demo --replicas 500").deadline > DEADLINE);
         assert_eq!(demo("demo --deadline 3").deadline, Duration::from_secs(3));
     }
 

@@ -77,7 +77,8 @@ pub enum OpenError {
 }
 
 /// Opens the database in a file, which is made only if the flag says so.
-pub(crate) type Opener = Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
+pub(crate) type OpenDatabase =
+    Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
 /// One stored object, as the file has it.
 pub(crate) struct Stored<'a> {
@@ -93,7 +94,7 @@ pub(crate) struct Disk {
     directory: PathBuf,
     /// `None` before [`Disk::found`], and after a failure until the file could be opened again.
     database: Option<Database>,
-    opener: Opener,
+    open_database: OpenDatabase,
     /// Group and plural of every collection, by its id.
     collections: Vec<String>,
     /// Keeps other servers out.
@@ -105,20 +106,20 @@ impl Disk {
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
-        opener: Opener,
+        open_database: OpenDatabase,
     ) -> Result<Disk, OpenError> {
         let lock = take(directory)?;
         let mut disk = Disk {
             directory: directory.to_owned(),
             database: None,
-            opener,
+            open_database,
             collections,
             _lock: lock,
         };
         let file = disk.file();
         if file.try_exists().map_err(|error| disk.io(error))? {
             let database = guarded(|| {
-                let mut database = (disk.opener)(&file, false)?;
+                let mut database = (disk.open_database)(&file, false)?;
                 // A torn file is repaired as it is opened; bytes that have changed are found only by looking at all of them.
                 match database.check_integrity() {
                     Ok(_) => Ok(database),
@@ -143,14 +144,14 @@ impl Disk {
             _ => {}
         }
         let founded = guarded(|| {
-            let database = (self.opener)(&unfinished, true)?;
+            let database = (self.open_database)(&unfinished, true)?;
             Ok(self.store(&database, writes, revision)?)
         });
         founded.map_err(|error| self.refuse(error))?;
         fs::rename(&unfinished, self.file()).map_err(|error| self.io(error))?;
         sync_directory(&self.directory).map_err(|error| self.io(error))?;
         let file = self.file();
-        let database = guarded(|| Ok((self.opener)(&file, false)?));
+        let database = guarded(|| Ok((self.open_database)(&file, false)?));
         self.database = Some(database.map_err(|error| self.refuse(error))?);
         Ok(())
     }
@@ -183,7 +184,7 @@ impl Disk {
         let written = guarded(|| {
             let database = match database {
                 Some(database) => database,
-                None => (self.opener)(&file, false)?,
+                None => (self.open_database)(&file, false)?,
             };
             self.store(&database, writes, revision)?;
             Ok(database)

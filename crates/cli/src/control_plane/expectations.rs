@@ -4,7 +4,7 @@
 //! So it notes what it expects before it asks, its handler crosses out what it hears of, and it counts anew only when nothing is left.
 //! kube-controller-manager's `ControllerExpectations` is the model.
 //!
-//! Guarantees: what is crossed out before it is expected is not counted twice; an expectation ends by itself after [`PATIENCE`], so an event that never comes delays and does not stop.
+//! Guarantees: what is crossed out before it is expected is not counted twice; an expectation ends by itself after [`EXPECTATION_TIMEOUT`], so an event that never comes delays and does not stop.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// After so long a controller counts anew whatever it has heard (`ExpectationsTimeout` in `controller_utils.go`).
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5 * 60);
+pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The expectations of one controller, by the object that it works for.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Expectations {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {
             (expected.creations == 0 && expected.deletions.is_empty())
-                || expected.since.elapsed() >= PATIENCE
+                || expected.since.elapsed() >= EXPECTATION_TIMEOUT
         })
     }
 
@@ -115,7 +115,7 @@ mod tests {
     async fn an_event_that_never_comes_is_not_waited_for_for_ever() {
         let expectations = Expectations::default();
         expectations.expect(&owner(), 1, BTreeSet::new());
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::advance(EXPECTATION_TIMEOUT).await;
         assert!(expectations.met(&owner()));
     }
 

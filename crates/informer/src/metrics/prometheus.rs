@@ -81,12 +81,12 @@ use super::{
 /// ```
 #[derive(Default)]
 pub struct Prometheus {
-    informers: Places<InformerIdentity, InformerSeries>,
-    work_queues: Places<Arc<str>, WorkQueueSeries>,
+    informers: SharedSeries<InformerIdentity, InformerSeries>,
+    work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
 /// The series by their labels, with how many share them.
-type Places<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
+type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
     /// A collector of nothing yet.
@@ -154,7 +154,7 @@ impl Collector for Prometheus {
 }
 
 /// The series of now, so that no lock is held while informers and queues are sampled.
-fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
+fn copy<L: Clone, S>(places: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let places = places.lock();
     let series = places.iter();
     series
@@ -166,11 +166,11 @@ fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,
-    places: Places<L, S>,
+    places: SharedSeries<L, S>,
 }
 
 impl<L: Ord + Clone, S: Default> Member<L, S> {
-    fn join(places: &Places<L, S>, labels: L) -> Self {
+    fn join(places: &SharedSeries<L, S>, labels: L) -> Self {
         let mut held = places.lock();
         let (members, series) = held.entry(labels.clone()).or_default();
         *members += 1;

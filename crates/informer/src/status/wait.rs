@@ -34,7 +34,7 @@ pub struct WaitForSync {
     deadline: Option<Duration>,
     fail_fast: bool,
     /// Nothing would end the wait, because nothing was started.
-    is_in_vain: bool,
+    is_unstarted: bool,
 }
 
 /// Why something has not synced.
@@ -107,7 +107,7 @@ impl WaitForSync {
             handler: None,
             deadline: None,
             fail_fast: false,
-            is_in_vain: false,
+            is_unstarted: false,
         }
     }
 
@@ -124,8 +124,8 @@ impl WaitForSync {
     }
 
     /// Fails when it is awaited, because what it waits for was not started.
-    pub(crate) fn in_vain(mut self) -> Self {
-        self.is_in_vain = true;
+    pub(crate) fn not_started(mut self) -> Self {
+        self.is_unstarted = true;
         self
     }
 
@@ -175,7 +175,7 @@ impl WaitForSync {
             }
         };
         let result = match (deadline, self.deadline) {
-            _ if self.is_in_vain => Err(SyncFailure::NotStarted),
+            _ if self.is_unstarted => Err(SyncFailure::NotStarted),
             (Some(at), Some(allowed)) => timeout_at(at, waiting)
                 .await
                 .unwrap_or(Err(SyncFailure::Deadline(allowed))),

@@ -34,8 +34,8 @@ pub(super) struct Queue<T> {
     /// How many stages are [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// What has happened since [`Queue::take_news`] was last asked.
-    news: News,
+    /// What has happened since [`Queue::take_wake_ups`] was last asked.
+    wake_ups: WakeUps,
     /// What a collector of figures has not heard yet.
     observed: Option<WorkQueueObserved>,
     /// How many items were accepted.
@@ -46,7 +46,7 @@ pub(super) struct Queue<T> {
 
 /// What waiting tasks may have to be told of.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct WakeUps {
     /// How many items were put into the order.
     pub(super) pushed: usize,
     /// A shut-down has begun or come further, so that a waiting may have ended.
@@ -94,7 +94,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             processing: 0,
             dirtied: 0,
             phase: Phase::Running,
-            news: News::default(),
+            wake_ups: WakeUps::default(),
             observed: None,
             adds: 0,
             timing: None,
@@ -118,7 +118,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
                 }
                 self.order.push(unknown.key());
                 unknown.insert(Stage::Queued);
-                self.news.pushed += 1;
+                self.wake_ups.pushed += 1;
             }
             Entry::Occupied(mut known) => match known.get() {
                 Stage::Queued => self.order.touch(known.key()),
@@ -157,7 +157,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
 
     /// Ends the work on an item that [`Queue::next`] handed out; only an `Item` calls this, once.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
-        self.news.ending |= self.is_shutting_down();
+        self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
             self.observed = timing.done(item);
         }
@@ -168,7 +168,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
                 self.dirtied -= 1;
                 self.order.push(&item);
                 self.stages.insert(item, Stage::Queued);
-                self.news.pushed += 1;
+                self.wake_ups.pushed += 1;
             }
             Some((item, stage @ Stage::Queued)) => {
                 debug_assert!(false, "an item in work is never queued");
@@ -185,7 +185,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;
-        self.news.ending = true;
+        self.wake_ups.ending = true;
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -221,8 +221,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         sample
     }
 
-    pub(super) fn take_news(&mut self) -> News {
-        mem::take(&mut self.news)
+    pub(super) fn take_wake_ups(&mut self) -> WakeUps {
+        mem::take(&mut self.wake_ups)
     }
 
     pub(super) fn take_observed(&mut self) -> Option<WorkQueueObserved> {

@@ -33,7 +33,7 @@ use crate::control_plane::{
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
 /// How long caches may take to fill before that is said; it goes on.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Between two attempts to fill the caches of a server that refuses.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl Controllers {
     /// # Cancel safety
     /// What has begun goes on until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
-        while let Err(error) = self.plane.observe(PATIENCE).await {
+        while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
             tokio::time::sleep(PAUSE).await;
         }

@@ -32,7 +32,7 @@ pub struct Source {
     corpus: Corpus,
     clock: Clock,
     state: Mutex<State>,
-    progress: watch::Sender<Progress>,
+    counts: watch::Sender<Counts>,
     /// A reader has read something, or is gone.
     progress: Notify,
     /// Held by the one request that makes changes.
@@ -50,7 +50,7 @@ struct State {
 
 /// What watches wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
+struct Counts {
     changes: u64,
     cuts: u64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
-    progress: watch::Receiver<Progress>,
+    counts: watch::Receiver<Counts>,
     /// How many cuts there were when it began.
     cuts: u64,
 }
@@ -111,7 +111,7 @@ impl Source {
             corpus,
             clock,
             state: Mutex::new(state),
-            progress: watch::Sender::new(Progress::default()),
+            counts: watch::Sender::new(Counts::default()),
             progress: Notify::new(),
             turn: tokio::sync::Mutex::new(()),
         })
@@ -178,14 +178,13 @@ impl Source {
         state.history.change((self.clock)());
         state.stats.changes += 1;
         drop(state);
-        self.progress
-            .send_modify(|progress| progress.changes = count + 1);
+        self.counts.send_modify(|counts| counts.changes = count + 1);
         true
     }
 
     /// Ends all watches, each after a whole event.
     pub(crate) fn cut(&self) {
-        self.progress.send_modify(|progress| progress.cuts += 1);
+        self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
     /// Makes all revisions so far too old.
@@ -210,15 +209,15 @@ impl Source {
 
     /// Starts hearing of changes after a moment that is not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
-        let progress = self.progress.subscribe();
-        let cuts = progress.borrow().cuts;
+        let counts = self.counts.subscribe();
+        let cuts = counts.borrow().cuts;
         self.count(|stats| {
             stats.watches += 1;
             stats.watching += 1;
         });
         Follower {
             reader: self.read(after),
-            progress,
+            counts,
             cuts,
         }
     }
@@ -274,12 +273,12 @@ impl Drop for Reader {
 impl Follower {
     /// Whether all watches were cut since this one began.
     pub(crate) fn is_cut(&self) -> bool {
-        self.progress.borrow().cuts > self.cuts
+        self.counts.borrow().cuts > self.cuts
     }
 
     /// Whether every change so far was taken.
     pub(crate) fn is_current(&self) -> bool {
-        self.progress.borrow().changes <= self.reader.at.changes
+        self.counts.borrow().changes <= self.reader.at.changes
     }
 
     /// Waits until there is a change that was not taken, or a cut.
@@ -288,8 +287,8 @@ impl Follower {
     pub(crate) async fn wait(&mut self) {
         let (read, cuts) = (self.reader.at.changes, self.cuts);
         let waited = self
-            .progress
-            .wait_for(|progress| progress.changes > read || progress.cuts > cuts);
+            .counts
+            .wait_for(|counts| counts.changes > read || counts.cuts > cuts);
         let heard = waited.await.is_ok();
         debug_assert!(heard, "the reader keeps the source, and with it the sender");
     }

@@ -161,14 +161,21 @@ impl<K> Drop for Listening<K> {
     }
 }
 
-/// Where a listener reports that its handler has handled what was in the cache at the beginning: for readers that
-/// take no lock, and for those that wait.
-pub(crate) struct SyncReport(Arc<AtomicBool>, watch::Sender<bool>);
+/// Where a listener reports that its handler has handled what was in the cache at the beginning.
+pub(crate) struct SyncReport {
+    /// For readers that take no lock.
+    handled: Arc<AtomicBool>,
+    waiters: watch::Sender<bool>,
+}
 
 impl SyncReport {
     pub(crate) fn new() -> (Self, Arc<AtomicBool>, watch::Receiver<bool>) {
         let (handled, (waiters, synced)) = (Arc::default(), watch::channel(false));
-        (Self(Arc::clone(&handled), waiters), handled, synced)
+        let report = Self {
+            handled: Arc::clone(&handled),
+            waiters,
+        };
+        (report, handled, synced)
     }
 }
 
@@ -177,7 +184,7 @@ pub(crate) async fn listen<K, H>(
     handler: H,
     listening: Listening<K>,
     name: Arc<str>,
-    SyncReport(handled, waiters): SyncReport,
+    synced: SyncReport,
 ) where
     K: Send + Sync + 'static,
     H: EventHandler<K>,
@@ -193,8 +200,8 @@ pub(crate) async fn listen<K, H>(
         if is_synced {
             // First, so that a task woken by the other finds it in the status too.
             listening.buffer.finish();
-            handled.store(true, Ordering::Release);
-            waiters.send_replace(true);
+            synced.handled.store(true, Ordering::Release);
+            synced.waiters.send_replace(true);
         }
         // A handler that never waits must not keep the thread from all other tasks.
         tokio::task::coop::consume_budget().await;

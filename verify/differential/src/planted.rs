@@ -1,6 +1,6 @@
 //! Planted bugs, which the comparison must find.
 //!
-//! Each is a faulty implementation behind a seam of the library, or what a reader would see of one.
+//! Each is a faulty implementation of one of the library's interfaces, or the effect that a reader would observe.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -40,7 +40,7 @@ bugs! {
 
 /// A queue that [`Faulty`] can wrap.
 pub(crate) trait Inner: Queue<K> {
-    /// Whether changes of this name wait, as far as it can be asked.
+    /// Whether changes of this name are queued, as far as the queue can report it.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Faulty<Q> {
 }
 
 impl<Q: Inner> Faulty<Q> {
-    /// Spoils a queue.
+    /// Wraps a queue with a bug.
     pub(crate) fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
@@ -110,7 +110,7 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
         }
         known.for_each(&mut |source, _, object| {
             let delta = Delta::new(source, DeltaKind::Sync(object.clone()));
-            // Every object that is drawn has a key.
+            // Every drawn object has a key.
             let _ = self.inner.push(delta, known);
         });
     }
@@ -210,14 +210,14 @@ impl Ordered for Faulty<InOrder<K>> {
     }
 }
 
-/// A queue that makes news of whatever a later list brings.
+/// A queue that reports every object of a later list as changed.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
 }
 
 impl<Q> Restless<Q> {
-    /// Spoils a queue.
+    /// Wraps a queue with this bug.
     pub(crate) fn new(inner: Q) -> Self {
         Self {
             inner,
@@ -235,7 +235,7 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
         if std::mem::replace(&mut self.listed, true) {
             for object in &list.objects {
                 let delta = Delta::new(list.source, DeltaKind::Updated(object.clone()));
-                // Every object that is drawn has a key.
+                // Every drawn object has a key.
                 let _ = self.inner.push(delta, known);
             }
         }
@@ -287,14 +287,14 @@ pub(crate) trait Store {
 pub(crate) struct FaultyStore<S> {
     inner: S,
     bug: Bug,
-    /// As it was before it was written last.
+    /// The state before the last write.
     before: Snapshot<K>,
-    /// Whether that was by a list.
+    /// Whether the last write was a list.
     listed: bool,
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Spoils a store.
+    /// Wraps a store with a bug.
     pub(crate) fn new(inner: S, bug: Bug) -> Self {
         let before = inner.read().snapshot();
         Self {
@@ -346,24 +346,24 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// A source that is asked something else than it should be, or is not spoilt.
+/// A source that changes requests, if it has a bug.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
     asked: Mutex<Asked>,
 }
 
-/// What a source was asked for before.
+/// The previous requests to a source.
 #[derive(Default)]
 struct Asked {
-    /// The last revision that a list named.
+    /// The revision of the last list.
     revision: ResourceVersion,
-    /// Whether nobody has watched since.
+    /// Whether no watch has started since.
     listed: bool,
 }
 
 impl<S> FaultySource<S> {
-    /// Spoils a source, if there is a bug.
+    /// Wraps a source, with the bug if one is set.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! The rate limiters against those of client-go's `workqueue`, nanosecond by nanosecond.
+//! Compares the rate limiters with those of client-go's `workqueue`, to the nanosecond.
 
 use std::time::Duration;
 
@@ -27,8 +27,9 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// A bucket's tokens are a floating point number in client-go, which rounds at every step.
-/// So far, in nanoseconds, that brings a delay from the exact one, in any of 20,000 sequences.
+/// Maximum difference of a delay in nanoseconds, in any of 20,000 sequences.
+///
+/// client-go stores a bucket's tokens as a floating point number and rounds at every step.
 const ROUNDING: u64 = 1;
 
 const SECOND: u64 = 1_000_000_000;
@@ -96,7 +97,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     }
 }
 
-/// A limiter, made of others to this depth.
+/// Draws a limiter with nested limiters up to this depth.
 pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let leaves = [
         (4, "exponential"),
@@ -114,7 +115,7 @@ pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let kind = draw.weighted(&kinds);
     let time = |draw: &mut Draw, longest: u64| {
         let longest = (*draw.one(&[1000, MILLISECOND, SECOND, 1000 * SECOND])).min(longest);
-        // Nothing at all is a time too.
+        // Zero is a valid time.
         if draw.chance(8) {
             0
         } else {
@@ -164,7 +165,7 @@ fn is_empty_bucket(limiter: &Limiter) -> bool {
     limiter.kind == "bucket" && limiter.count == 0 && limiter.first > 0
 }
 
-/// Whether such a limiter is in there.
+/// Whether a limiter or a nested one satisfies a condition.
 fn has(limiter: &Limiter, such: fn(&Limiter) -> bool) -> bool {
     such(limiter) || limiter.inner.iter().any(|inner| has(inner, such))
 }
@@ -172,7 +173,7 @@ fn has(limiter: &Limiter, such: fn(&Limiter) -> bool) -> bool {
 /// Any limiter.
 pub(crate) type Dynamic = Box<dyn RateLimiter<String>>;
 
-/// Makes what was drawn.
+/// Builds the drawn limiter.
 pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     let (first, second) = (
         Duration::from_nanos(limiter.first),
@@ -193,7 +194,7 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// A limiter that is chosen while the program runs.
+/// A limiter that is selected at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -1,4 +1,4 @@
-//! `docs/CONFORMANCE.md`: what the fixed seeds have shown, behaviour by behaviour.
+//! `docs/CONFORMANCE.md`: what the fixed seeds have shown, per behaviour.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ A number says how often a behaviour was compared with that version, and `–` th
 How it is done stands in `verify/differential/README.md`.
 ";
 
-/// The text for these components.
+/// The text of the page for these components.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
     for (component, coverage) in shown {
@@ -67,7 +67,7 @@ fn table(component: &Component, coverage: &Coverage) -> String {
         } else {
             format!("same but for {}", names.join(", "))
         };
-        // Operations have the names that they have in a sequence.
+        // Operations have the same names as in sequences.
         let behaviour = if behaviour.contains(' ') {
             (*behaviour).to_owned()
         } else {
@@ -78,8 +78,9 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// What every run over the same seeds writes alike. The pauses of client-go's reflector are random, so
-/// what follows from them, which divergences an operation meets and how often, is not part of it.
+/// The lines that are equal for every run over the same seeds.
+///
+/// The pauses of client-go's reflector are random, so the met divergences per operation and their numbers are excluded.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);
@@ -91,10 +92,10 @@ fn repeatable(text: &str) -> Vec<&str> {
     rows.collect()
 }
 
-/// Writes the file, or compares it; whether it is now what it must be.
+/// Writes or compares the file; returns whether it is up to date.
 ///
 /// # Errors
-/// It can't be read or written.
+/// Returns an error if the file can't be read or written.
 pub(crate) fn keep(text: &str, write: bool) -> Result<bool> {
     let path = workspace().join(FILE);
     if write {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_out_of_date_by_all_but_what_is_random() {
+    fn only_random_parts_of_a_page_may_differ() {
         let kept = "| `close` | 3 | 2 | same |\n| `a_name` | what | yes | 907 |\n";
         let again = "| `close` | 3 | 2 | same but for `x` |\n| `a_name` | what | yes | 912 |\n";
         assert_eq!(repeatable(kept), repeatable(again));

@@ -1,9 +1,9 @@
-//! The reflector's requests against those of client-go's reflector: each talks to an embedded server of
-//! its own, which are given the same changes and faults, so that both have the same revisions.
+//! Compares the reflector's requests with those of client-go's reflector.
 //!
-//! Each answer is the list of requests that an operation has led to, with what became of them and the
-//! pause before each, and what the store has in the end. Pauses are random between once and twice of
-//! what they grow from, so that is what is compared of them.
+//! Each uses its own embedded server, and both servers receive the same changes and faults, so revisions are equal.
+//!
+//! Each answer is the list of requests after an operation, with their results and the pause before each, and the final
+//! content of the store. Pauses are random between one and two times a base value, so the base values are compared.
 
 mod alignment;
 mod conversation;
@@ -40,11 +40,11 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Everything is asked for by a streaming list.
+/// The initial list is a streaming list.
 const STREAMING: &str = "streaming";
-/// It is 0.32 that is asked.
+/// The version of client-go is 0.32.
 const OLD: &str = "old";
-/// Lists come in pages.
+/// Lists are split into pages.
 const PAGES: &str = "pages";
 
 const VERBS: [&str; 20] = [
@@ -70,7 +70,7 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// The verbs, and what requests show.
+/// The verbs, and the behaviours of requests.
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -109,7 +109,7 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// What a request may be answered with instead; client-go's client repeats those at the end by itself.
+/// Errors instead of a response; client-go's client retries the last ones itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -122,22 +122,22 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// So many of them it does not.
+/// Number of errors that client-go's client does not retry itself.
 const UNREPEATED: usize = 6;
 
-/// What a watch may be answered with beside that: a list takes them as it takes the others.
+/// Additional errors for watches; a list handles them like the others.
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    // A page of a list at a revision is exactly of that, a streaming list is not: then both would be in
-    // different states whenever one lists where the other streams.
+    // A page of a list at a revision has exactly that state, a streaming list may be newer: the states would differ
+    // whenever one side lists and the other streams.
     let mut flags = match draw.number(0..=3) {
         0 | 1 => vec![STREAMING],
         2 => vec![PAGES],
         _ => Vec::new(),
     };
     flags.extend(draw.chance(45).then_some(OLD));
-    // An operation may take many requests, so sequences are shorter than those of others.
+    // An operation can lead to many requests, so sequences are shorter than those of other components.
     let length = draw.length().min(45);
     let start = usize::try_from(draw.number(1..=6)).expect("it is at most 6");
     let operations = (0..length).map(|at| match at {
@@ -160,7 +160,7 @@ fn draw(draw: &mut Draw) -> Sequence {
 fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> Operation {
     let mut verb = draw.weighted(verbs);
     if verb == "restart" && flags.contains(&PAGES) && draw.chance(90) {
-        // After a restart client-go may list the same pages for ever, which takes the time of many others.
+        // After a restart client-go may list the same pages forever, which takes too much time.
         verb = "compaction";
     }
     let operation = Operation::new(verb);
@@ -177,7 +177,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
         }
         "start" => refusals(draw, flags, operation),
         "gone" => {
-            // Else it expires where it did before.
+            // Otherwise the watch expires at the same revision as before.
             let operation = if draw.chance(70) {
                 operation.about(draw.thing())
             } else {
@@ -193,7 +193,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// With changes that no watch tells.
+/// Adds changes that no watch delivers.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -206,11 +206,11 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// With what the requests that follow are answered with.
+/// Adds errors for the requests that follow.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
-    // A probe is a list too, and would use up what is meant for those: where one may come first, or comes
-    // after a reset, no list is refused.
+    // A probe is a list too, and would consume an error meant for a list: where one may precede it, or follow a reset,
+    // no list is rejected.
     let lists = !["close", "restart"].contains(&operation.verb);
     if lists && flags.contains(&PAGES) && draw.chance(15) {
         return operation.text("list configmaps: 410 skip=1 x1");
@@ -218,15 +218,15 @@ fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation 
     match draw.number(0..=9) {
         0 => operation,
         1 => operation.number(draw.number(1..=3)),
-        // Without a refused streaming list there is no other.
+        // No other list is sent unless a streaming list is rejected.
         2..=6 if lists && !streaming => operation.text(refusal(draw, "list", &REFUSALS)),
         8 | 9 if lists => {
             let watch = watch_refusal(draw);
-            // Three streaming lists in vain are one more reason for a list.
+            // Three failed streaming lists also lead to a list.
             if watch.contains("reset") || streaming && watch.ends_with("x3") {
                 return operation.text(watch);
             }
-            // Where client-go's client repeats the list, ours begins with a streaming one again.
+            // Where client-go's client retries the list, the library starts with a streaming list again.
             let known = if streaming {
                 UNREPEATED
             } else {
@@ -246,7 +246,7 @@ fn watch_refusal(draw: &mut Draw) -> String {
 
 fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     let with = draw.one(with);
-    // Longer than that, and the pauses of a back-off would be longer than what the server says.
+    // With more errors, the pauses of the backoff would exceed the server's `Retry-After`.
     let most = if with.ends_with("retry-after=20") {
         2
     } else {
@@ -256,10 +256,10 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// What stands between the turns of an operation.
+/// Separator between the turns of an operation.
 const THEN: &str = "then";
 
-/// Writes what an operation has led to.
+/// Formats the requests after an operation.
 fn join(mut said: Vec<String>, store: &str) -> String {
     said.push(format!("store {store}"));
     said.join("; ")

@@ -28,13 +28,13 @@ const FIXED: &str = "verify/differential/seeds.toml";
 /// The fixed seeds: those of every component, and those that joined one of them.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
-/// So many failing sequences of a component are shortened and shown.
+/// Maximum number of failing sequences of a component that are shortened and shown.
 const SHOWN: usize = 3;
 
-/// A run over so many seeds must have met every divergence.
+/// Number of seeds from which a run must have met every divergence.
 const FULL_RUN: usize = 1000;
 
-/// A planted bug must be found among so many seeds.
+/// Maximum number of seeds until a planted bug is found.
 const BUG_SEEDS: u64 = 500;
 
 /// The arguments of the command line.

@@ -251,8 +251,9 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// What ours promises where client-go differs: drains end when nothing is left, no sooner and no later,
-/// and nobody waits for what is there.
+/// What the library guarantees where client-go differs.
+///
+/// A drain ends exactly when the queue is empty, and no worker waits while an item is queued.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

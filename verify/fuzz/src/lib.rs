@@ -1,7 +1,9 @@
 //! Fuzz targets: functions that accept any bytes, and panic if a required property does not hold.
 //!
-//! Each compares what the code makes of an input with something simpler that must agree with it (a parser of JSON, a map, another implementation of the same grammar, the same bytes in other pieces), so that more is found than panics.
-//! Nothing here depends on how the bytes were made: `main.rs` runs the targets with mutations of a corpus on stable Rust, the crate in `libfuzzer` under libFuzzer.
+//! Each compares the result with something simpler that must agree with it, so that more than panics is found: a JSON
+//! parser, a map, another implementation of the same grammar, or the same bytes split differently.
+//! The targets do not depend on the source of the bytes: `main.rs` mutates a corpus on stable Rust, the crate in
+//! `libfuzzer` uses libFuzzer.
 
 mod asked;
 mod planted;

@@ -1,7 +1,8 @@
 //! Runs the fuzz targets on stable Rust: their corpus, and mutations of it that follow from a seed.
 //!
 //! `cargo xtask fuzz` starts it.
-//! It guarantees that a seed makes the same inputs each time, that every input has bounded time and memory, and that one that fails is left in a file, as short as could be made.
+//! Guarantees: a seed produces the same inputs each time, every input has limited time and memory, and a failing input
+//! is shortened and saved to a file.
 
 mod corpus;
 mod minimize;

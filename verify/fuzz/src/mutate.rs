@@ -1,20 +1,21 @@
-//! New inputs from old ones: what bytes of a corpus become by a few small accidents.
+//! New inputs from old ones: applies a few small mutations to the bytes of a corpus.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;
 
-/// No mutation is longer: what a length decides is decided by then.
+/// Maximum length of a mutated input; longer ones reach no further code.
 const LONGEST: usize = 8 << 10;
 
-/// So many accidents happen to an input at most.
+/// Maximum number of mutations of an input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes at which parsers turn.
+/// Bytes that are significant to parsers.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// An input made of one of these, which are not empty, and of words.
+/// Creates an input from an entry of `pool`, which is not empty, and from words.
 ///
-/// Every other one is made of the `first`, which are the corpus: what has gone a new way since is mostly a new way to be wrong, and soon outnumbers what is nearly right.
+/// Every second one is based on the `first` entries, which are the corpus: entries with new paths are mostly new
+/// errors, and would soon outnumber the valid ones.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();

@@ -1,4 +1,4 @@
-//! The command: which targets, and what is said of them.
+//! The command: selects targets, runs them, and reports the results.
 
 use std::{
     ffi::OsString,
@@ -24,10 +24,10 @@ use crate::{
     smoke::{Effort, give, note_panics, smoke},
 };
 
-/// The seed of a run that names none.
+/// Default seed of a run.
 const SEED: u64 = 1;
 
-/// Address space of the process that runs a target, in KiB: far above what any input may cost.
+/// Address space of the process that runs a target, in KiB: far more than any input needs.
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The arguments of the command line.
@@ -38,35 +38,35 @@ const MEMORY_KIB: u64 = 2 << 20;
     about = "Give the fuzz targets their corpus and mutations of it"
 )]
 pub(crate) struct Arguments {
-    /// Which targets; all if none is named
+    /// The targets; all by default
     targets: Vec<String>,
-    /// So many mutations each, instead of a few seconds' worth
+    /// Number of mutations per target, instead of a few seconds' worth
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// What the mutations follow from
+    /// The seed of the mutations
     #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
-    /// Besides, mutations that follow from this text, for example from the commit's id
+    /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Each target for so long at most
+    /// Maximum time per target
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
-    /// Only this input, as a failure left it
+    /// Only this input, as saved by a failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Plant bugs instead, and see that each is found
+    /// Plant bugs, and require that each is found
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
-    /// Run the one target in this process, which may die of it
+    /// Run the target in this process, which may end with it
     #[arg(long, hide = true)]
     here: bool,
 }
 
-/// Runs the selected targets. Returns whether all of them held and every bug was found.
+/// Runs the selected targets. Returns whether all of them passed and every bug was found.
 ///
 /// # Errors
-/// There is no such target, or a file can't be read or written.
+/// Returns an error if there is no such target, or a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let targets = named(&arguments.targets)?;
     if let Some(path) = &arguments.input {

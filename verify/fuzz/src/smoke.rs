@@ -83,17 +83,19 @@ pub(crate) fn give(
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
-    /// The input that is being run, for whoever finds the process dead.
+    /// File with the current input, for the case that the process dies.
     current: Option<File>,
     pool: Vec<Vec<u8>>,
     ways: BTreeSet<String>,
     given: &'a AtomicU64,
 }
 
-/// Runs the corpus and `effort.runs` mutations, until one fails. One that hangs ends the process; with `watched`, the present input stands in a file.
+/// Runs the corpus and `effort.runs` mutations, until one fails.
+///
+/// An input that hangs ends the process; with `watched`, the current input is saved to a file.
 ///
 /// # Errors
-/// A file can't be read or written.
+/// Returns an error if a file can't be read or written.
 pub(crate) fn smoke(
     target: &Target,
     effort: Effort,

@@ -1,8 +1,9 @@
-//! The one way in which two lists of requests may differ: each difference is one of the rules here, which
-//! are as narrow as what they are about, and the rest is the same.
+//! Rules for the allowed differences between two lists of requests.
 //!
-//! Both lists are walked side by side. Where they differ, a rule says how many requests of each belong
-//! together; whatever no rule knows is a difference that is none on purpose.
+//! Each rule is as narrow as its subject, and everything else must be equal.
+//!
+//! Both lists are processed in parallel. Where they differ, a rule returns how many requests of each belong together; a
+//! difference without a rule is not intentional.
 
 mod asked;
 
@@ -13,60 +14,60 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// The first relist after health waits for nobody.
+/// The first relist after a time without failures is not delayed.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
-/// A connection that was reset before the answer is backed off from like any other failure.
+/// A connection reset before the response leads to backoff like any other failure.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
-/// A streaming list that comes to nothing is backed off from.
+/// A failed streaming list leads to backoff.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// One object is asked for after a lost connection, or a watch that was closed before its time.
+/// One object is requested after a lost connection, or after a watch that was closed early.
 const PROBE: &str = "a_lost_connection_is_probed";
-/// A watch that is refused for now is requested again, and not listed for.
+/// A watch that is temporarily rejected is retried and does not lead to a list.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// A watch that expires leads to a list of the newest state, if one at its revision may lead back to it.
+/// An expired watch leads to a list of the newest state, if a list at its revision may lead back to it.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
-/// The list of the newest state comes in pages, whatever failed before it.
+/// The list of the newest state has pages, whatever failed before.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// A server that does not stream lists is not asked for it within the hour.
+/// A server that does not support streaming lists receives no further one within an hour.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// A streaming list without an end is given up for a list.
+/// A streaming list without an end is replaced by a list.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
-/// Three streaming lists in a row that close before their end are.
+/// Three consecutive streaming lists that close before their end are replaced by a list.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// One that closes behind its end is watched on.
+/// After a streaming list that closes after its end, the watch continues.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
 /// A streaming list without objects is confirmed by a list before it empties the cache.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
 /// An object that can't be decoded is kept as broken.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
-/// What the two answers are, side by side.
+/// The two answers.
 struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which a watch of theirs has expired before.
+    /// Revisions at which a watch of client-go has expired before.
     expired: Vec<String>,
-    /// Which of our requests may be a probe: a connection has been lost, and nobody has asked since.
+    /// Which of the library's requests may be a probe: a connection was lost, and no probe was sent since.
     owed: Vec<bool>,
-    /// Nothing is in the store afterwards.
+    /// Whether the store is empty afterwards.
     is_empty: bool,
-    /// A list may be of a newer revision than the last one that a watch has sent.
+    /// Whether a list may have a newer revision than the last event of a watch.
     lags: bool,
 }
 
-/// How many requests of theirs and of ours belong together, and why.
+/// Number of client-go's and the library's requests that belong together, and the divergences.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Says what belongs together at two places, if it is what the rule is about.
+/// Matches requests at two positions, if the rule applies.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
-/// What an alignment came to.
+/// Result of an alignment.
 #[derive(Default)]
 pub(super) struct Alignment {
-    /// The differences, all on purpose.
+    /// The divergences.
     pub(super) names: Vec<&'static str>,
-    /// From here on both are in different states.
+    /// Whether the states differ from here on.
     pub(super) parts: bool,
 }
 
@@ -76,7 +77,7 @@ impl Alignment {
     }
 }
 
-/// Aligns what both have asked; `None` if that can't be done.
+/// Aligns the requests of both sides; `None` if that is impossible.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -93,7 +94,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Whether the pauses are the same, or differ on purpose.
+/// Whether the pauses are equal or differ intentionally; returns the divergences.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -112,8 +113,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Aligns what is left, by the first rules that lead to the end. Once the newest state was asked for
-    /// here instead of one at a revision, theirs may fall behind.
+    /// Aligns the remaining requests, by the first rules that lead to the end.
+    ///
+    /// After the library requested the newest state instead of one at a revision, client-go may lag behind.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -160,7 +162,7 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// The probe, as often as it is asked, and then the watch.
+    /// The probe and its retries, followed by the watch.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -185,14 +187,14 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// A probe that came too early, and is sent beside the open watch when the minute is over.
+    /// A delayed probe, which is sent next to the open watch when the minute is over.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// A probe that is told that the server has not come so far, so that everything is asked for.
+    /// A probe whose result is that the server has not reached the revision, which leads to a list.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -205,7 +207,7 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// The watch that was refused for now, until it is opened; theirs lists, and watches from there.
+    /// A temporarily rejected watch, until it is opened; client-go lists, and watches from there.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -216,8 +218,9 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// The same, when their list is of a newer revision than ours watches from, or leads in pages to a
-    /// revision that has expired, again and again.
+    /// As [`Pair::kept`], if client-go's list is newer than the library's watch.
+    ///
+    /// Also if its pages lead repeatedly to an expired revision.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -238,8 +241,9 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// How many requests of theirs and of ours lead from a watch that was refused for now to one that is
-    /// open, and whether ours have probed.
+    /// Number of each side's requests from a temporarily rejected watch to an open one.
+    ///
+    /// The last value is whether the library has probed.
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -252,7 +256,7 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// The watch that was refused for now, and how, if client-go lists next.
+    /// The temporarily rejected watch and its error, if client-go lists next.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -261,8 +265,9 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// The same watch, after a pause each time, until it is opened; behind a probe where one is owed.
-    /// If it has expired meanwhile, everything is listed, as behind any other that has.
+    /// The same watch after each pause, until it is opened; after a probe if one is due.
+    ///
+    /// If it has expired meanwhile, a list follows, as after any expired watch.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -286,7 +291,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// How many requests of ours are a list and its watch, or a streaming list.
+    /// Number of the library's requests for a list and its watch, or a streaming list.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -303,8 +308,7 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// A list, or a streaming one, of the newest state instead of one at a revision; or the same list
-    /// in pages.
+    /// A list or streaming list of the newest state instead of one at a revision; or the same list in pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -321,7 +325,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The newest state at once, where theirs asks for it when it was refused a revision again.
+    /// The newest state immediately, where client-go requests it after another rejection at a revision.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -354,8 +358,9 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Whether ours has asked for the newest state, and client-go for exactly that of a revision at which
-    /// a watch has expired: then it goes on from there, or asks for it again and again.
+    /// Whether the library requested the newest state, and client-go that of an expired revision.
+    ///
+    /// client-go then resumes from there, or requests it repeatedly.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -373,7 +378,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// A whole list and its watch, instead of a streaming list: how many requests that is.
+    /// Number of requests for a complete list and its watch, instead of a streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -424,7 +429,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// What follows the third streaming list in vain.
+    /// The requests after the third failed streaming list.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -438,7 +443,7 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Theirs is streamed again after a pause, until it stays open.
+    /// client-go streams again after a pause, until the watch stays open.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -462,7 +467,7 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// A list of the newest state behind a streaming list that was complete and empty.
+    /// A list of the newest state after a streaming list that was complete and empty.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

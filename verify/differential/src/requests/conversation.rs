@@ -1,4 +1,4 @@
-//! What client-go's side asks in the midst of a sequence, and what is said to it.
+//! The messages of client-go during a sequence, and the responses to them.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// One line that comes over; times are nanoseconds since the sequence began there.
+/// One received line; times are nanoseconds since the start of the sequence.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// A turn of an operation is to be carried out.
+    /// Executes a turn of an operation.
     Operates {
         at: u64,
         operation: usize,
@@ -27,14 +27,14 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// Nobody reads a stream any more; nothing is said to it.
+    /// A stream has been closed by its reader; there is no response.
     Leaves { leaves: u64 },
 }
 
-/// The server that a reflector of client-go talks to, and what it has asked so far.
+/// The server for client-go's reflector, with the requests so far.
 pub(super) struct Conversation {
     host: Host,
-    /// What was asked in each operation.
+    /// The requests of each operation.
     said: Vec<Vec<String>>,
 }
 
@@ -46,7 +46,7 @@ impl Conversation {
         }
     }
 
-    /// What has been asked belongs to the operation that was carried out last.
+    /// Assigns the requests so far to the last operation.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

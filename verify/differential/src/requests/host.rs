@@ -1,8 +1,8 @@
-//! [`Host`]: the embedded server that a client of this sequence talks to, and the list of what it asked.
+//! [`Host`]: the embedded server for the client of a sequence, with a list of the client's requests.
 //!
-//! Each side has one of its own, and both are given the same operations, so revisions are the same. No
-//! time passes in it: what it does follows from operations and requests alone, however long a client
-//! pauses. What its watches have to say is handed out with the operation or the answer that caused it.
+//! Each side has its own, and both receive the same operations, so revisions are equal. No time passes in it: its
+//! behaviour follows only from operations and requests, however long a client pauses. Events of its watches are
+//! returned with the operation or response that caused them.
 
 use std::{
     collections::BTreeMap,
@@ -32,44 +32,44 @@ pub(super) struct Host {
     server: Server,
     operations: Vec<Operation>,
     streams: BTreeMap<u64, Stream>,
-    /// How many there have been.
+    /// Number of watches opened so far.
     opened: u64,
-    /// Whether clients want lists to be streamed.
+    /// Whether clients request streaming lists.
     streams_lists: bool,
-    /// So many connections are refused.
+    /// Number of connections to refuse.
     refusals: u64,
-    /// What happens to the events that are handed out now.
+    /// The change applied to the events that are being returned.
     twist: Option<Twist>,
-    /// When the last thing happened that a client may pause after.
+    /// Time of the last event after which a client may pause.
     last: Duration,
-    /// The continue token of the page that was sent last.
+    /// The continue token of the last page.
     token: String,
     lines: Vec<Line>,
-    /// Its clock stands still. Last, for what waits in it goes first.
+    /// Its clock is paused. The last field, because its tasks must be dropped first.
     runtime: Runtime,
 }
 
-/// A watch whose answer goes on.
+/// An open watch.
 struct Stream {
     body: Body,
-    /// It was asked for a list, and has not told its end.
+    /// Whether this is a streaming list whose end has not been sent.
     unfinished: bool,
 }
 
-/// What a turn of an operation did.
+/// The effect of a turn of an operation.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Milliseconds, in which everyone goes on.
+    /// Time in milliseconds for all tasks to continue.
     pub(super) pass: u64,
-    /// Whether there is another turn.
+    /// Whether another turn follows.
     pub(super) more: bool,
 }
 
-/// An answer, or what became of the connection.
+/// A response, or the failure of the connection.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Answered {
-    /// `refused`, `reset` or nothing.
+    /// `refused`, `reset` or empty.
     pub(super) failure: &'static str,
     pub(super) status: u16,
     pub(super) headers: BTreeMap<String, String>,
@@ -77,12 +77,12 @@ pub(super) struct Answered {
     pub(super) delivery: Delivery,
 }
 
-/// What comes of a body.
+/// Data of a body.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Delivery {
     pub(super) stream: u64,
     pub(super) bytes: String,
-    /// `closed`, `broken` or nothing.
+    /// `closed`, `broken` or empty.
     pub(super) end: &'static str,
 }
 
@@ -112,19 +112,19 @@ impl Host {
         }
     }
 
-    /// The requests since the last call.
+    /// Returns the requests since the last call.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Carries a turn of an operation out, at a time of the client's.
+    /// Executes a turn of an operation, at the client's time `now`.
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
         self.last = now;
         let mut delivers = Vec::new();
         if turn == 0 {
-            // What of the last operation has not hit anything is void.
+            // Faults of the last operation that have had no effect are removed.
             self.server.faults().clear();
             self.refusals = operation.number;
             for plan in [trigger.rules, operation.text.as_str()] {
@@ -163,7 +163,7 @@ impl Host {
         injected.expect("what is drawn is a plan");
     }
 
-    /// What happens to objects.
+    /// Changes objects.
     fn change(&self, operation: &Operation) {
         let Some(thing) = &operation.thing else {
             return;
@@ -188,7 +188,7 @@ impl Host {
         made.expect("nothing that is drawn is refused");
     }
 
-    /// Answers a request, made at a time of the client's.
+    /// Responds to a request at the client's time `now`.
     pub(super) fn request(&mut self, path: &str, query: &str, now: Duration) -> Answered {
         let pause = now.saturating_sub(self.last);
         self.last = now;
@@ -257,12 +257,12 @@ impl Host {
         }
     }
 
-    /// Nobody reads this stream any more.
+    /// Drops a stream that its reader has closed.
     pub(super) fn leave(&mut self, stream: u64) {
         self.streams.remove(&stream);
     }
 
-    /// What all streams have to say.
+    /// Returns the pending data of all streams.
     fn drain(&mut self) -> Vec<Delivery> {
         let mut all = Vec::new();
         for (id, mut stream) in std::mem::take(&mut self.streams) {
@@ -277,7 +277,7 @@ impl Host {
         all
     }
 
-    /// Ends the streams that have not told the end of their list.
+    /// Ends the streaming lists whose end has not been sent.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {
@@ -293,7 +293,7 @@ impl Host {
         ended
     }
 
-    /// What a body has to say now.
+    /// Returns the pending data of a body.
     fn next(&self, id: u64, stream: &mut Stream) -> Delivery {
         let _entered = self.runtime.enter();
         let mut delivery = Delivery {
@@ -345,7 +345,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// Where a list goes on, if it does.
+/// The continue token of a list; empty if there is none.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

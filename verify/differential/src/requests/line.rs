@@ -1,11 +1,11 @@
-//! [`Line`]: one request as both sides write it.
+//! [`Line`]: one request in the notation of both sides.
 
 use std::{
     fmt::{self, Write as _},
     time::Duration,
 };
 
-/// The parameters that are compared, in the order in which they are written.
+/// The compared parameters, in order.
 const PARAMETERS: [&str; 6] = [
     "resourceVersion",
     "resourceVersionMatch",
@@ -15,7 +15,7 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// What a request shows: its kind, what became of it or nothing for anything, and the name in the table.
+/// Behaviours of a request: its kind, its result (empty for any), and the name in the table.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -96,42 +96,43 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Shorter than any pause is meant to be.
+/// Shorter than any intended pause.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// What the first pause of a reflector is at least; each further one is twice as long. All are random
-/// between once and twice of that, so the least is what can be compared.
+/// Minimum of a reflector's first pause; each further minimum is twice as long.
+///
+/// All pauses are random between one and two times the minimum, so the minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
-/// A request, and what became of it.
+/// A request and its result.
 #[derive(Debug)]
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// What was asked, without the verb.
+    /// The request without its verb.
     asked: String,
     pub(super) outcome: Outcome,
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was answered; and when it may be asked again, if that was said.
+    /// A response, with its `Retry-After` if present.
     Status(u16, Option<u64>),
-    /// A watch was opened, and closed behind what it told at once.
+    /// A watch was opened and closed after its first events.
     Closed,
-    /// The same, and what it told is that its revision has expired.
+    /// The same, with the event that its revision has expired.
     Expired,
-    /// The same of a streaming list that had told its end.
+    /// The same for a streaming list whose end had been sent.
     CompleteAndClosed,
-    /// Nobody listened.
+    /// The connection was refused.
     Refused,
-    /// The connection was reset before the answer.
+    /// The connection was reset before the response.
     Reset,
 }
 
 impl Line {
-    /// A request so long after whatever happened before; `token` is what the last page went on with.
+    /// Creates a request after this pause; `token` is the continue token of the last page.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {
@@ -151,7 +152,7 @@ impl Line {
             let _ = write!(asked, " {name}={value}");
         }
         for (name, value) in &pairs {
-            // How long a watch may last is random.
+            // The duration of a watch is random.
             if name == "timeoutSeconds" {
                 asked += " timeoutSeconds";
             } else if name != "watch" && !value.is_empty() && !PARAMETERS.contains(&&**name) {
@@ -166,7 +167,7 @@ impl Line {
         }
     }
 
-    /// What it is, and what became of it, as the table of behaviours has it.
+    /// The behaviours of the request in the table.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();
@@ -203,7 +204,8 @@ impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pause > AT_ONCE {
             let mut least = LEAST;
-            // tokio's timers end with whole milliseconds, so the longest may be exactly twice as long.
+            // tokio's timers have a resolution of one millisecond, so the longest pause may be exactly twice the
+            // minimum.
             while self.pause > 2 * least {
                 least *= 2;
             }

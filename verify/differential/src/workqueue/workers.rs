@@ -205,7 +205,7 @@ impl Workers {
         let early = self.bug == Some(Bug::DrainReturnsEarly);
         self.waiting.spawn(async move {
             if early {
-                // The shut-down begins, and nobody waits for its end.
+                // Starts the shutdown without waiting for its end.
                 let mut drain = pin!(queue.shut_down_with_drain());
                 poll_fn(|context| Poll::Ready(drain.as_mut().poll(context).is_ready())).await;
             } else {
@@ -219,10 +219,9 @@ impl Workers {
 
     /// Lets time pass.
     ///
-    /// A paused clock goes on by as many whole milliseconds as the next timer needs, so it is set to a
-    /// whole one first; nothing comes due on the way, for delays began before now in their millisecond.
-    /// What comes due behind the last whole one would wake somebody only at the next, so the queue is
-    /// asked for it.
+    /// A paused clock advances by the whole milliseconds that the next timer needs, so it is set to a whole one first.
+    /// Nothing is due in between, because delays started earlier in their millisecond. An item due after the last whole
+    /// millisecond would wake a worker only at the next one, so the queue is polled for it.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;

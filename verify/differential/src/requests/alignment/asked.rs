@@ -1,29 +1,27 @@
-//! The requests of an answer, read back from its text: what each asked, what became of it, and what kind
-//! of pause came before it.
+//! Parses the requests of an answer: the request, its result, and the kind of pause before it.
 
 use super::super::THEN;
 use crate::component::Moment;
 
-/// The verbs that break an open watch off.
+/// The verbs that abort an open watch.
 pub(super) const LOSE: [&str; 2] = ["break", "cut_amid"];
 
-/// Those that have an open watch closed before its time.
+/// The verbs that close an open watch early.
 const CLOSE: [&str; 4] = ["close", "close_at_once", "restart", "compaction"];
 
-/// What is between a request and what happened before it.
+/// The pause before a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     None,
-    /// The next one of a back-off: each is twice as long as the one before.
+    /// The next pause of a backoff: twice the one before.
     Backoff,
-    /// As long as the server has said, or what client-go waits before it repeats a request whose
-    /// connection was reset.
+    /// The server's `Retry-After`, or client-go's pause before it retries a request whose connection was reset.
     Repeat,
-    /// As long as a streaming list is waited for that brings nothing.
+    /// The timeout of a streaming list without events.
     InitialEvents,
-    /// What is left of the minute in which a probe comes too early, while a watch is open.
+    /// The rest of the minute before a probe is allowed, while a watch is open.
     Minute,
-    /// Any other, which is never right.
+    /// Any other pause, which is always wrong.
     Strange,
 }
 
@@ -33,30 +31,30 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The last one before it, of the same operation and turn.
+    /// The previous request in the same operation and turn.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
-    /// It follows the first failure of this turn, which need not mean that anything is wrong.
+    /// Whether it follows the first failure of this turn, which need not be a real failure.
     pub(super) is_free: bool,
-    /// It follows a watch that has expired, or told what can't be read: that may come again.
+    /// Whether it follows an expired watch, or undecodable data, which can occur again.
     pub(super) is_stuck: bool,
 }
 
-/// Which side a list is of.
+/// The side of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Theirs,
     Ours,
 }
 
-/// The requests of an answer, and its store.
+/// Splits an answer into its requests and its store.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
     Some((requests.collect(), store))
 }
 
-/// The label of the nth pause of a back-off, from 0.
+/// Whether this is the label of the nth pause of a backoff, from 0.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -82,7 +80,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             Some((label, rest)) => (Some(label), rest),
             None => (None, *part),
         };
-        // What is no request is like no other.
+        // Text that is not a request equals no other.
         let (asked, outcome) = rest.rsplit_once(": ").unwrap_or((rest, ""));
         let last = before.map_or("", |(_, outcome): (&str, &str)| outcome);
         let was_told = last.contains(" for ");
@@ -108,24 +106,24 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             is_stuck: has_expired(verb, before) || before.is_none() && verb == "garbage",
         });
         if pause == Pause::Minute {
-            // It stands beside the watch, which goes on.
+            // It is sent next to the watch, which continues.
             continue;
         }
         fresh &= pause == Pause::None && !is_free(verb, before);
-        // The pause of an outage earns that what comes behind it need not wait.
+        // After the pause of an outage, the next request need not wait.
         fresh |= side == Side::Ours && pause != Pause::None && is_outage(verb, before);
         before = Some((asked, outcome));
     }
     requests
 }
 
-/// Whether what follows this need not wait, for nothing may be wrong.
+/// Whether the next request need not wait, because this may not be a failure.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Whether this is a watch that has expired.
+/// Whether this is an expired watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -134,7 +132,7 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Whether the server, or what stands before it, was not there.
+/// Whether the server, or a proxy in front of it, was unavailable.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -144,7 +142,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Whether a watch that is refused so keeps its revision.
+/// Whether a watch rejected with this result keeps its revision.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -153,7 +151,7 @@ pub(super) fn is_stream(asked: &str) -> bool {
     asked.contains(" sendInitialEvents=true")
 }
 
-/// A watch that begins at a revision, with nothing that is there already.
+/// Whether the request is a watch from a revision, without initial objects.
 pub(super) fn is_watch(asked: &str) -> bool {
     asked.starts_with("watch ") && !is_stream(asked)
 }
@@ -166,7 +164,7 @@ pub(super) fn is_page(asked: &str) -> bool {
     asked.starts_with("list ") && asked.contains(" continue=next")
 }
 
-/// The revision that is asked for, empty for none.
+/// The requested revision; empty if there is none.
 pub(super) fn revision(asked: &str) -> &str {
     let value = asked
         .split(' ')
@@ -174,7 +172,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// The revisions of lists that have followed an expired watch before.
+/// The revisions of lists after earlier expired watches.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -187,20 +185,19 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Whether something may have happened since the last event or bookmark that no watch sends.
+/// Whether there may be changes after the last event or bookmark that no watch delivers.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
         let batch = operation.batch.iter().rev().map(|change| change.verb);
         batch.chain([operation.verb])
     });
-    // A removal of what is not there changes nothing.
+    // Removing an absent object changes nothing.
     let mut last = verbs.filter(|verb| ["put", "spoil", "bookmark", "elsewhere"].contains(verb));
     last.next() == Some("elsewhere")
 }
 
-/// Before which requests of ours a lost connection, or a watch closed before its time, has not been asked
-/// about.
+/// The library's requests before which a lost connection, or a watch closed early, has not been probed.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -1,12 +1,12 @@
-//! What each rule accepts, and what is next to it and is not accepted.
+//! What each rule accepts, and similar requests that it does not accept.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// What an operation has come to: its verb, and what both have asked.
+/// An operation's verb, and the requests of both sides.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// The names under which the last of these is accepted, in the order of the alphabet.
+/// The divergences for the last of these operations, in alphabetical order.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

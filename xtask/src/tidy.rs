@@ -12,12 +12,15 @@ mod crates;
 mod names;
 mod sizes;
 mod select;
+mod markdown;
 mod prose;
+mod phrases;
 mod manifests;
 mod imports;
 mod circles;
 mod signatures;
 mod listings;
+mod links;
 mod references;
 
 use std::path::Path;
@@ -51,14 +54,17 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
         findings.extend(sizes::check(source));
         findings.extend(select::check(source));
         findings.extend(prose::code(source));
+        findings.extend(phrases::code(source));
     }
     for (path, text) in tree.files("md") {
         findings.extend(prose::markdown(path, text));
+        findings.extend(phrases::check(path, text));
     }
     findings.extend(imports::check(&sources));
     findings.extend(circles::check(&sources));
     findings.extend(library(tree, &sources));
     findings.extend(listings::check(tree));
+    findings.extend(links::check(tree));
     findings.extend(references::paths(tree));
     findings.extend(references::tests(tree, &sources));
     findings.extend(manifests::check(tree));

@@ -1,4 +1,4 @@
-//! `BENCHMARKING.md`: words by people, tables by this program.
+//! `BENCHMARKING.md` and `README.md`: words by people, tables by this program.
 //!
 //! Guarantees: only what stands between `<!-- measured: NAME -->` and `<!-- end -->` is changed; a name
 //! without such a place is an error, so that no table is lost.
@@ -31,6 +31,26 @@ impl Document {
         }
     }
 
+    /// A cell of a table, by the place of the table, the first cell of the row, and the head of the column.
+    pub(crate) fn cell(&self, name: &str, row: &str, column: &str) -> Option<&str> {
+        let (_, table, _) = parts(&self.text, name)?;
+        let mut at = None;
+        for line in table.lines() {
+            let cells = cells(line);
+            if cells.is_empty() {
+                at = None;
+            } else if at.is_none() {
+                // The head; a table without the column has no row either.
+                at = Some(cells.iter().position(|cell| *cell == column));
+            } else if cells[0] == row
+                && let Some(Some(at)) = at
+            {
+                return cells.get(at).copied();
+            }
+        }
+        None
+    }
+
     /// # Errors
     /// A table has no place, or the file can't be written.
     pub(crate) fn write(&self) -> Result<()> {
@@ -43,16 +63,43 @@ impl Document {
 }
 
 fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
+    let (before, _, after) = parts(text, name)?;
+    Some(format!("{before}\n{}\n\n{after}", table.trim()))
+}
+
+/// The text up to the opening comment, between the two comments, and from the closing one.
+fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
-    let length = text[begin..].find("<!-- end -->")?;
-    let (before, after) = (&text[..begin], &text[begin + length..]);
-    Some(format!("{before}\n{}\n\n{after}", table.trim()))
+    let end = begin + text[begin..].find("<!-- end -->")?;
+    Some((&text[..begin], &text[begin..end], &text[end..]))
+}
+
+/// The cells of a table's row; none of another line.
+fn cells(line: &str) -> Vec<&str> {
+    let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
+    row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Document {
+        /// A document that is not written.
+        pub(crate) fn of(text: &str) -> Self {
+            Self {
+                path: PathBuf::new(),
+                text: text.to_owned(),
+                lost: Vec::new(),
+            }
+        }
+
+        pub(crate) fn text(&self) -> &str {
+            assert!(self.lost.is_empty(), "no place for {:?}", self.lost);
+            &self.text
+        }
+    }
 
     const TEXT: &str = "Words.\n<!-- measured: a -->\nold\n<!-- end -->\nMore.\n<!-- measured: b -->\n<!-- end -->\n";
 
@@ -70,5 +117,23 @@ mod tests {
     fn a_table_without_a_place_is_not_put_elsewhere() {
         assert_eq!(replaced(TEXT, "c", "x"), None);
         assert_eq!(replaced("<!-- measured: a -->\nno end", "a", "x"), None);
+    }
+
+    #[test]
+    fn a_cell_is_found_by_its_place_its_row_and_its_column() {
+        let two = "<!-- measured: a -->\n\n|  | x | y |\n| --- | ---: | ---: |\n| r | 1 | 2 (1–3) |\n\n\
+                   |  | z |\n| --- | ---: |\n| r | 4 |\n| s | 5 |\n\n<!-- end -->\n| r | 6 |\n";
+        let document = Document::of(two);
+        for (row, column, cell) in [
+            ("r", "x", Some("1")),
+            ("r", "y", Some("2 (1–3)")),
+            ("r", "z", Some("4")),
+            ("s", "z", Some("5")),
+            ("s", "x", None),
+            ("r", "w", None),
+        ] {
+            assert_eq!(document.cell("a", row, column), cell, "{row} {column}");
+        }
+        assert_eq!(document.cell("b", "r", "x"), None);
     }
 }

@@ -16,6 +16,7 @@ mod goal;
 mod table;
 mod plot;
 mod document;
+mod summary;
 mod real;
 
 use std::{path::Path, process::ExitCode};
@@ -106,6 +107,7 @@ fn run(options: &Options) -> Result<()> {
         measure(&plan, &programs, wanted)?
     };
     let mut document = Document::read(root.join("BENCHMARKING.md"))?;
+    let mut readme = Document::read(root.join("README.md"))?;
     document.set("settings", &settings);
     for (name, text) in table::sections(&plan, &samples) {
         say(&format!("\n## {name}\n\n{text}"))?;
@@ -119,7 +121,9 @@ fn run(options: &Options) -> Result<()> {
         let pictures = root.join("docs").join("benchmarks");
         draw(&pictures, &samples)?;
     }
-    document.write()
+    summary::set(&mut document, &mut readme);
+    document.write()?;
+    readme.write()
 }
 
 /// Each case once a round.

@@ -1,11 +1,12 @@
-//! Who may do what: users by bearer token or client certificate, and rules for them.
+//! Authentication and authorization: bearer tokens, client certificates, and rules.
 //!
 //! Guarantees:
-//! - a server without tokens lets everyone in, as `system:anonymous`; one without rules forbids nothing;
-//! - once a token was known, a request without a known token or client certificate is a 401, also after the last token was revoked;
-//! - of a port that everybody on the machine may use, no page in a browser makes use: [`browser`];
-//! - a change holds for every request that arrives after it; watches that are open go on, as in Kubernetes;
-//! - tokens are compared in constant time, and shown by no `Debug`, log or message.
+//! - a server without tokens accepts every request as `system:anonymous`; a server without rules allows every request;
+//! - once a token has been granted, a request without a known token or client certificate receives 401, even after the
+//!   last token is revoked;
+//! - web pages in a browser can't use a port that is open to all local users: [`browser`];
+//! - a change applies to every request that arrives after it; open watches continue, as in Kubernetes;
+//! - tokens are compared in constant time, and no `Debug` output, log or message contains them.
 
 mod attributes;
 mod browser;
@@ -26,23 +27,28 @@ use crate::status::ApiError;
 use attributes::Attributes;
 pub use rule::Rule;
 
-/// The group of everyone whom a token or certificate has named.
+/// The group of every authenticated user.
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// The group that no rule can hold back (`NewPrivilegedGroups` in the API server's configuration).
+/// The group that is always allowed everything.
+///
+/// `NewPrivilegedGroups` in the API server's configuration.
 const MASTERS: &str = "system:masters";
 
-/// Somebody, by name and groups.
+/// A user with its name and groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct User {
     /// The name, such as `jane` or `system:serviceaccount:default:controller`.
     pub name: String,
-    /// The groups; members of `system:masters` may do everything, and whoever was authenticated is in `system:authenticated` without it being said.
+    /// The groups.
+    ///
+    /// Members of `system:masters` are allowed everything.
+    /// The server adds `system:authenticated` to every authenticated user.
     pub groups: Vec<String>,
 }
 
-/// Tokens and rules while the server runs; cheap to clone.
+/// Changes tokens and rules while the server runs; cheap to clone.
 ///
 /// ```
 /// use kube_informer_apiserver::{Rule, Server, User};
@@ -51,7 +57,7 @@ pub struct User {
 ///     .token("short-lived", User::new("jane"))
 ///     .rules([Rule::allow(["get", "list", "watch"], ["pods"]).for_user("jane")])
 ///     .build();
-/// // To a request that carries it, the token is now as unknown as any other: 401.
+/// // A request with this token now receives 401.
 /// assert!(server.access().revoke_token("short-lived"));
 /// ```
 #[derive(Clone)]
@@ -59,7 +65,7 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// What decides on every request.
+/// Authenticates and authorizes every request.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
@@ -68,27 +74,27 @@ pub(crate) struct Gate {
 /// Tokens and rules, as the builder collects them.
 #[derive(Default)]
 pub(crate) struct Policy {
-    /// `None`: nobody has to say who they are.
+    /// `None`: authentication is not required.
     tokens: Option<Vec<(Token, Arc<User>)>>,
-    /// `None`: nothing is forbidden.
+    /// `None`: every request is allowed.
     rules: Option<Vec<Rule>>,
 }
 
 /// A bearer token.
 struct Token(Box<[u8]>);
 
-/// Whom the peer's certificate names; put into a request's extensions by the connection it came on.
+/// The user in the peer's certificate; the connection adds it to the extensions of its requests.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// That a request came over a port of the machine's own, without TLS; put into its extensions by the connection.
+/// Marks a request from a local port without TLS; the connection adds it to the extensions.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 
 // === impl User ===
 
 impl User {
-    /// A user without groups.
+    /// Creates a user without groups.
     pub fn new(name: &str) -> User {
         User {
             name: name.to_owned(),
@@ -96,14 +102,14 @@ impl User {
         }
     }
 
-    /// The same user in one group more.
+    /// Adds the user to a group.
     #[must_use]
     pub fn in_group(mut self, group: &str) -> User {
         self.groups.push(group.to_owned());
         self
     }
 
-    /// The user once it is known that it is they.
+    /// Adds the group of authenticated users.
     pub(crate) fn authenticated(mut self) -> Arc<User> {
         if !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -123,31 +129,31 @@ impl Access {
         Access { gate }
     }
 
-    /// Makes a token known, or gives a known one to another user.
+    /// Adds a token, or assigns a known one to another user.
     ///
-    /// From the first token on, requests without one are refused with 401.
+    /// From the first token on, requests without a token receive 401.
     ///
     /// # Panics
     ///
-    /// If the token is empty, for no request can carry that.
+    /// Panics if the token is empty, because no request can carry it.
     pub fn grant_token(&self, token: &str, user: User) {
         self.gate.policy.lock().grant(token, user);
     }
 
-    /// Forgets a token: requests that carry it are refused with 401 from now on.
+    /// Revokes a token: requests with it receive 401 from now on.
     ///
-    /// Returns whether it was known.
+    /// Returns whether the token was known.
     pub fn revoke_token(&self, token: &str) -> bool {
         self.gate.policy.lock().revoke(token)
     }
 
-    /// Replaces all rules: what none of these allows is refused with 403 from now on.
+    /// Replaces all rules: requests that no new rule allows receive 403 from now on.
     pub fn replace_rules(&self, rules: impl IntoIterator<Item = Rule>) {
         let rules = rules.into_iter().collect();
         self.gate.policy.lock().rules = Some(rules);
     }
 
-    /// Forgets all rules: nothing is forbidden from now on.
+    /// Removes all rules: every request is allowed from now on.
     pub fn drop_rules(&self) {
         self.gate.policy.lock().rules = None;
     }
@@ -173,13 +179,13 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Whether anybody may do anything.
+    /// Whether neither tokens nor rules are configured.
     pub(crate) fn is_open(&self) -> bool {
         let policy = self.policy.lock();
         policy.tokens.is_none() && policy.rules.is_none()
     }
 
-    /// Who asks, and the refusal if they may not.
+    /// Returns the user of a request, and the error if the request is not allowed.
     pub(crate) fn admit(&self, parts: &Parts, query: &Query) -> (Arc<User>, Option<ApiError>) {
         let peer = parts.extensions.get::<Peer>();
         let policy = self.policy.lock();
@@ -210,7 +216,7 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Whether a user who may update an object may also create it.
+    /// Checks whether a user who may update an object may also create it.
     pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
         let attributes = Attributes::of_creation(target);
         if self.policy.lock().allows(user, &attributes) {
@@ -243,7 +249,7 @@ impl Policy {
         tokens.len() < before
     }
 
-    /// The user of a token, in a time that tells nothing of the tokens but their number and lengths.
+    /// Returns the user of a token; its timing reveals only the number and lengths of the tokens.
     fn user_of(&self, token: &[u8]) -> Option<Arc<User>> {
         let mut found = None;
         for (known, user) in self.tokens.iter().flatten() {
@@ -254,7 +260,7 @@ impl Policy {
         found
     }
 
-    /// Whether a user may do something to a resource.
+    /// Whether a rule allows this request.
     fn allows(&self, user: &User, attributes: &Attributes) -> bool {
         let Some(rules) = &self.rules else {
             return true;
@@ -273,7 +279,7 @@ impl Token {
     }
 }
 
-/// The token in an `Authorization` header, read as `bearertoken.go` does.
+/// Returns the token in an `Authorization` header, parsed as in `bearertoken.go`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let mut words = value.split(|byte| *byte == b' ');

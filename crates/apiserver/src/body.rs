@@ -1,6 +1,6 @@
-//! The body of an answer: bytes in memory, or a stream of them.
+//! The body of a response: bytes in memory, or a stream of them.
 //!
-//! Guarantees: one type for every answer, which is all that a client of [`crate::Server`] sees; a stream's error ends it.
+//! Guarantees: every response of [`crate::Server`] has this type; an error of a stream ends the body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Held, ResponseBudget};
 use crate::status::ApiError;
 
-/// Size at which a chunk is sent: some frames of HTTP/2, and few enough writes for 100,000 objects.
+/// Size of a chunk: a few HTTP/2 frames, and few writes for 100,000 objects.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Any error, as tower and hyper pass them on.
+/// Any error, in the form that tower and hyper use.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer; it yields data frames only.
+/// The body of a response; it yields only data frames.
 pub struct Body(Content);
 
-/// An event passes every layer twice per watcher, so there are no more of them than this one.
+/// Every event passes through each layer twice per watcher, so there is only this one layer.
 enum Content {
-    /// What is left of a body of known length.
+    /// The rest of a body of known length.
     Full(Bytes),
     /// A body of known length that counts towards the [`ResponseBudget`].
     Held {
         content: Held<Bytes>,
-        /// The bytes that are left.
+        /// Remaining bytes.
         left: usize,
     },
     Stream(Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send>>),
-    /// A stream that has ended; nobody may poll it again.
+    /// A stream that has ended and must not be polled again.
     Ended,
 }
 
 impl Body {
-    /// A body of known length.
+    /// Creates a body of known length.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts a body of more than [`FREE_BYTES`] towards the budget of all responses.
+    /// Counts a body of more than [`FREE_BYTES`] towards the response budget.
     ///
     /// # Errors
     ///
@@ -59,14 +59,14 @@ impl Body {
         }
     }
 
-    /// A body that ends with its stream, and stays at its end however often it is polled.
+    /// Creates a body from a stream; after the end it stays at its end when polled again.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
         Body(Content::Stream(Box::pin(stream)))
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,

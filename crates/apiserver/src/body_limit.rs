@@ -1,8 +1,10 @@
 //! Limits on the size, the time and the memory of request bodies.
 //!
 //! Guarantees:
-//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is incomplete after [`BODY_TIMEOUT`] with 504;
-//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is rejected with 429;
+//! - a body of more than [`BODY_BYTES_MAX`] is rejected with 413, whatever its `Content-Length` says, and one that is
+//!   incomplete after [`BODY_TIMEOUT`] with 504;
+//! - all bodies that are received or processed hold at most [`BODIES_BYTES_MAX`] together; a request beyond that is
+//!   rejected with 429;
 //! - the memory of a body does not depend on the number of its chunks;
 //! - no body is decompressed.
 
@@ -22,7 +24,7 @@ use crate::status::ApiError;
 /// Maximum size of a body (`MaxRequestBodyBytes` in `server/config.go`).
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Maximum time to receive a body: the time that Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
+/// Maximum time to receive a body; Kubernetes allows the same (`RequestTimeout` in `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum bytes of all bodies together: 85 of the largest, or 200,000 of the usual size.
@@ -88,7 +90,7 @@ impl BodyLimit {
             bytes: 0,
         };
         let mut body = pin!(Limited::new(body, BODY_BYTES_MAX));
-        // One buffer: each chunk by itself would keep the buffer that it is a slice of.
+        // One buffer, because every chunk would keep the larger buffer that it is a slice of.
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(&error))?;

@@ -1,7 +1,8 @@
 //! The objects that a new server starts with: the system's, as kube-apiserver creates them, and the seeds.
 //!
 //! Guarantees:
-//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
+//! - namespaces, and the Service `kubernetes` with its endpoints, share revision 1 with the first seed, so the seeds
+//!   have the revisions 1, 2, … and a server without seeds starts at revision 1, as an empty etcd does;
 //! - a seed replaces the system object of the same name;
 //! - the namespace of a seed exists, wherever namespaces are enforced.
 //!
@@ -31,7 +32,7 @@ const ENDPOINT_IP: &str = "192.0.2.1";
 const SERVICE_PORT: u16 = 443;
 const SECURE_PORT: u16 = 6443;
 
-/// The objects of a server before its first request.
+/// The initial objects of a server.
 pub(crate) struct Bootstrap {
     pub(crate) seeds: Vec<Value>,
     /// Whether the Service `kubernetes` and its endpoints are among them.
@@ -88,7 +89,7 @@ impl Bootstrap {
     }
 }
 
-/// The namespaces that namespaced seeds name; a kind that is not served is reported when the seed is stored.
+/// The namespaces of namespaced seeds; an unserved kind is reported when the seed is stored.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -101,7 +102,9 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Where an object is stored: kind, whatever its version, namespace and name; `None` for a kind without system objects.
+/// Identity of an object: kind in any version, namespace and name.
+///
+/// `None` for a kind without system objects.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
@@ -136,7 +139,9 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// What kube-apiserver's `kubernetesservice` controller and its endpoint reconciler create, with the defaults of Kubernetes 1.36.
+/// The Service `kubernetes` and its endpoints, with the defaults of Kubernetes 1.36.
+///
+/// In kube-apiserver the `kubernetesservice` controller and the endpoint reconciler create them.
 fn kubernetes_service() -> [Value; 3] {
     let service = json!({
         "apiVersion": "v1",

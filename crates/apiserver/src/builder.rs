@@ -1,6 +1,7 @@
-//! Everything that is fixed before a server answers its first request.
+//! Configuration of a server.
 //!
-//! Guarantees: plain settings in any order, and one [`Builder::build`]; seeds get the revisions 1, 2, … in their order.
+//! Guarantees: settings can be set in any order before [`Builder::build`]; seeds get the revisions 1, 2, … in their
+//! order.
 
 use std::mem;
 use std::sync::Arc;
@@ -23,10 +24,12 @@ use crate::shared::{Settings, Shared};
 use crate::storage::{Disk, OpenError, Opener, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
-/// Events that may wait for one watcher: the most a Kubernetes API server lets wait (`watch_cache_history.go`).
+/// Default maximum of events queued for one watcher.
+///
+/// The maximum of a Kubernetes API server (`watch_cache_history.go`).
 const WATCHER_BUFFER: usize = 1_000;
 
-/// What the objects may take unless a builder says otherwise: the most that etcd recommends for its `--quota-backend-bytes`.
+/// Default maximum size of all objects: the largest `--quota-backend-bytes` that etcd recommends.
 const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
 /// Builds a [`Server`].
@@ -72,136 +75,160 @@ impl Builder {
         }
     }
 
-    /// Objects that exist from the start: they are stored as [`Server::create`] stores, at the revisions 1, 2, … in this order.
+    /// Adds initial objects, stored like with [`Server::create`] at the revisions 1, 2, … in this order.
     ///
-    /// A namespace that a seed names exists too, at revision 1, unless it is itself a seed or [`Builder::enforce_namespaces`] is off.
+    /// The namespace of a seed exists too, at revision 1, unless it is itself a seed or [`Builder::enforce_namespaces`]
+    /// is off.
     /// A seed replaces the [system object](crate#system-objects) of the same name.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self
     }
 
-    /// Serves one more kind, as a custom resource definition would; a built-in one of that name is replaced.
+    /// Serves another kind, like a custom resource definition; replaces a built-in kind of the same name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
         self
     }
 
-    /// How far back watches may start, for kinds without a setting of their own; [`WatchCache::Adaptive`] if never said.
+    /// Sets how far back watches can start, for kinds without their own setting.
+    ///
+    /// The default is [`WatchCache::Adaptive`].
     pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
         self.watch_cache = cache;
         self
     }
 
-    /// How far back watches of one resource may start: `pods`, `deployments.apps`.
+    /// Sets how far back watches of one resource can start: `pods`, `deployments.apps`.
     pub fn watch_cache_for(mut self, resource: &str, cache: WatchCache) -> Builder {
         self.watch_caches.push((resource.to_owned(), cache));
         self
     }
 
-    /// Whether lists are streamed on watches (`sendInitialEvents`), as since Kubernetes 1.34; an older server refuses that with a 422.
+    /// Sets whether watches stream lists (`sendInitialEvents`), as since Kubernetes 1.34.
     ///
-    /// True if never said.
+    /// Older servers respond 422.
+    ///
+    /// The default is true.
     pub fn watch_list(mut self, streams: bool) -> Builder {
         self.settings.watch_list = streams;
         self
     }
 
-    /// Whether an object can be created only in a namespace that exists, and is rejected with a 404 elsewhere, as by Kubernetes.
+    /// Sets whether an object can be created only in an existing namespace, as in Kubernetes.
     ///
-    /// True by default; `default`, the `kube-` namespaces and those of the [seeds](Builder::seed) exist from the start.
-    /// With false an object of any namespace can be created, and no namespace is created for it.
+    /// Otherwise the server responds 404.
+    ///
+    /// The default is true; `default`, the `kube-` namespaces and those of the [seeds](Builder::seed) exist from the
+    /// start.
+    /// With false, objects can be created in any namespace, and no namespace is created for them.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
         self.settings.enforce_namespaces = enforce;
         self
     }
 
-    /// Whether `default` has the Service, the `EndpointSlice` and the `Endpoints` `kubernetes` from the start, as in every cluster.
+    /// Sets whether `default` has the `kubernetes` Service, `EndpointSlice` and `Endpoints`.
     ///
-    /// True by default; false suits a test that counts the objects of these kinds.
+    /// The default is true; false suits a test that counts the objects of these kinds.
     pub fn kubernetes_service(mut self, exists: bool) -> Builder {
         self.bootstrap.kubernetes_service = exists;
         self
     }
 
-    /// How many events may wait for one watcher before it is closed as too slow; 1,000 if never said, and at least 1.
+    /// Sets the maximum number of events queued for one watcher; a watcher above it is closed as too slow.
+    ///
+    /// The default is 1,000, the minimum 1.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
         self.settings.watcher_buffer = events.max(1);
         self
     }
 
-    /// How many bytes all objects together may take in memory, about; 8 GiB if never said.
+    /// Sets the approximate maximum memory of all objects in bytes; the default is 8 GiB.
     ///
-    /// A write that would go over it is refused with the 500 of an etcd that is full, and nothing is stored; what makes an object no larger, and a deletion, always passes.
-    /// An object counts with its JSON, its key and 400 bytes; history has a bound of its own, 1 GiB.
+    /// A write above it receives the 500 of a full etcd, and nothing is stored.
+    /// A write that does not enlarge an object, and a deletion, always succeeds.
+    /// An object counts with its JSON, its key and 400 bytes; history has a separate limit of 1 GiB.
     pub fn storage_quota(mut self, bytes: u64) -> Builder {
         self.settings.storage_quota = bytes;
         self
     }
 
-    /// Seeds what is random: uids, generated names, the default time-out of watches, and the chances of faults.
+    /// Seeds all random values.
     ///
-    /// The same seed and the same calls give the same bytes; without one every server is different.
+    /// Uids, generated names, default watch timeouts, and the probabilities of faults.
+    ///
+    /// The same seed and the same calls produce the same bytes; without a seed every server is different.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
         self.rng = Some(seed);
         self
     }
 
-    /// The wall clock behind `creationTimestamp` and ages; the system's if never said.
+    /// Sets the wall clock for `creationTimestamp` and ages; the default is the system clock.
     ///
-    /// Waiting is done by tokio's clock, which tests can pause.
+    /// Waits use tokio's clock, which tests can pause.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Builder {
         self.settings.clock = Clock::new(now);
         self
     }
 
-    /// Lets requests in that carry this bearer token, as this user, and from now on refuses with 401 those that carry none.
+    /// Accepts requests with this bearer token as this user, and rejects requests without a token with 401.
     ///
-    /// Given again, the token is the later user's. [`Server::access`] grants and revokes while the server runs.
+    /// If a token is added twice, the later user applies.
+    /// [`Server::access`] grants and revokes tokens while the server runs.
     ///
     /// # Panics
     ///
-    /// If the token is empty, for no request can carry that.
+    /// Panics if the token is empty, because no request can carry it.
     pub fn token(mut self, token: &str, user: User) -> Builder {
         self.access.grant(token, user);
         self
     }
 
-    /// Allows what these rules allow, and from now on forbids with 403 what no rule does; given again, they are added.
+    /// Adds rules; requests to resources that no rule allows receive 403.
     ///
-    /// Rules are for resources: whoever is let in may read discovery, version and health, and ask what they may do.
+    /// Rules apply to resources: every authenticated user may read discovery, version and health, and send access
+    /// reviews.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self
     }
 
-    /// Whether [`Server::listen`] may bind to other addresses than loopback; false if never said, for without [`Builder::token`] and [`Builder::rules`] whoever reaches the port may do everything.
+    /// Sets whether [`Server::listen`] may bind to addresses other than loopback; the default is false.
+    ///
+    /// Without [`Builder::token`] and [`Builder::rules`], every client that reaches the port may do everything.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
     }
 
-    /// Adds a fault plan, in force from the first request; its grammar is that of [`Faults`](crate::Faults#fault-plans).
+    /// Adds a fault plan that is active from the first request.
+    ///
+    /// [`Faults`](crate::Faults#fault-plans) describes the grammar.
     ///
     /// # Errors
     ///
-    /// If it can't be read: the error says where, and what could stand there.
+    /// Returns an error with the position of the mistake and the expected input.
     pub fn faults(mut self, plan: &str) -> Result<Builder, PlanError> {
         self.fault_plans.push(Plan::parse(plan)?);
         Ok(self)
     }
 
-    /// Whether the fault plan can be read and changed over HTTP, [at `/faults`](crate::Faults#over-http); false if never said, for whoever reaches the server may then break it.
+    /// Sets whether the fault plan is accessible over HTTP [at `/faults`](crate::Faults#over-http).
+    ///
+    /// The default is false.
+    /// Every client that reaches the server can disturb it through this path.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
         self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
     }
 
-    /// Makes the server; it needs no runtime, socket or task.
+    /// Builds the server; it needs no runtime, socket or task.
     ///
     /// # Panics
     ///
-    /// If a seed can't be stored, a resource named in [`Builder::watch_cache_for`] is not served, or a fault plan restarts the server at a revision that it never had: all are mistakes of the program, and the message names them.
+    /// Panics if a seed is rejected, a resource in [`Builder::watch_cache_for`] is not served, or a fault plan restarts
+    /// the server at an unknown revision.
+    /// The message names the mistake.
     pub fn build(mut self) -> Server {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
@@ -211,24 +238,30 @@ impl Builder {
         server
     }
 
-    /// Makes a server that keeps its objects in a directory: what it has answered is there after any end, also a kill.
+    /// Builds a server that stores its objects in a directory.
     ///
-    /// - A directory that is not there is made, on Unix with mode 0700, for secrets are stored as they are.
-    /// - A new directory starts with the seeds; one that was used before starts with what it holds, and the seeds are left out.
-    /// - Revisions go on and objects are as they were. History does not survive: a watch from an older revision, and a list at one, is too old (410).
-    /// - A write is answered, and seen by anybody, when the disk has it; writes that arrive meanwhile go to the disk together. Direct calls such as [`Server::create`] block as long as that takes.
-    /// - A write that the disk refuses is answered with a 500 and seen by nobody; reads go on, and so do writes when the disk takes them again.
-    /// - Objects of custom kinds that this server is not told of stay in the directory, unseen.
+    /// Acknowledged writes survive any exit, including a kill.
     ///
-    /// With [`Builder::rng_seed`], what is random follows from the seed and the revision at which the server starts.
+    /// - A missing directory is created, on Unix with mode 0700, because secrets are stored unencrypted.
+    /// - A new directory starts with the seeds; a used one starts with its stored objects and ignores the seeds.
+    /// - Revisions continue and objects are unchanged. History is lost: a watch or list at an older revision is too old
+    ///   (410).
+    /// - A write is acknowledged and visible once it is on the disk; concurrent writes are stored together. Direct
+    ///   calls such as [`Server::create`] block until then.
+    /// - A write that the disk rejects receives a 500 and is not visible. Reads continue, and writes resume when the
+    ///   disk recovers.
+    /// - Objects of custom kinds that this server does not serve are kept in the directory, but not served.
+    ///
+    /// With [`Builder::rng_seed`], random values depend on the seed and the revision at the start.
     ///
     /// # Errors
     ///
-    /// If the directory can't be written to, is in use, or holds something else than a sound store; nothing stored in it is lost then.
+    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store; no stored
+    /// data is lost.
     ///
     /// # Panics
     ///
-    /// As [`Builder::build`].
+    /// Panics like [`Builder::build`].
     #[cfg(feature = "persistence")]
     pub fn open(self, data_dir: impl AsRef<std::path::Path>) -> Result<Server, OpenError> {
         self.open_with(data_dir.as_ref(), Box::new(open_file))
@@ -264,7 +297,7 @@ impl Builder {
         Ok(server)
     }
 
-    /// A server without objects, whose random numbers follow from the seed and this revision.
+    /// Creates a server without objects; its random numbers depend on the seed and this revision.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -275,7 +308,7 @@ impl Builder {
             policies[collection.0] = policy;
         }
         let caches = policies.into_iter().map(Cache::new).collect();
-        // A restarted server must not hand out the uids of its first start again.
+        // A restarted server must not assign the uids of its first start again.
         let seed = self.rng.unwrap_or_else(|| fastrand::u64(..));
         let seed = seed.wrapping_add(revision);
         let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, seed)));
@@ -284,7 +317,7 @@ impl Builder {
     }
 }
 
-/// Puts fault plans into force.
+/// Activates the fault plans.
 fn carry_out(server: &Server, plans: &[Plan]) {
     for plan in plans {
         if let Err(error) = server.faults().carry_out(plan) {

@@ -1,17 +1,18 @@
-//! A `kube_client::Client` on the server, without a socket.
+//! A `kube_client::Client` for the server, without a socket.
 //!
-//! Guarantees: the client has none of kube's own layers, so each of its calls is one request, and no refusal is retried unseen.
+//! Guarantees: the client has none of kube's layers, so each call is one request, and no error is retried.
 
 use kube_client::Client;
 
 use crate::server::Server;
 
 impl Server {
-    /// A client of this server, in namespace `default`; it carries the token of this handle, if it [has one](Server::with_token).
+    /// Returns a client of this server in namespace `default`, with the token of this handle if it [has
+    /// one](Server::with_token).
     ///
     /// # Panics
     ///
-    /// Outside a Tokio runtime: the client spawns the task of its buffer.
+    /// Panics outside a Tokio runtime: the client spawns the task of its buffer.
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }

@@ -1,13 +1,14 @@
-//! Wall time, as the server writes it into objects.
+//! Wall-clock time, as the server writes it into objects.
 //!
-//! Guarantees: the one place where the system's clock is read, and a builder can put another in its stead; waiting is never done by this clock.
+//! Guarantees: the only module that reads the system clock; a builder can replace the clock.
+//! It is not used for waiting.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// Tells the wall time.
+/// Source of the wall-clock time.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -24,7 +25,7 @@ impl Clock {
         Clock(Arc::new(now))
     }
 
-    /// The present, to the second, as `metav1.Time` is.
+    /// The current time with a precision of one second, as in `metav1.Time`.
     pub(crate) fn now(&self) -> Timestamp {
         let now = Timestamp::try_from((self.0)()).unwrap_or(Timestamp::UNIX_EPOCH);
         Timestamp::from_second(now.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)

@@ -1,6 +1,8 @@
-//! The printer columns of kinds: what `kubectl get` shows.
+//! Printer columns of kinds, as `kubectl get` shows them.
 //!
-//! Guarantees: names, types, order and priorities are those of Kubernetes' printers for the kinds listed here; priority 1 is shown by `-o wide` only. Any other kind has Name and Age.
+//! Guarantees: names, types, order and priorities match Kubernetes' printers for the kinds listed here.
+//! Columns with priority 1 are shown only by `-o wide`.
+//! Any other kind has the columns Name and Age.
 
 mod cell;
 pub(crate) mod workload;
@@ -239,7 +241,7 @@ fn service_ports(service: &Object) -> String {
     none_if_empty(ports.join(","))
 }
 
-/// The first three of a longer list, and how many follow.
+/// Joins the first three of a longer list, and adds the number of omitted ones.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -311,7 +313,7 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// The first of two members that is there: an event is stored as one API or the other wrote it.
+/// Returns the member that is present: an event has the fields of the core or the events API.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -377,7 +379,7 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// The metrics of an autoscaler, as measured and as wanted; only those of resources are measured here.
+/// The measured and wanted metrics of an autoscaler; only resource metrics show a measured value.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");

@@ -1,9 +1,10 @@
-//! Answers in gzip, as an API server of 1.36 compresses them.
+//! Compresses responses with gzip, as an API server of 1.36 does.
 //!
 //! Guarantees:
-//! - compressed is an answer about a resource that is longer than [`THRESHOLD_BYTES`], to a client that accepts the plain token `gzip`; never a watch;
-//! - the answer is compressed while it is read: at most the threshold and one chunk are held;
-//! - the same answer gives the same bytes.
+//! - a response about a resource is compressed if it is longer than [`THRESHOLD_BYTES`] and the client accepts the
+//!   plain token `gzip`; a watch never is;
+//! - the response is compressed while it is read: at most the threshold and one chunk are held in memory;
+//! - the same response results in the same bytes.
 
 use std::io::Write;
 
@@ -19,21 +20,23 @@ use http_body_util::BodyExt;
 
 use crate::body::{Body, BoxError};
 
-/// The longest answer that stays plain (`defaultGzipThresholdBytes` in `writers.go`).
+/// Maximum length of an uncompressed response (`defaultGzipThresholdBytes` in `writers.go`).
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// The level that Kubernetes chose for speed (`defaultGzipContentEncodingLevel` in `writers.go`).
+/// The compression level that Kubernetes chose for speed.
+///
+/// `defaultGzipContentEncodingLevel` in `writers.go`.
 const LEVEL: u32 = 1;
 
-/// An answer on its way through the encoder.
+/// State of a response during compression.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
-    /// What was read before it was known that the answer is long.
+    /// Chunks read before the threshold was reached.
     held: std::vec::IntoIter<Bytes>,
     rest: Body,
 }
 
-/// Whether a client accepts gzip; only the bare token counts, in lower case and without a weight.
+/// Whether the client accepts gzip; only the bare token counts, in lower case and without a weight.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let value = headers
         .get(header::ACCEPT_ENCODING)
@@ -42,11 +45,11 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim() == "gzip")
 }
 
-/// The answer in gzip if it is long, else as it is.
+/// Compresses a long response; returns a short one unchanged.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the answer.
+/// Dropping the future drops the response.
 pub(crate) async fn compress(response: Response<Body>) -> Response<Body> {
     let (mut parts, mut body) = response.into_parts();
     let threshold = THRESHOLD_BYTES as u64;
@@ -90,7 +93,7 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// The next compressed chunk, and what is left to compress.
+    /// Returns the next compressed chunk and the rest.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {
         loop {
             let chunk = match self.held.next() {
@@ -108,7 +111,7 @@ impl Gzip {
             if let Err(error) = written {
                 return Some((Err(error.into()), None));
             }
-            // A long list keeps the processor busy for a second, and nothing else would make it give way.
+            // A long list occupies the thread for a second, and no other await yields.
             tokio::task::yield_now().await;
             let compressed = std::mem::take(self.encoder.get_mut());
             if !compressed.is_empty() {
@@ -118,7 +121,7 @@ impl Gzip {
     }
 }
 
-/// The next data of a body, which has no other frames.
+/// Returns the next data of a body, which has no other frames.
 async fn next(body: &mut Body) -> Option<Result<Bytes, BoxError>> {
     let frame = body.frame().await?;
     Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
@@ -136,7 +139,7 @@ mod tests {
 
     const CHUNK_BYTES: usize = 64 * 1024;
 
-    /// A body of so many chunks, and how many of them were taken.
+    /// A body of `chunks` chunks, and a counter of the chunks that were read.
     fn chunked(chunks: usize) -> (Response<Body>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&taken);
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_read_no_further_than_it_is_taken() {
+    async fn a_body_is_read_no_further_than_the_client_reads() {
         let (response, taken) = chunked(100);
         let mut body = compress(response).await.into_body();
         assert_eq!(
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_chunk_comes_out_again() {
+    async fn every_chunk_is_restored() {
         let (response, _) = chunked(20);
         let response = compress(response).await;
         assert_eq!(response.headers()["vary"], "Accept-Encoding");
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_turns_out_short_stays_plain() {
+    async fn a_short_stream_is_not_compressed() {
         let (response, _) = chunked(2);
         let response = compress(response).await;
         assert!(response.headers().is_empty());
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_ends_the_answer_before_and_behind_the_threshold() {
+    async fn an_error_ends_the_response_before_and_after_the_threshold() {
         for chunks in [1, 5] {
             let good = (0..chunks).map(|_| Ok(Bytes::from(vec![b'x'; CHUNK_BYTES])));
             let broken = good.chain([Err("torn".into())]);

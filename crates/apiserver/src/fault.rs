@@ -1,10 +1,10 @@
-//! Faults: their grammar, the rules in force, and what they do to the bodies of responses.
+//! Faults: their grammar, the active rules, and their effects on response bodies.
 //!
 //! Guarantees:
-//! - a rule takes effect at once and exactly as often as it states, in the order in which rules were added;
+//! - a rule takes effect immediately and exactly as often as it states, in the order in which rules were added;
 //! - faults change requests and their responses, never the store.
 //!
-//! It does not answer requests and does not act on the server: [`fault_injection`](crate::fault_injection) does.
+//! It does not respond to requests and does not change the server: [`fault_injection`](crate::fault_injection) does.
 
 mod disturbance;
 mod edit;

@@ -1,10 +1,11 @@
-//! Failures on demand: the handle that injects faults, and the requests that they answer.
+//! Fault injection: the handle that adds faults, and the requests that faults respond to.
 //!
 //! Guarantees:
-//! - a fault takes effect at once and exactly as often as asked, in the order in which faults were added;
-//! - faults touch requests and their answers, never the store, but for a restart at an older revision: [`crate::Server::get`] and its siblings always tell the truth;
-//! - calls are synchronous, so a sequence of faults and writes without an `.await` between them is one moment for every client;
-//! - clients in process and over TCP meet the same faults.
+//! - a fault takes effect immediately and as often as its limits allow, in the order in which faults were added;
+//! - faults affect requests and responses, never the store, except for a restart at an older revision:
+//!   [`crate::Server::get`] and the other direct calls always return the true state;
+//! - calls are synchronous, so clients observe a sequence of faults and writes without an `.await` as one step;
+//! - the same faults affect clients in process and over TCP.
 
 mod answer;
 mod endpoint;
@@ -22,9 +23,11 @@ use crate::watch_cache::Delivery;
 
 pub(crate) use endpoint::{PATH, serve_plan};
 
-/// The switchboard of a server's faults; cheap to clone.
+/// Adds and removes a server's faults; cheap to clone.
 ///
-/// What is usual has a method; everything can be said in a [fault plan](#fault-plans): to [`Builder::faults`](crate::Builder::faults), to [`Faults::inject`], or over HTTP.
+/// Common faults have a method.
+/// A [fault plan](#fault-plans) can express all faults; pass it to [`Builder::faults`](crate::Builder::faults) or
+/// [`Faults::inject`], or send it over HTTP.
 ///
 /// ```
 /// # use kube_informer_apiserver::Server;
@@ -39,77 +42,88 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// # Fault plans
 ///
-/// A plan is statements, one per line or with `;` between them; `#` starts a comment.
-/// A statement with a colon is a rule, which waits for requests; one without is an action, which happens at once.
+/// A plan is a list of statements, one per line or separated by `;`; `#` starts a comment.
+/// A statement with a colon is a rule, which waits for requests; a statement without a colon is an action, which runs
+/// immediately.
 ///
 /// A rule is `VERB RESOURCE [named NAME] [in NAMESPACE] [from USER-AGENT]: FAULT [skip=N] [chance=P%] [xN]`.
-/// Verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `other`) and resource (its plural) may be `*`; a User-Agent matches by a part of it.
-/// The first `N` matching requests are let by, each of the others is hit with that chance, and at most `xN` are hit.
-/// Of several answers that fit, a request gets the one added first; all other faults that fit are done to it together.
-/// Names with a space, `:`, `;`, `#` or `"` in them, and all text, stand in quotes with the escapes of JSON.
+/// Verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `other`) and resource (its
+/// plural) may be `*`.
+/// A rule matches a `User-Agent` that contains the given text.
+/// The first `N` matching requests pass; each later one is affected with the given probability, and `xN` limits the
+/// number of affected requests.
+/// If several rules would replace the response, the one added first does; all other matching faults apply together.
+/// Names that contain a space, `:`, `;`, `#` or `"`, and all texts, are quoted with JSON's escapes.
 ///
-/// | Fault | On the wire |
+/// | Fault | Effect |
 /// | --- | --- |
-/// | `429`, `500`, `503`, … `retry-after=N` | That HTTP status with the `Status` body that Kubernetes sends with it; the seconds in `Retry-After` and in `details`. The request does nothing. |
-/// | `429 plain` | The same with the text body of flow control, which is no `Status`; `Retry-After` is 1 if never said. |
-/// | `504 too-large` | What a server answers that has not reached the revision asked for: the cause `ResourceVersionTooLarge`. |
-/// | `reset` | The connection ends before the answer; in process an [`std::io::Error`] of kind `ConnectionReset`. The request does nothing. |
-/// | `refuse streaming` | A watch with `sendInitialEvents` is a 422, as from a server before Kubernetes 1.34; other watches are not hit. |
-/// | `delay [answer] 5s` | The request is done, and its status and headers come so much later. |
-/// | `delay first byte 5s` | Status and headers come at once, the first byte of the body so much later than it would. |
-/// | `delay each event 100ms` | Every event of a watch comes so much behind the one before. |
-/// | `cut [after N events\|bytes]` | The body ends cleanly after the `N`th event or byte, even in the middle of an object; at its start if no number is given. |
-/// | `break [after N events\|bytes]` | The same with an error: a reset connection or stream. |
-/// | `freeze [after N events\|bytes]` | Nothing more comes, not even the end at the deadline, until a thaw. |
-/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends behind every `N` bytes, or at these; the bytes are unchanged. |
-/// | `split randomly` | Chunks of 1 to 64 bytes. |
-/// | `drop EVENTS` | The events are lost. |
-/// | `duplicate EVENTS` | They are sent twice. |
-/// | `swap EVENTS` | They come behind the next event instead of before it. |
-/// | `garble EVENTS` | Only the first half of the line comes: not JSON. |
-/// | `spoil EVENTS` | The object's annotations are a number: JSON, with name and revision, that no client can decode. |
+/// | `429`, `500`, `503`, … `retry-after=N` | The response is this HTTP status with Kubernetes' `Status` body; the seconds are in `Retry-After` and in `details`. The request is not executed. |
+/// | `429 plain` | The same with the text body of flow control instead of a `Status`; `Retry-After` is 1 by default. |
+/// | `504 too-large` | The response of a server that has not reached the requested revision: the cause `ResourceVersionTooLarge`. |
+/// | `reset` | The connection ends before the response; in process the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
+/// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34; other watches are not affected. |
+/// | `delay [answer] 5s` | The request is executed, and the response is sent after this delay. |
+/// | `delay first byte 5s` | Status and headers are sent immediately; the first byte of the body is delayed. |
+/// | `delay each event 100ms` | Every event of a watch is delayed by this time after the previous one. |
+/// | `cut [after N events\|bytes]` | The body ends cleanly after the `N`th event or byte, even within an object; at its start by default. |
+/// | `break [after N events\|bytes]` | The body ends with an error: a reset connection or stream. |
+/// | `freeze [after N events\|bytes]` | Nothing more is sent until a thaw, not even the end at the deadline. |
+/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets; the bytes are unchanged. |
+/// | `split randomly` | The chunks have 1 to 64 bytes. |
+/// | `drop EVENTS` | The events are not sent. |
+/// | `duplicate EVENTS` | The events are sent twice. |
+/// | `swap EVENTS` | Each of the events is sent after the event that follows it. |
+/// | `garble EVENTS` | Only the first half of the line is sent, which is not JSON. |
+/// | `spoil EVENTS` | The object's annotations are a number: JSON with name and revision that no client can decode. |
 /// | `retype EVENTS` | The type is `MOVED`, which does not exist. |
-/// | `send "TEXT" after N events` | This text stands behind the `N`th event, as it is: end it with `\n`. |
+/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; end it with `\n`. |
 ///
-/// `EVENTS` is one of `events` (all), `event N` (the `N`th), `every N events`, `P% of events` (each with that chance), `bookmarks`, and `end-bookmark` (the one that closes a streamed list).
-/// An event is a line of a watch: bookmarks and errors are counted too, as they come in and from 1.
-/// So `drop end-bookmark` is a streamed list that never ends, and `drop bookmarks` a server without bookmarks.
+/// `EVENTS` is one of `events` (all), `event N` (the `N`th), `every N events`, `P% of events` (each with this
+/// probability), `bookmarks`, and `end-bookmark` (the one that ends a streamed list).
+/// An event is a line of a watch, counted from 1; bookmarks and errors count too.
+/// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a server
+/// without bookmarks.
 ///
-/// | Action | What happens |
+/// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end cleanly; what they were not yet told is lost to them. |
-/// | `break watch RESOURCE …` | They end as a reset connection does. |
-/// | `freeze watch RESOURCE …` | They are silent, and so are those that open later; not even their deadline ends them. |
-/// | `thaw watch RESOURCE …` | They go on, and what happened meanwhile is delivered; takes back every freeze that is not wider. |
-/// | `close watch RESOURCE …` | They are closed as one is whose reader is too slow: what waits for them is delivered, then they end without an error. |
-/// | `send "TEXT" to watch RESOURCE …` | They are sent this text, as it is. |
-/// | `send bookmarks to watch RESOURCE …` | Those that allow bookmarks are sent one at the present revision. |
-/// | `expire history` | All events are forgotten: [`Faults::expire_history`]. |
-/// | `restart`, `restart at N`, `restart back N` | All watches end, and no watch can start at an earlier revision than the newest; the store is as it was at revision `N`, or `N` revisions ago: [`Faults::restart_at`]. |
+/// | `cut watch RESOURCE …` | The matching open watches end cleanly; undelivered events are lost to them. |
+/// | `break watch RESOURCE …` | The watches end with an error, as from a connection reset. |
+/// | `freeze watch RESOURCE …` | The watches, and those opened later, send nothing; not even their deadline ends them. |
+/// | `thaw watch RESOURCE …` | The watches resume and deliver the events since the freeze; removes every freeze that is not wider. |
+/// | `close watch RESOURCE …` | The watches are closed like those of a slow reader: queued events are delivered, then they end without an error. |
+/// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the watches. |
+/// | `send bookmarks to watch RESOURCE …` | Watches that allow bookmarks receive one at the current revision. |
+/// | `expire history` | All events are dropped: [`Faults::expire_history`]. |
+/// | `restart`, `restart at N`, `restart back N` | All watches end, and no watch can start before the newest revision; the store is at revision `N`, or `N` revisions back: [`Faults::restart_at`]. |
 /// | `refuse connections [for 5s]` | New connections and requests are refused: [`Faults::refuse_connections`]. |
-/// | `accept connections` | They are accepted again. |
-/// | `seed N` | Seeds the chances of the rules that follow; without it they follow [`Builder::rng_seed`](crate::Builder::rng_seed). |
+/// | `accept connections` | Connections are accepted again. |
+/// | `seed N` | Seeds the probabilities of the rules that follow; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
 ///
-/// A plan with chances hits the same requests and events whenever the same seed meets the same requests in the same order; [`Faults::plan`] prints the seed with the plan.
-/// The [request log](crate::LoggedRequest::faults) shows which fault hit a request.
+/// A plan with probabilities affects the same requests and events if the same seed meets the same requests in the same
+/// order; [`Faults::plan`] prints the seed with the plan.
+/// The [request log](crate::LoggedRequest::faults) contains the faults that affected a request.
 ///
 /// # Over HTTP
 ///
-/// With [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) the path `/faults` answers GET with the plan in force, as text; POST of a plan adds it, or is a 400 that says where its mistake is; DELETE is [`Faults::clear`].
+/// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
+/// GET returns the active plan as text.
+/// POST adds a plan; a mistake results in a 400 with its position.
+/// DELETE removes all faults, as [`Faults::clear`].
 ///
 /// ```text
 /// curl --data 'list pods: 429 retry-after=2 x3' http://127.0.0.1:8080/faults
 /// curl -X DELETE http://127.0.0.1:8080/faults
 /// ```
 ///
-/// These requests are hit by no fault and do not stand in the request log.
-/// While connections are refused, only an open connection leads there: refuse them `for` a time.
+/// Faults do not affect these requests, and the request log does not contain them.
+/// While connections are refused, only an open connection can reach this path: use `refuse connections for` a limited
+/// time.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// A planned answer, to be refined; it is in force from the call that made it, also if this is dropped.
+/// A planned response that can be adjusted; it is active immediately, even if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -119,7 +133,7 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// How many requests get this answer; 1 if never said, 0 takes it back.
+    /// Sets the number of requests that receive this response; the default is 1, and 0 removes it.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
@@ -130,12 +144,14 @@ impl Answer {
         self.refine(|refusal| refusal.retry_after = Some(seconds))
     }
 
-    /// Answers what a server does that has not reached the revision asked for: 504 with the cause `ResourceVersionTooLarge`.
+    /// Responds like a server that has not reached the requested revision.
+    ///
+    /// 504 with the cause `ResourceVersionTooLarge`.
     pub fn too_large_revision(&self) -> &Answer {
         self.refine(|refusal| (refusal.code, refusal.form) = (504, Form::TooLarge))
     }
 
-    /// Answers in text, as flow control does, instead of with a `Status`.
+    /// Responds with text, as flow control does, instead of with a `Status`.
     pub fn plain(&self) -> &Answer {
         self.refine(|refusal| refusal.form = Form::Plain)
     }
@@ -157,80 +173,93 @@ impl Faults {
         Faults { shared }
     }
 
-    /// Adds the rules of a [fault plan](#fault-plans) and carries out its actions, in their order.
+    /// Adds the rules of a [fault plan](#fault-plans) and runs its actions, in their order.
     ///
     /// # Errors
     ///
-    /// If it can't be read, and then nothing of it takes effect; if a restart names a revision that can't be had, and then nothing behind it does.
+    /// Returns an error if the plan has a mistake; then nothing of it takes effect.
+    /// Returns an error if a restart names an unavailable revision; then the statements after it do not take effect.
     pub fn inject(&self, plan: &str) -> Result<(), PlanError> {
         self.carry_out(&Plan::parse(plan)?)
     }
 
-    /// Everything in force as a [fault plan](#fault-plans), the seed of its chances first.
+    /// Prints all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A rule that has hit requests is printed as it was given, with what is left of it as a comment; so what is printed, injected into a fresh server, makes the same faults again.
-    /// From 1,000 rules on those that are used up are forgotten.
+    /// A rule that has affected requests is printed as it was added, with the remaining number as a comment.
+    /// Injected into a fresh server, the printed plan produces the same faults.
+    /// Above 1,000 rules, exhausted ones are dropped.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
 
-    /// Takes everything back: rules, also those that bodies being read are under, freezes and refused connections.
+    /// Removes all faults: rules, including those on bodies in transfer, freezes, and refused connections.
     pub fn clear(&self) {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch now, cleanly; what it was not yet told is lost to it.
+    /// Ends every open watch cleanly now; undelivered events are lost to it.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
 
-    /// Ends every open watch now as a reset connection does: with an error in the body.
+    /// Ends every open watch now with an error in the body, as from a connection reset.
     pub fn break_watches(&self) {
         self.end(&Match::watches(), Ending::Break);
     }
 
-    /// Keeps watches open but silent, also those opened while frozen; not even their deadline ends them.
+    /// Keeps watches open but sends nothing, also to watches opened later.
     ///
-    /// A watch that misses more events than its channel holds is closed at the thaw, as a slow one is.
+    /// Not even their deadline ends them.
+    ///
+    /// A watch that misses more events than its queue holds is closed at the thaw, like that of a slow reader.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
 
-    /// Ends [`Faults::freeze_watches`] and every other freeze: what happened meanwhile is delivered.
+    /// Ends [`Faults::freeze_watches`] and every other freeze; events since the freeze are delivered.
     pub fn thaw_watches(&self) {
         self.shared.faults.open().thaw(&Match::watches());
     }
 
-    /// Closes every open watch as one is closed whose reader is too slow: what waits for it is still delivered, then it ends without an error.
+    /// Closes every open watch like that of a slow reader.
+    ///
+    /// Queued events are delivered, then it ends without an error.
     pub fn close_slow_watches(&self) {
         self.close(&Match::watches());
     }
 
-    /// Forgets all events: a watch from a revision below the present one is answered with an ERROR event of code 410, a list at an older revision or continue token with HTTP 410.
+    /// Drops all events from history.
     ///
-    /// Open watches stay open and lose nothing.
+    /// A watch from a revision below the current one receives an ERROR event with code 410.
+    /// A list at an older revision, or with an older continue token, receives HTTP 410.
+    ///
+    /// Open watches stay open and lose no events.
     pub fn expire_history(&self) {
         let mut state = self.shared.lock();
         state.storage.compact();
         forget(&mut state);
     }
 
-    /// Does what the restart of an API server does: every open watch ends cleanly, and no watch can start below the present revision.
+    /// Simulates a restart of the server.
     ///
-    /// The store stays as it is, with what it knows of older revisions, as etcd does.
+    /// Every open watch ends cleanly, and no watch can start below the current revision.
+    ///
+    /// The store is unchanged and keeps its older revisions, as etcd does.
     pub fn restart(&self) {
         let mut state = self.shared.lock();
         self.end_in(&mut state, &Match::watches(), Ending::Cut);
         forget(&mut state);
     }
 
-    /// Restarts with the store as it was at an older revision, as after the restore of a backup: revisions count on from there, and no history is left.
+    /// Simulates a restart from a backup: the store has the state at an older revision and no history.
     ///
-    /// Revisions that clients have seen will come again, with other contents.
+    /// Revisions count up from there.
+    ///
+    /// Revisions that clients have seen are assigned again, with other contents.
     ///
     /// # Errors
     ///
-    /// If the revision is in the future (504), or older than the events that the store still knows (410); then nothing has happened.
+    /// Returns 504 if the revision is in the future, or 410 if it is older than the kept events; then nothing changes.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;
@@ -240,9 +269,11 @@ impl Faults {
         })
     }
 
-    /// Answers the next matching request, or the next `n` with [`Answer::times`], with this HTTP status and the `Status` body that Kubernetes sends with it.
+    /// Responds to the next matching request with this HTTP status; [`Answer::times`] sets the number.
     ///
-    /// Of several that match, the one added first is used up first.
+    /// The body is Kubernetes' `Status` for this code.
+    ///
+    /// If several match, the one added first is used first.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = Refusal {
             code: status,
@@ -257,15 +288,18 @@ impl Faults {
         }
     }
 
-    /// Takes back every planned answer that has not been given yet.
+    /// Removes every planned response that has not been sent yet.
     pub fn clear_answers(&self) {
         let is_planned = |fault: &Fault| matches!(fault, Fault::Answer(_));
         self.shared.faults.remove(is_planned);
     }
 
-    /// Refuses connections, or accepts them again: in process a request fails with an [`std::io::Error`] of kind `ConnectionRefused`, over TCP the listener is closed.
+    /// Refuses connections, or accepts them again.
     ///
-    /// Open watches go on; cut them too to play a server that is gone.
+    /// In process a request fails with an [`std::io::Error`] of kind `ConnectionRefused`; over TCP the listener is
+    /// closed.
+    ///
+    /// Open watches continue; also cut them to simulate a server that is down.
     pub fn refuse_connections(&self, refuse: bool) {
         if refuse {
             self.shared.faults.refuse(None);
@@ -274,17 +308,19 @@ impl Faults {
         }
     }
 
-    /// Sends a bookmark at the present revision to every watch that allows bookmarks.
+    /// Sends a bookmark at the current revision to every watch that allows bookmarks.
     pub fn send_bookmarks(&self) {
         self.bookmark(&Match::watches());
     }
 
-    /// Sends these bytes, as they are, to every open watch: an unknown event type, an object that can't be decoded, garbage.
+    /// Sends these bytes unchanged to every open watch.
+    ///
+    /// They can be an unknown event type, an object that can't be decoded, or garbage.
     pub fn send_raw_to_watches(&self, bytes: impl Into<Bytes>) {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Does what a plan says, statement by statement.
+    /// Executes a plan, statement by statement.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -368,7 +404,7 @@ impl Faults {
     }
 }
 
-/// Lets no watch start below the present revision.
+/// Prevents watches from starting below the current revision.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

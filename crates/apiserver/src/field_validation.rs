@@ -1,9 +1,10 @@
-//! Fields that a kind does not have, and members that stand twice: `fieldValidation`.
+//! Validation of unknown fields and duplicate members (`fieldValidation`).
 //!
 //! Guarantees:
-//! - what a client writes is stored without fields that its kind does not have, whatever it asks for; of members that stand twice the last counts;
-//! - they are told of in the words and in the order of Kubernetes: as one refusal (`Strict`), as warnings (`Warn`, and if nothing is said), or not at all (`Ignore`);
-//! - of a kind that the user added `metadata` alone is known.
+//! - fields that the kind does not have are never stored, whatever the directive; the last of duplicate members wins;
+//! - complaints have Kubernetes' wording and order: one error (`Strict`), warnings (`Warn`, the default), or nothing
+//!   (`Ignore`);
+//! - for a kind that the user added only `metadata` is known.
 
 mod known;
 mod warnings;
@@ -18,13 +19,14 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Complaints at most; further ones are dropped (`saveStrictError` in `sigs.k8s.io/json`).
+/// Maximum number of complaints; further ones are dropped (`saveStrictError` in `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Bytes of a field's path that a complaint shows: all of them would make an answer a hundred times as long as the body.
+/// Maximum bytes of a field's path in a complaint.
+/// Complete paths could make a response a hundred times as long as the body.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// What becomes of complaints.
+/// What the server does with complaints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -32,29 +34,29 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// What is wrong with the fields of a body, each thing once.
+/// Problems with the fields of a body, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Reads a value, of which something is known, and leaves out the rest.
+/// Deserializes a value and drops unknown members.
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
 }
 
-/// Where a reader is, and what it has found on its way.
+/// Current path of a reader, and the problems found so far.
 #[derive(Default)]
 struct Trail {
-    /// As in `spec.containers[0].image`.
+    /// For example `spec.containers[0].image`.
     path: String,
     complaints: Complaints,
 }
 
-/// Reads a body as JSON, and what is wrong with its fields.
+/// Parses a body as JSON and collects the problems of its fields.
 ///
 /// # Errors
 ///
-/// If it is not JSON.
+/// Returns an error if the body is not JSON.
 pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Complaints)> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let mut trail = Trail::default();
@@ -67,7 +69,7 @@ pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Comp
     Ok((value, trail.complaints))
 }
 
-/// Takes away what is unknown, and tells of it.
+/// Removes unknown fields and returns complaints about them.
 pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
     let mut trail = Trail::default();
     let reader = Reader {
@@ -82,7 +84,7 @@ pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
 // === impl Directive ===
 
 impl Directive {
-    /// What a query asks for; a word that is none is refused elsewhere.
+    /// Parses the query's value; other code rejects an invalid value.
     pub(crate) fn of(text: Option<&str>) -> Directive {
         match text {
             Some("Ignore") => Directive::Ignore,
@@ -91,11 +93,11 @@ impl Directive {
         }
     }
 
-    /// Warns of complaints or lets them be.
+    /// Records complaints as warnings, or ignores them.
     ///
     /// # Errors
     ///
-    /// The sentence with all of them, if there may be none.
+    /// Returns an error that contains all complaints if the directive is `Strict`.
     pub(crate) fn judge(self, complaints: Complaints, warnings: &Warnings) -> Result<(), ApiError> {
         match self {
             _ if complaints.0.is_empty() => Ok(()),
@@ -125,14 +127,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// These, and then those that are not in `old`.
+    /// Appends the complaints that are not in `old`.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Says of each what it is about.
+    /// Prefixes each complaint with its subject.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }
@@ -141,7 +143,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Does something one step further down.
+    /// Runs `go` with the path extended by one step.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

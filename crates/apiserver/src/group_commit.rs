@@ -1,12 +1,12 @@
-//! How writes become durable, where there is a data directory: many at a time.
+//! Group commit: makes writes durable in batches, if there is a data directory.
 //!
 //! Guarantees:
-//! - a write is seen by nobody, and is not answered, before it is on the disk;
-//! - writes that arrive while the disk is busy go to it together, so their number per second is not bounded by how often it can sync;
-//! - no thread is kept for it: inside a runtime the disk is written to on its pool for blocking work, elsewhere by the caller;
-//! - a write whose caller has gone is stored all the same.
+//! - a write is not visible and not acknowledged before it is on the disk;
+//! - writes that arrive while the disk is busy are stored together, so the sync rate does not limit the write rate;
+//! - no dedicated thread: inside a runtime the blocking pool writes to the disk, elsewhere the caller does;
+//! - a write whose caller was dropped is stored anyway.
 //!
-//! Without a data directory all of this is nothing: a write is seen when it is made.
+//! Without a data directory a write is visible immediately.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Taken before a write, so that a failure that undoes it can't be overlooked.
+/// State before a write, to detect failed batches since.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
 }
 
-/// Writes what is pending when it is dropped: also if the runtime ends before it came to its turn.
+/// Writes the pending batch on drop, also if the runtime shuts down before it ran.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let flushed = shared.flush();
-        // Before the answers go out: whoever has the last of them may drop the server and open its directory again.
+        // Dropped before the responses are sent: a caller may drop the server and reopen its directory on the last one.
         drop(shared);
         if let Some(flushed) = flushed {
             flushed.tell();
@@ -35,7 +35,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch whose outcome is settled and not yet told.
+/// A written batch whose result has not been reported yet.
 #[must_use = "somebody waits for it"]
 struct Flushed {
     batch: Batch,
@@ -49,7 +49,7 @@ impl Flushed {
 }
 
 impl Shared {
-    /// Starts a write; what it accepts is awaited by [`Shared::settled`] or [`Shared::settle`].
+    /// Starts a write; [`Shared::settled`] or [`Shared::settle`] waits for it.
     pub(crate) fn before_write(&self) -> Before {
         Before {
             failures: self.lock().pending.failures(),
@@ -60,7 +60,7 @@ impl Shared {
     ///
     /// # Cancel safety
     ///
-    /// The first poll sets the writing off; dropped later, it goes on.
+    /// The first poll starts the write, which continues if the future is dropped later.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());
@@ -78,19 +78,21 @@ impl Shared {
         }
     }
 
-    /// The same for callers that can't wait: it blocks as long as the disk takes.
+    /// Like [`Shared::settled`] for callers that can't await; blocks while the disk writes.
     pub(crate) fn settle(&self, before: Before) -> Result<(), ApiError> {
         if self.ticket(before)?.is_none() {
             return Ok(());
         }
-        // Whoever has the disk has taken this call's batch with it, or leaves it to this call.
+        // The current owner of the disk has either written this call's batch or leaves it to this call.
         if let Some(flushed) = self.flush() {
             flushed.tell();
         }
         Shared::check(before, &self.lock())
     }
 
-    /// Fails if a batch has failed since: perhaps another's, before this call's write was accepted, but nobody can tell any more.
+    /// Fails if a batch has failed since `before`.
+    ///
+    /// It may be an earlier batch without this call's write; the two can't be distinguished.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -105,7 +107,9 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Puts the store back to an older revision by `change`, between two batches; writes that were accepted and not stored fail.
+    /// Restores an older revision with `change`, between two batches.
+    ///
+    /// Writes that are accepted but not stored fail.
     pub(crate) fn go_back(
         &self,
         revision: u64,
@@ -124,13 +128,15 @@ impl Shared {
         drop(state);
         match disk.write(&corrections, revision) {
             Ok(()) => self.lock().pending.written(),
-            // The next write tries again.
-            Err(cause) => tracing::error!(%cause, "the older revision could not be stored"),
+            // The next write retries.
+            Err(cause) => {
+                tracing::error!(%cause, "failed to store the older revision; the next write retries");
+            }
         }
         Ok(())
     }
 
-    /// Writes everything that is pending, unless another call has just done it.
+    /// Writes everything pending, unless another call has just done so.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -145,7 +151,7 @@ impl Shared {
         match &outcome {
             Ok(()) => {
                 for write in &batch.writes {
-                    // One lock each, so that readers get their turn within a large batch.
+                    // One lock per write, so that readers can run during a large batch.
                     let mut state = self.lock();
                     self.publish(&mut state, write.collection, &write.key, write.new.clone());
                     state.pending.published(write);
@@ -153,7 +159,7 @@ impl Shared {
                 self.lock().pending.written();
             }
             Err(error) => {
-                tracing::error!(%error, "writes could not be stored");
+                tracing::error!(%error, "failed to store writes");
                 let touched = batch.writes.iter();
                 let touched = touched.map(|write| (write.collection, Arc::clone(&write.key)));
                 self.lock().pending.fail(touched, error);
@@ -164,7 +170,7 @@ impl Shared {
 }
 
 impl State {
-    /// Says anew what is stored of the objects that a failed batch left in doubt.
+    /// The stored state of the objects that a failed batch left in doubt, as writes.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

@@ -1,6 +1,6 @@
-//! A guide: how to test a controller against a [`Server`](crate::Server).
+//! Guide: how to test a controller with a [`Server`](crate::Server).
 //!
-//! Guarantees: its tests are run by `cargo test`, each as a file of its own.
+//! Guarantees: `cargo test` runs its tests, each as a separate file.
 //!
 #![cfg_attr(feature = "client", doc = include_str!("../testing.md"))]
 #![cfg_attr(

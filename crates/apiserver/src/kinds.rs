@@ -1,22 +1,22 @@
-//! Which kinds the server serves: their names, scope, verbs and subresources.
+//! The kinds that the server serves: names, scope, verbs and subresources.
 //!
-//! The built-in kinds come from a table that `cargo xtask kinds` writes from the discovery documents of a pinned Kubernetes version, so nobody types a plural by hand.
-//! A [`Kinds`] is plain data: nothing here knows how a request is routed or an object stored.
+//! `cargo xtask kinds` writes the table of built-in kinds from the discovery documents of a pinned Kubernetes version.
+//! A [`Kinds`] is plain data: this module does not route requests or store objects.
 //!
 //! Guarantees:
-//! - at most one [`Kind`] per (group, version, plural); adding it again replaces it;
-//! - [`Kinds::iter`] is ordered by (group, version, plural), whatever the order of additions;
-//! - [`Kinds::builtin`] holds what an API server of that version serves without any `--runtime-config`.
+//! - there is at most one [`Kind`] per (group, version, plural); adding it again replaces it;
+//! - [`Kinds::iter`] is ordered by (group, version, plural), independent of the order of additions;
+//! - [`Kinds::builtin`] contains what an API server of that version serves without `--runtime-config`.
 
 pub(crate) mod schema;
 pub(crate) mod wire;
 
 use std::fmt;
 
-/// The table of Kubernetes 1.36, one resource per line; its header says how it reads.
+/// The table of Kubernetes 1.36, one resource per line; its header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
-/// The verbs that a `*` in the table, and [`Kind::custom`], stand for.
+/// Verbs that `*` in the table and [`Kind::custom`] stand for.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -28,13 +28,13 @@ const ALL_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The verbs of a `status` subresource.
+/// Verbs of a `status` subresource.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Every object is in one namespace.
+    /// Every object belongs to one namespace.
     Namespaced,
     /// Objects have no namespace.
     Cluster,
@@ -54,19 +54,20 @@ pub struct Kind {
     pub plural: String,
     /// The lower-case singular, such as `pod`.
     pub singular: String,
-    /// What `kubectl` accepts besides, such as `po`.
+    /// Other names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// The `kubectl get` collections it belongs to, such as `all`.
+    /// The categories of `kubectl get` that contain it, such as `all`.
     pub categories: Vec<String>,
     /// Whether its objects live in namespaces.
     pub scope: Scope,
-    /// The verbs the resource itself serves, in alphabetical order; a kind without `list` (a token review) is only ever created.
+    /// The verbs of the resource itself, in alphabetical order.
+    /// A kind without `list`, such as a token review, supports only creation.
     pub verbs: Vec<String>,
-    /// What is served below an object's URL, ordered by name.
+    /// The subresources below an object's URL, ordered by name.
     pub subresources: Vec<Subresource>,
-    /// Whether its version is the one its group prefers.
+    /// Whether its version is the preferred one of its group.
     pub preferred: bool,
-    /// Whether it was added by the user, as a custom resource definition would.
+    /// Whether the user added it, as a custom resource definition does.
     pub custom: bool,
 }
 
@@ -75,7 +76,7 @@ pub struct Kind {
 pub struct Subresource {
     /// The last part of the URL, such as `scale`.
     pub name: String,
-    /// The kind of the body that it takes and returns.
+    /// The kind of the body that it accepts and returns.
     pub kind: String,
     /// The group of that kind; empty for the core group.
     pub group: String,
@@ -85,19 +86,20 @@ pub struct Subresource {
     pub verbs: Vec<String>,
 }
 
-/// The kinds a server knows.
+/// The kinds that a server serves.
 #[derive(Clone)]
 pub struct Kinds {
-    /// Strictly ascending by (group, version, plural), so a look-up by resource is a binary search.
+    /// Strictly ascending by (group, version, plural), so that a lookup by resource is a binary search.
     kinds: Vec<Kind>,
 }
 
 // === impl Kind ===
 
 impl Kind {
-    /// A custom kind with every verb and a `status` subresource; its singular is the kind in lower case.
+    /// Returns a custom kind with every verb and a `status` subresource.
     ///
-    /// It counts as preferred: of several versions of one custom group, clear [`Kind::preferred`] on all but one.
+    /// The singular is the kind in lower case.
+    /// The kind is preferred: if a custom group has several versions, clear [`Kind::preferred`] on all but one.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -121,7 +123,7 @@ impl Kind {
         }
     }
 
-    /// What an object of this kind says in `apiVersion`: `v1`, `apps/v1`.
+    /// The `apiVersion` of its objects: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -130,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// Whether a subresource of this name is served.
+    /// Whether the kind has a subresource of this name.
     pub fn has_subresource(&self, name: &str) -> bool {
         self.subresources.iter().any(|sub| sub.name == name)
     }
@@ -165,7 +167,7 @@ impl Kind {
         (&self.group, &self.version, &self.plural)
     }
 
-    /// Reads one line of a table; `None` if it is not one.
+    /// Parses one line of a table; `None` if it is malformed.
     fn from_row(line: &str) -> Option<Kind> {
         let mut columns = line.split('\t');
         let (group, version) = split_api_version(columns.next()?);
@@ -215,7 +217,7 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Reads `name=verbs`, which has the kind of its parent, or `name@apiVersion/Kind=verbs`.
+    /// Parses `name=verbs`, which has the parent's kind, or `name@apiVersion/Kind=verbs`.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -239,13 +241,13 @@ impl Subresource {
 // === impl Kinds ===
 
 impl Kinds {
-    /// The kinds that Kubernetes 1.36 serves by default.
+    /// Returns the kinds that Kubernetes 1.36 serves by default.
     ///
-    /// Reads a table of some ten kilobytes: cheap beside starting a server, too much for every request.
+    /// Parses a table of about ten kilobytes: cheap at server start, too expensive for every request.
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test reads all of it.
+    /// Never: the table is part of the crate, and a test parses all of it.
     pub fn builtin() -> Kinds {
         let mut kinds = Kinds { kinds: Vec::new() };
         for line in V1_36.lines().filter(|line| !line.starts_with('#')) {
@@ -255,7 +257,7 @@ impl Kinds {
         kinds
     }
 
-    /// Adds a kind; one with the same group, version and plural is replaced.
+    /// Adds a kind, or replaces the one with the same group, version and plural.
     pub fn add(&mut self, kind: Kind) {
         match self.search(&kind.group, &kind.version, &kind.plural) {
             Ok(at) => self.kinds[at] = kind,
@@ -263,13 +265,13 @@ impl Kinds {
         }
     }
 
-    /// The kind behind a URL, `None` if nothing is served there; the group is empty for the core group.
+    /// Returns the kind at a URL, or `None`; the core group is the empty string.
     pub fn by_resource(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let at = self.search(group, version, plural).ok()?;
         self.kinds.get(at)
     }
 
-    /// The kind of an object that says `apiVersion` and `kind`; looks at every kind.
+    /// Returns the kind with this `apiVersion` and `kind`; scans all kinds.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kinds
@@ -277,22 +279,22 @@ impl Kinds {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// Whether some kind is of this group; the core group is the empty one.
+    /// Whether a kind of this group exists; the core group is the empty string.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.iter().any(|kind| kind.group == group)
     }
 
-    /// All kinds, ordered by group, version and plural; the core group, with its empty name, comes first.
+    /// All kinds, ordered by group, version and plural; the core group, whose name is empty, is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()
     }
 
-    /// How many kinds there are, each version counted.
+    /// Number of kinds; each version counts.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no kinds.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -313,12 +315,12 @@ impl fmt::Debug for Kinds {
     }
 }
 
-/// Splits `apps/v1` into group and version; without a slash it is the core group's version.
+/// Splits `apps/v1` into group and version; text without a slash is a version of the core group.
 fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// A comma-separated cell; `-` is an empty one.
+/// Splits a comma-separated cell; `-` is an empty one.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

@@ -1,8 +1,10 @@
-//! An embedded Kubernetes API server: real list and watch semantics, faults on demand.
+//! An embedded Kubernetes API server with real list and watch semantics and faults on demand.
 //!
 //! [`Server`] is a tower `Service` for HTTP requests with any body, and can [listen](Server::listen) on a port.
-//! It keeps objects as JSON, reads them from JSON and protobuf, and behaves as Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists, finalizers, conflicts, and the words of its refusals.
-//! It knows nothing of Rust types, and nothing of the clients that talk to it.
+//! It stores objects as JSON and accepts JSON and protobuf.
+//! It behaves like Kubernetes 1.36: revisions, list and watch options, paging, selectors, bookmarks, streaming lists,
+//! finalizers, conflicts, and the wording of its errors.
+//! It does not depend on Rust types for the objects, or on the client.
 //!
 //! ```
 //! use kube_informer_apiserver::Server;
@@ -17,84 +19,106 @@
 //! # Ok::<(), kube_informer_apiserver::ApiError>(())
 //! ```
 //!
-//! [`guide`] shows how a controller is tested with it.
+//! [`guide`] shows how to test a controller with it.
 //!
 //! # What it guarantees
 //!
-//! - One revision for the whole server; every write raises it by one and is one event.
-//! - Between a list and a watch from its revision no event is lost or told twice.
-//! - The same seed and the same calls give the same bytes; all waiting is done by tokio's clock, so paused time works in process.
-//! - In process it needs no task and no socket: it runs when it is polled.
-//! - With feature `persistence`, a server that was opened on a data directory (`Builder::open`) has everything it acknowledged after any restart.
+//! - The server has one revision. Every write increments it by one and produces one event.
+//! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
+//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so paused time works in
+//!   process.
+//! - In process the server needs no task and no socket: it makes progress when it is polled.
+//! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every acknowledged
+//!   write across restarts.
 //!
 //! # Fields
 //!
-//! What a client sends is held against the fields of its kind: `fieldValidation` refuses those that the kind does not have and members that stand twice (`Strict`), warns of them (`Warn`, and if nothing is said) or does not (`Ignore`), and they are not stored.
-//! Of a kind that was [added](Builder::kind) only `metadata` is known, and types are not looked at: a string may stand where Kubernetes wants a number.
-//! Direct calls such as [`Server::create`] store fields of any name, which go when a client writes the object; `/openapi/v3` says of the fields what `kubectl` asks.
+//! The server checks client input against the fields of the kind.
+//! `fieldValidation` selects what happens to unknown fields and duplicate members: `Strict` rejects the request, `Warn`
+//! (the default) returns warnings, `Ignore` returns nothing.
+//! Unknown fields are never stored.
+//! For a kind that was [added](Builder::kind) only `metadata` is known.
+//! Types are not checked: a string is accepted where Kubernetes requires a number.
+//! Direct calls such as [`Server::create`] store fields of any name; the next write by a client removes the unknown
+//! ones.
+//! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!
 //! # Deletion
 //!
-//! As in Kubernetes, an object with finalizers is marked and stays until they are gone, and a pod that runs on a node has a grace period: 30 seconds, unless the pod or the request says otherwise.
-//! No kubelet ends it: the pod stays until it is deleted with grace period 0, which is what `kubectl delete --force` asks for.
-//! A direct call of [`Server::delete`] knows no grace.
+//! As in Kubernetes, deletion marks an object that has finalizers, and the object stays until they are removed.
+//! A pod that runs on a node has a grace period of 30 seconds, unless the pod or the request sets another one.
+//! No kubelet stops the pod: it stays until it is deleted with grace period 0, as `kubectl delete --force` does.
+//! A direct call of [`Server::delete`] uses no grace period.
 //!
 //! # Namespaces
 //!
-//! A namespace that is deleted is Terminating, and nothing can be created in it any more.
-//! Since no controller would empty it, the server does: first all pods, and when the last of them is gone everything else; then it takes away the finalizer `kubernetes`, and the namespace is gone unless another finalizer holds it.
-//! Every step is taken within the call that makes it possible, so a namespace whose contents nothing holds is gone when its deletion is answered.
+//! A deleted namespace becomes Terminating, and nothing can be created in it.
+//! No controller empties the namespace, so the server does.
+//! It deletes all pods first, and everything else once the last pod is removed.
+//! Then it removes the finalizer `kubernetes`, and the namespace is removed unless another finalizer holds it.
+//! Each step happens within the call that makes it possible.
+//! If nothing holds its contents, the namespace is removed before its deletion returns.
 //!
-//! An object can be created only in a namespace that exists; elsewhere it is rejected with a 404, unless [`Builder::enforce_namespaces`] is off.
+//! An object can be created only in an existing namespace; otherwise the server responds 404, unless
+//! [`Builder::enforce_namespaces`] is off.
 //!
 //! # System objects
 //!
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
-//! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless [`Builder::kubernetes_service`] is off.
-//! They are ordinary objects at revision 1: clients list, watch, change and delete them, and the server does not recreate them.
-//! Their endpoint is an address for documentation (192.0.2.1, port 6443), because a server in process has none.
+//! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
+//! [`Builder::kubernetes_service`] is off.
+//! They are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server does not
+//! recreate them.
+//! Their endpoint is a documentation address (192.0.2.1, port 6443), because an in-process server has no address.
 //!
-//! # What it leaves out
+//! # What it does not do
 //!
-//! No validation of values, no admission, no allocation (a `Service` gets no address), and no other controllers: nothing collects garbage, and a `Deployment` makes no `ReplicaSet`.
-//! No defaulting either, with these exceptions: `status` starts as Kubernetes starts it (a client's is dropped, except a node's), a `Secret` gets its type and its `stringData` as `data`, a namespace its finalizer and label, and the field selectors know the defaults of what they select by.
-//! No server-side apply.
-//! Answers are JSON, whatever a request came in.
-//! Everyone may do everything, until [`Builder::token`] or [`Builder::rules`] say otherwise.
+//! - Values are not validated, and there is no admission.
+//! - Nothing is allocated: a `Service` gets no address.
+//! - No other controllers run: no garbage collection, and a `Deployment` creates no `ReplicaSet`.
+//! - Server-side apply is not supported.
+//! - Responses are JSON, whatever the format of the request.
+//! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
+//! - Defaults are not set, with these exceptions:
+//!   - `status` starts as in Kubernetes, and a client's `status` is dropped except for a node;
+//!   - a `Secret` gets its type, and its `stringData` as `data`;
+//!   - a namespace gets its finalizer and label;
+//!   - field selectors use the defaults of the fields they select by.
 //!
 //! # Limits
 //!
-//! What clients can make the server hold is bounded; what goes over a bound is refused, and costs nobody else an answer.
+//! The memory that clients can make the server hold is bounded. The server rejects or ends what exceeds a limit, and
+//! other clients are not affected.
 //!
-//! | what a client can send or hold | bound | what happens |
+//! | resource | limit | effect |
 //! | --- | --- | --- |
-//! | a body | 3 MiB, 127 levels, one minute | 413, 400, 504 |
-//! | all bodies at a time | 256 MiB | 429 |
-//! | a URL; a head | 32 KiB; 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 414; 431 |
-//! | a JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
-//! | an object, however it grows | 3 MiB, 127 levels | 413, 400 |
-//! | all objects | [`Builder::storage_quota`], 8 GiB | 500, as of a full etcd |
-//! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest is forgotten: 410 |
-//! | the request log | [`LOG_MAX`] requests, 128 MiB | the oldest are dropped |
-//! | watches | 100,000, a day each | 429; a clean end |
-//! | events that wait for a watcher | [`Builder::watcher_buffer`] | the watch ends |
-//! | old states of objects that lists and watches hold when history has forgotten them | 1 GiB | those begun before what was forgotten last break off, watches that are behind it end |
-//! | lists and first events being read | 64 million objects | those begun over a minute ago break off; 429 |
-//! | other answers of more than 4 KiB being read | 512 MiB, with the above | as above; a write's answer breaks off |
-//! | connections | 20,000, with 1,000 streams each | they wait |
-//! | a head, a handshake | 32 s | the connection ends |
-//! | an idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | it ends |
-//! | a peer that reads nothing, or answers no ping | 5 minutes; 45 s on HTTP/2 | the connection ends |
-//! | a stream on HTTP/2 that is not read | 5 minutes for 64 KiB, or a longer object | it is reset |
+//! | request body | 3 MiB, 127 levels, one minute | 413, 400, 504 |
+//! | all request bodies together | 256 MiB | 429 |
+//! | URL; request head | 32 KiB; 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 414; 431 |
+//! | JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
+//! | one object after any write | 3 MiB, 127 levels | 413, 400 |
+//! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
+//! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped: 410 |
+//! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |
+//! | watches | 100,000; one day each | 429; the watch ends cleanly |
+//! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
+//! | old object states that lists and watches hold after history dropped them | 1 GiB | lists that began before the most recently dropped event are aborted; watches that lag behind it end |
+//! | lists and initial events in transfer | 64 million objects | those that began over a minute ago are aborted; 429 |
+//! | other responses over 4 KiB in transfer | 512 MiB, together with the above | as above; the response to a write is aborted |
+//! | connections | 20,000, with 1,000 streams each | further ones wait |
+//! | time for a request head or a handshake | 32 s | the connection ends |
+//! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |
+//! | peer that does not read, or does not answer a ping | 5 minutes; 45 s on HTTP/2 | the connection ends |
+//! | HTTP/2 stream that is not read | 5 minutes for 64 KiB, or for a longer object | the stream is reset |
 //!
-//! Nothing that is sent is decompressed.
-//! There is no bound of the requests per second, and a fault plan may ask for anything: `/faults` is for friends.
+//! Request bodies are never decompressed.
+//! The request rate is not limited, and a fault plan can request anything: expose `/faults` only to trusted clients.
 //!
 //! # Under load
 //!
 #![doc = include_str!("../LOAD.md")]
 
-// Kinds and objects: what is served, and what holds for all requests.
+// Kinds and objects: the served kinds, and the rules that apply to all requests.
 mod clock;
 mod kinds;
 mod status;
@@ -107,7 +131,7 @@ mod metadata;
 mod strategy;
 mod resource;
 
-// A request: its destination, its options, its body, its user.
+// A request: its destination, options, body and user.
 mod route;
 mod negotiate;
 mod protobuf;
@@ -115,18 +139,18 @@ mod request_body;
 mod access;
 mod request_log;
 
-// What a server stores: objects and their history, and the caches of watches.
+// Storage: objects, their history, and the watch caches.
 mod storage;
 mod watch_cache;
 
-// The memory of bodies, and what faults do to them.
+// The memory of bodies, and the faults that change bodies.
 mod response_budget;
 mod body;
 mod body_limit;
 mod compress;
 mod fault;
 
-// The state that all requests share, and how writes become durable.
+// The state shared by all requests, and the durability of writes.
 mod shared;
 mod group_commit;
 
@@ -137,7 +161,7 @@ mod verb;
 mod fault_injection;
 mod serve;
 
-// The handle, and how a server starts and is reached.
+// The handle, startup and listening.
 mod server;
 mod bootstrap;
 #[cfg(feature = "persistence")]

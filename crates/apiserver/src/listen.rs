@@ -1,9 +1,10 @@
-//! The server on a TCP port: HTTP/1.1, HTTP/2 with prior knowledge, and both over TLS.
+//! Serves the server on a TCP port: HTTP/1.1, HTTP/2 with prior knowledge, and both over TLS.
 //!
 //! Guarantees:
-//! - everything works without this file; it adds nothing but the wire;
-//! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end by themselves;
-//! - the port can be listened on again at once, with this server or another.
+//! - the rest of the server works without this module;
+//! - every task belongs to the [`Listening`]: after its shutdown none is left, and after its drop they end on their
+//!   own;
+//! - the port can be reused immediately, by this server or another.
 
 mod connection;
 mod connection_stall;
@@ -29,49 +30,55 @@ use crate::tls::Tls;
 use connection::{Alive, Door, Security, converse};
 pub use kubeconfig::Kubeconfig;
 
-/// Connections at a time: two for each node of a cluster of 10,000, one of them for watches; more wait in the system's queue.
+/// Maximum number of connections: two per node of a cluster with 10,000 nodes.
+///
+/// Further ones wait in the system's queue.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// The pause after a failed accept or bind, so that running out of sockets is not a busy loop.
+/// Pause after a failed accept or bind, to avoid a busy loop when sockets are exhausted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A server on a port, until this is shut down or dropped.
+/// A listening server, until it is shut down or dropped.
 #[must_use = "dropping it closes the port"]
 pub struct Listening {
     address: SocketAddr,
     security: Security,
     /// The accept loop, which owns the connections' tasks.
     tasks: JoinSet<()>,
-    /// Closed when the last task is gone.
+    /// Closed when the last task has ended.
     ended: mpsc::Receiver<()>,
 }
 
 impl Server {
-    /// Listens on an address; port 0 is any free one.
+    /// Listens on an address; port 0 selects a free one.
     ///
-    /// On loopback, a server without tokens answers only requests that name no other host (`Host`) and come from no page of another (`Origin`), as `kubectl proxy` does: a page in a browser is refused with 403.
-    /// [`Builder::allow_remote`](crate::Builder::allow_remote) takes that back, for a port that is reached by other names.
+    /// On loopback, a server without tokens rejects requests whose `Host` or `Origin` names another host with 403, as
+    /// `kubectl proxy` does.
+    /// This protects it from web pages in a browser.
+    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables the check, for a port that is reached by other
+    /// names.
     ///
     /// # Errors
     ///
-    /// If the address is not a loopback one, unless the builder allowed that; if it can't be bound, because the port is in use, say.
+    /// Returns an error if the address is not a loopback address and the builder does not allow that.
+    /// Returns an error if the address can't be bound, for example because the port is in use.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the port again.
+    /// Dropping the future closes the port.
     pub async fn listen(&self, address: SocketAddr) -> io::Result<Listening> {
         self.listen_with(address, Security::Plain).await
     }
 
-    /// As [`Server::listen`], over TLS; HTTP/2 is offered first (ALPN `h2`), then HTTP/1.1.
+    /// Listens like [`Server::listen`], over TLS; ALPN prefers HTTP/2 (`h2`) to HTTP/1.1.
     ///
     /// # Errors
     ///
-    /// As [`Server::listen`].
+    /// Returns the errors of [`Server::listen`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the port again.
+    /// Dropping the future closes the port.
     #[cfg(feature = "tls")]
     pub async fn listen_tls(&self, address: SocketAddr, tls: &Tls) -> io::Result<Listening> {
         self.listen_with(address, Security::Tls(tls.clone())).await
@@ -85,14 +92,14 @@ impl Server {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
             }
             if self.shared().gate.is_open() {
-                tracing::warn!(%address, "whoever reaches the port may do everything: there are neither tokens nor rules");
+                tracing::warn!(%address, "every client that reaches the port may do everything: no tokens or rules are configured");
             }
         }
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (alive, ended) = Alive::new();
         let accepting = Accepting {
-            // Without the token of this handle, which is not the peers'.
+            // Without the token of this handle, which does not apply to peers.
             server: Server::new(Arc::clone(self.shared())),
             address,
             own_machine: self.is_for_own_machine(address, &security),
@@ -111,9 +118,9 @@ impl Server {
 }
 
 impl Server {
-    /// Marks what comes in where nobody from elsewhere can, unless the builder says that they may.
+    /// Marks requests to a port that only local programs can reach, unless the builder allows remote ones.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
-        // The name in a certificate is none that a page could come by.
+        // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);
         let is_own = is_plain && is_loopback(address.ip()) && !self.shared().settings.allow_remote;
         is_own.then_some(OwnMachine)
@@ -121,17 +128,17 @@ impl Server {
 }
 
 impl Listening {
-    /// Where it listens, with the port that was chosen.
+    /// The address that it listens on, with the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// A kubeconfig that leads here, without credentials.
+    /// Returns a kubeconfig for this server, without credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }
 
-    /// Closes the port and every connection at once, as the end of the process would, and waits until all tasks are gone.
+    /// Closes the port and every connection immediately, and waits until all tasks have ended.
     ///
     /// # Cancel safety
     ///
@@ -154,7 +161,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// The accept loop.
+/// State of the accept loop.
 struct Accepting {
     server: Server,
     address: SocketAddr,
@@ -164,7 +171,7 @@ struct Accepting {
 }
 
 impl Accepting {
-    /// Accepts connections until it is dropped, and with it they are.
+    /// Accepts connections until it is dropped, which also drops the connections.
     async fn run(self, listener: TcpListener, mut faults: watch::Receiver<Connections>) {
         let mut connections = JoinSet::new();
         let mut listener = Some(listener);
@@ -200,7 +207,7 @@ impl Accepting {
     }
 }
 
-/// The next connection, or none after a pause.
+/// Returns the next connection, or none after a pause.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,
@@ -213,7 +220,7 @@ async fn next(
                 let _ = stream.set_nodelay(true);
                 return Some(stream);
             }
-            Err(error) => tracing::warn!(%error, "a connection could not be accepted"),
+            Err(error) => tracing::warn!(%error, "failed to accept a connection"),
         },
         _ => {}
     }
@@ -238,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_connection_is_accepted_above_the_bound() {
+    async fn no_connection_is_accepted_above_the_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _waiting = TcpStream::connect(listener.local_addr().unwrap())
             .await

@@ -1,6 +1,7 @@
 //! Validation of metadata: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: the rules of `ValidateObjectMeta`, with the messages of a 1.36 API server, each error once.
+//! Guarantees: follows the rules of `ValidateObjectMeta`, with the messages of a 1.36 API server; each error is
+//! reported once.
 
 use serde_json::{Value, json};
 
@@ -8,15 +9,15 @@ use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::status::FieldError;
 
-/// Maximum bytes of all annotations of an object (`TotalAnnotationSizeLimitB`).
+/// Maximum total size of an object's annotations in bytes (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// Finalizers that need no domain.
+/// Finalizers that are valid without a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// The rules for metadata that differ between kinds.
+/// The metadata rules that differ between kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
@@ -30,7 +31,7 @@ impl MetadataRules {
         qualified_finalizers: false,
     };
 
-    /// A built-in kind with these names.
+    /// Rules of a built-in kind with this naming rule.
     pub(crate) const fn of(names: NameRule) -> MetadataRules {
         MetadataRules {
             names,
@@ -38,12 +39,12 @@ impl MetadataRules {
         }
     }
 
-    /// Rejects a new object's metadata; of a name that is yet to be generated the prefix is checked.
+    /// Validates the metadata of a new object; checks the prefix if the name is generated.
     pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let base = object.text("generateName");
         if !base.is_empty() {
-            // The suffix makes a dash at the end valid.
+            // The generated suffix makes a trailing dash valid.
             let prefix = base.strip_suffix('-');
             let judged = match prefix.and_then(|prefix| prefix.char_indices().next_back()) {
                 Some((end, _)) => format!("{}a", &base[..end]),
@@ -64,7 +65,7 @@ impl MetadataRules {
         errors
     }
 
-    /// Rejects metadata; does not check the name.
+    /// Validates metadata except for the name.
     pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for (key, value) in texts(object, "labels") {
@@ -104,7 +105,7 @@ impl MetadataRules {
     }
 }
 
-/// Rejects finalizers that Kubernetes does not define and that name no domain.
+/// Reports finalizers that Kubernetes does not define and that have no domain.
 pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
     let bad = all.filter(|(_, name)| is_unqualified(name));
@@ -114,7 +115,7 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// Rejects the finalizers in a new namespace's `spec`.
+/// Validates the finalizers in the `spec` of a new namespace.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();
@@ -180,7 +181,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Whether a `group/version`, or a version alone, has a version (`ParseGroupVersion`).
+/// Whether an `apiVersion` contains a version (`ParseGroupVersion`).
 fn names_version(api_version: &str) -> bool {
     let version = match api_version.split_once('/') {
         Some((_, version)) => version,
@@ -189,7 +190,7 @@ fn names_version(api_version: &str) -> bool {
     !version.is_empty() && !version.contains('/')
 }
 
-/// An owner reference as Go writes it.
+/// Formats an owner reference as Go does.
 fn owner_text(owner: &Value) -> String {
     const MEMBERS: [&str; 6] = [
         "apiVersion",

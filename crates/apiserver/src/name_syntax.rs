@@ -1,10 +1,10 @@
-//! The syntax of names, labels and keys that Kubernetes accepts.
+//! Kubernetes' syntax rules for names, labels and keys.
 //!
-//! Guarantees: the rules of apimachinery's `util/validation`, with the messages of a 1.36 API server.
+//! Guarantees: follows the rules of apimachinery's `util/validation`, with the messages of a 1.36 API server.
 
 /// Maximum length of an object's name (`DNS1123SubdomainMaxLength`).
 const NAME_MAX: usize = 253;
-/// Maximum length of a DNS label, and of the name or value of a label (`DNS1123LabelMaxLength`, `LabelValueMaxLength`).
+/// Maximum length of a DNS label, and of a label's name or value.
 const LABEL_MAX: usize = 63;
 
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -12,18 +12,18 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Which names the objects of a kind may have.
+/// Naming rule for the objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
     Subdomain,
-    /// A DNS label, as of namespaces and services.
+    /// A DNS label, for namespaces and services.
     Label,
-    /// A segment of a path, as of RBAC's kinds.
+    /// A path segment, for RBAC kinds.
     PathSegment,
 }
 
 impl NameRule {
-    /// The violations of a name.
+    /// Returns the violations of a name.
     pub(crate) fn faults(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Label => label_faults(name),
@@ -64,7 +64,7 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// The violations of a label's key, or of a name with the same syntax (`IsQualifiedName`).
+/// Returns the violations of a label's key, or of a name with the same syntax (`IsQualifiedName`).
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         None => (None, key),
@@ -99,7 +99,7 @@ pub(crate) fn key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// The violations of a label's value.
+/// Returns the violations of a label's value.
 pub(crate) fn value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > LABEL_MAX {
@@ -111,7 +111,7 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Letters, digits and `-_.`; the first and the last are letters or digits.
+/// Whether the text has only letters, digits and `-_.`, and starts and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)

@@ -1,6 +1,7 @@
-//! Which representation of a result a client accepts.
+//! Content negotiation: selects the representation that a client accepts.
 //!
-//! Guarantees: the first alternative of `Accept` that can be had is taken; if there is none, or it does not fit what is asked for, the answer is 406 and says why.
+//! Guarantees: selects the first available alternative of `Accept`.
+//! If there is none, or it does not fit the request, the error is a 406 with the reason.
 
 use http::{HeaderMap, header};
 
@@ -8,17 +9,17 @@ use crate::kinds::Kind;
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
-/// What every answer can be.
+/// Media types of every response.
 const ACCEPTED: &str = "application/json, application/json;stream=watch";
 
 /// The only media type of objects.
 const JSON: &str = "application/json";
 
-/// What `as` says for the metadata of one object, and of a list of them.
+/// Value of `as` for the metadata of one object, and of a list of objects.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
 
-/// How objects are shown.
+/// Representation of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Object,
@@ -27,7 +28,7 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// What a table's rows carry besides their cells.
+/// Object included in each table row, in addition to the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -81,7 +82,7 @@ impl Alternative<'_> {
         }
     }
 
-    /// Refuses the metadata of one object where a list is answered, and the other way round.
+    /// Rejects the single-object form for a list, and the list form for a single object.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {
@@ -97,7 +98,7 @@ impl Alternative<'_> {
     }
 }
 
-/// The representation for a verb's result on objects of a kind.
+/// Selects the representation of a verb's result for a kind.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -117,7 +118,7 @@ pub(crate) fn negotiate(
     });
     let Some((alternative, representation)) = taken else {
         let mut alternatives = accept.split(',').map(Alternative::parse);
-        // JSON there is, but not in that form.
+        // JSON is available, but not in the requested form.
         if alternatives.any(|alternative| alternative.is_json()) {
             let message = format!("only the following media types are accepted: {JSON}");
             return Err(ApiError::new(406, "NotAcceptable", message));
@@ -128,7 +129,7 @@ pub(crate) fn negotiate(
     Ok(representation)
 }
 
-/// Whether discovery may answer in its aggregated form before the plain one.
+/// Whether the client prefers aggregated discovery to the plain form.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
     accept(headers)
         .split(',')
@@ -146,7 +147,7 @@ pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, Ap
         .ok_or_else(|| ApiError::not_acceptable(ACCEPTED))
 }
 
-/// The media type of a request's body, in lower case and without parameters.
+/// Returns the media type of a request's body, in lower case and without parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(header::CONTENT_TYPE)
@@ -159,7 +160,7 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// All `Accept` headers as one; absent, anything is accepted.
+/// Joins all `Accept` headers; an absent header accepts anything.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

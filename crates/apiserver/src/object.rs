@@ -1,6 +1,8 @@
-//! An object as parsed JSON, and the accessors that writes need.
+//! An object as parsed JSON, with the accessors that writes need.
 //!
-//! Guarantees: an [`Object`]'s `metadata` is a JSON object whose maps and lists have the JSON types that Kubernetes demands; everything else is as the client sent it.
+//! Guarantees: an [`Object`]'s `metadata` is a JSON object whose maps and lists have the JSON types that Kubernetes
+//! requires.
+//! Everything else is as the client sent it.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -12,10 +14,11 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
-/// The deepest nesting of JSON objects and lists, the object's own included: that of a body in JSON (`remaining_depth` of `serde_json`), so that what is stored can always be read.
+/// Maximum nesting of JSON objects and lists, including the object itself.
+/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// The string-valued members of `metadata` that are looked at.
+/// The string-valued members of `metadata` that the server checks.
 const TEXTS: [&str; 8] = [
     "name",
     "namespace",
@@ -27,7 +30,7 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// How many containers there are from a value to its innermost; whoever made it has bounded them.
+/// Number of nested containers; recursive, so the caller must bound the depth.
 pub(crate) fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
@@ -37,7 +40,7 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Takes a value as an object of a kind; sets `apiVersion` and `kind` if they are absent.
+    /// Converts a value to an object of a kind; sets `apiVersion` and `kind` if they are absent.
     pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
             return Err(ApiError::bad_request(format!(
@@ -80,7 +83,7 @@ impl Object {
         }
         let mut object = Object(members);
         object.check(&kind.kind)?;
-        // As Go leaves out what is empty.
+        // Go omits empty values.
         for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
             let empty = object.meta(member).is_some_and(|value| match value {
                 Value::Array(list) => list.is_empty(),
@@ -94,7 +97,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Takes what storage holds, which was checked before it was stored.
+    /// Wraps an object from storage, which was checked before it was stored.
     pub(crate) fn stored(members: Map<String, Value>) -> Object {
         Object(members)
     }
@@ -107,7 +110,7 @@ impl Object {
         self.0.get(member)
     }
 
-    /// A member that is a JSON object; an empty one if it is anything else.
+    /// Returns a member that is a JSON object; an empty one for anything else.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))
@@ -125,7 +128,7 @@ impl Object {
         Value::Object(self.0)
     }
 
-    /// A member of `metadata`; a JSON null counts as absent.
+    /// Returns a member of `metadata`; a JSON null counts as absent.
     pub(crate) fn meta(&self, member: &str) -> Option<&Value> {
         self.0
             .get("metadata")?
@@ -133,7 +136,7 @@ impl Object {
             .filter(|value| !value.is_null())
     }
 
-    /// A string of `metadata`, empty if absent.
+    /// Returns a string of `metadata`; empty if absent.
     pub(crate) fn text(&self, member: &str) -> &str {
         self.meta(member)
             .and_then(Value::as_str)
@@ -166,9 +169,9 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// When an object that is being deleted is due; `None` for any other.
+    /// Time at which a deleted object is due; `None` for any other object.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
-        // A direct call can store a text that is no time.
+        // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();
         let time = self.meta("deletionTimestamp").map(parsed);
         time.map(|due| due.unwrap_or(Timestamp::UNIX_EPOCH))

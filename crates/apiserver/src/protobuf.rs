@@ -1,9 +1,10 @@
-//! Bodies in protobuf, as the JSON that says the same.
+//! Converts protobuf bodies to JSON.
 //!
-//! Go clients and `kubectl` write built-in kinds this way unless they are told not to.
-//! The bytes are turned into the JSON that Go would have written for the same object, so everything behind this module knows JSON alone.
+//! Go clients and `kubectl` send built-in kinds as protobuf by default.
+//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules handle only
+//! JSON.
 //!
-//! Guarantees: whatever the bytes are, the answer is an object or a refusal with the words of Kubernetes; memory and depth are bounded.
+//! Guarantees: any input results in an object or in an error with Kubernetes' wording; memory and depth are bounded.
 
 mod message;
 mod scalar;
@@ -19,13 +20,15 @@ use message::Decoder;
 use scalar::Reason;
 use wire::WireFields;
 
-/// What a body in protobuf starts with.
+/// Prefix of a protobuf body.
 const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// How many bytes of an unrecognized body its refusal shows (`transformDecodeError` in `endpoints/handlers/rest.go`).
+/// Maximum bytes of an unrecognized body in the error message.
+///
+/// The number is that of `transformDecodeError` in `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
 
-/// What an endpoint takes.
+/// What an endpoint accepts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'a> {
     pub(crate) group: &'a str,
@@ -33,7 +36,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// What is around every object: `runtime.Unknown`.
+/// The wrapper of every object: `runtime.Unknown`.
 #[derive(Default)]
 struct Envelope<'a> {
     api_version: String,
@@ -41,7 +44,7 @@ struct Envelope<'a> {
     raw: &'a [u8],
 }
 
-/// The object that a body holds, `apiVersion` and `kind` included.
+/// Decodes the object in a body, including `apiVersion` and `kind`.
 pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
     let mut envelope = open(body).map_err(|why| expected.unrecognized(&why, body))?;
     if envelope.kind.is_empty() {
@@ -59,7 +62,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
     Ok(Value::Object(members))
 }
 
-/// Takes the magic number and the envelope off.
+/// Removes the magic number and the envelope.
 fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
     if body.is_empty() {
         return Err(Reason::new("empty data"));
@@ -76,7 +79,7 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Reason> {
     Envelope::read(bytes)
 }
 
-/// The start of a body that can't be read: text if it looks like JSON, else its bytes in hexadecimal.
+/// Start of an unreadable body: text if it looks like JSON, otherwise hexadecimal.
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
     let mut summary = String::new();
@@ -98,7 +101,7 @@ fn summary(body: &[u8]) -> String {
 // === impl Envelope ===
 
 impl<'a> Envelope<'a> {
-    /// `{1: {1: apiVersion, 2: kind}, 2: raw}`; the encoding and content type that follow are for other uses, and empty here.
+    /// Parses `{1: {1: apiVersion, 2: kind}, 2: raw}`; the encoding and content type fields are empty here.
     fn read(bytes: &'a [u8]) -> Result<Envelope<'a>, Reason> {
         let mut envelope = Envelope::default();
         for field in WireFields::new(bytes) {
@@ -133,7 +136,7 @@ impl<'a> Envelope<'a> {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// What is to be deleted how, as any group has it.
+    /// Options of a deletion, in any group.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",
@@ -152,7 +155,7 @@ impl Expected<'_> {
         self.kind == Expected::DELETE_OPTIONS.kind
     }
 
-    /// The message of what was sent, if it is what is expected.
+    /// Returns the message type of the sent object, if it is the expected one.
     fn message(&self, sent: &Envelope<'_>) -> Result<MessageId, ApiError> {
         let messages = Messages::builtin();
         if self.is_delete_options() && sent.kind == self.kind {
@@ -191,7 +194,7 @@ impl Expected<'_> {
         Ok(message)
     }
 
-    /// Nothing is known of a body but that it is none.
+    /// The body is not protobuf.
     fn unrecognized(&self, why: &Reason, body: &[u8]) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());
@@ -203,7 +206,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// What was sent can't be read, or is something else.
+    /// The sent object can't be decoded, or is of another kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

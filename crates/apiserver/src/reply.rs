@@ -28,7 +28,7 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// What Kubernetes answers where there is no object to show.
+    /// The `Status` that Kubernetes returns if there is no object to return.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",
@@ -43,7 +43,7 @@ impl Reply {
         Reply::json(code, &status)
     }
 
-    /// Text for people.
+    /// A response with plain text.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             content_type: "text/plain; charset=utf-8",

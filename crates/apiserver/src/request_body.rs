@@ -1,6 +1,7 @@
-//! The body of a request as JSON, whichever format it came in.
+//! Parses the body of a request as JSON, independent of its format.
 //!
-//! Guarantees: built-in kinds are read from JSON and from protobuf, custom ones from JSON; anything else is 415 and says what there is.
+//! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds as JSON.
+//! Any other media type results in a 415 that lists the accepted ones.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -11,13 +12,15 @@ use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 
-/// What every endpoint takes.
+/// The media type that every endpoint accepts.
 const JSON: &str = "application/json";
 
-/// What Go clients send where they can.
+/// The media type that Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Reads a body of which something is `known`, and what is wrong with its fields; `protobuf` is what it must be there, and `None` where only JSON is taken.
+/// Parses a body and returns complaints about its fields.
+///
+/// `protobuf` is the expected message, or `None` where only JSON is accepted.
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
@@ -39,7 +42,7 @@ pub(crate) fn read(
     }
 }
 
-/// What an object of a kind is in protobuf: nobody but its owner knows the fields of a custom one.
+/// The protobuf message of a kind; `None` for a custom kind, whose fields the server does not know.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     (!kind.custom).then_some(Expected {
         group: &kind.group,
@@ -48,7 +51,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// The kind of a subresource's body in protobuf, such as `Scale`.
+/// The protobuf message of a subresource's body, such as `Scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

@@ -1,11 +1,13 @@
-//! What was asked of the server, for tests to assert on.
+//! Log of the requests that the server received, for assertions in tests.
 //!
 //! Guarantees:
-//! - every HTTP request is recorded in order of arrival, also one that a fault answers or that no path serves; refused connections and calls on [`crate::Server`] itself are not;
-//! - the log is bounded by [`LOG_MAX`], and by [`LOG_BYTES_MAX`] where requests are long: the oldest are dropped, and counted;
-//! - no body and no header but `User-Agent` is in it;
-//! - a request whose answer is still being made has no status yet;
-//! - times of arrival never decrease, and are deterministic in paused time.
+//! - every HTTP request is recorded in order of arrival, including those that a fault answers or that no path serves;
+//! - refused connections and direct calls on [`crate::Server`] are not recorded;
+//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`]; the oldest are dropped, and the dropped ones are
+//!   counted;
+//! - it contains no bodies, and no header except `User-Agent`;
+//! - a request has no status until its response is complete;
+//! - arrival times never decrease, and are deterministic in paused time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,28 +19,33 @@ use tokio::time::Instant;
 
 use crate::route::{ListOptions, Verb};
 
-/// Requests remembered at most: an hour of a busy demo, in some tens of megabytes.
+/// Maximum number of requests in the log.
+///
+/// It covers about an hour of a busy demo, in some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
-/// What the remembered requests may take: above what [`LOG_MAX`] of the usual size do, and far below as many with the longest heads there can be.
+/// Maximum size of the log in bytes.
+///
+/// More than [`LOG_MAX`] requests of usual size need, and far less than as many requests with the longest possible
+/// heads.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// One request and its answer.
+/// A request and its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedRequest {
-    /// Counts up from 1 in order of arrival; not reset by [`RequestLog::clear`].
+    /// Number of the request in order of arrival, starting at 1; [`RequestLog::clear`] does not reset it.
     pub sequence: u64,
-    /// When the request arrived, as the time since the server was built; never less than that of the request before.
+    /// Arrival time since the server was built; never less than that of the previous request.
     ///
-    /// It is measured with tokio's clock, so paused time moves it: the difference of two requests is the client's backoff to the nanosecond.
-    /// A server that is opened again on its data directory starts at zero.
+    /// It uses tokio's clock, including paused time: the difference of two requests is the client's exact backoff.
+    /// It starts at zero again when a server is reopened on its data directory.
     pub arrived: Duration,
     /// The `User-Agent` header; empty without one.
     pub user_agent: String,
-    /// What was asked.
+    /// The verb of the request.
     pub verb: Verb,
-    /// The path, undecoded, without the query.
+    /// The path, not decoded and without the query.
     pub path: String,
     /// The resource's plural; empty for discovery and health.
     pub resource: String,
@@ -46,19 +53,21 @@ pub struct LoggedRequest {
     pub namespace: Option<String>,
     /// The object's name in the path.
     pub name: Option<String>,
-    /// What follows the name, such as `status` or `binding`.
+    /// The path segment after the name, such as `status` or `binding`.
     pub subresource: Option<String>,
     /// The options of a list or watch.
     pub options: ListOptions,
-    /// The HTTP status answered; `None` while the answer is being made, and if a fault resets the connection.
+    /// The HTTP status of the response; `None` until it is complete, and if a fault resets the connection.
     pub status: Option<u16>,
-    /// The revision answered: a list's, or an object's.
+    /// The revision of the returned list or object.
     pub revision: Option<u64>,
-    /// The faults that have hit it, each once, in the order in which they did; one that waits for its event or byte is not among them yet.
+    /// The faults that have affected the request, without duplicates, in order of their first effect.
+    ///
+    /// A fault that still waits for its event or byte is not included.
     pub faults: Vec<String>,
 }
 
-/// A copy of the log at one moment; its filters give smaller copies.
+/// A copy of the log at one moment; filters return smaller copies.
 #[derive(Clone)]
 pub struct RequestLog {
     requests: Vec<LoggedRequest>,
@@ -66,7 +75,7 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// The log while it is written.
+/// The log as the server writes it.
 pub(crate) struct Recorder {
     /// When the server was built.
     started: Instant,
@@ -76,7 +85,7 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Recorded {
     requests: VecDeque<LoggedRequest>,
-    /// What they take.
+    /// Size of the requests in bytes.
     bytes: usize,
     last: u64,
     dropped: u64,
@@ -85,37 +94,37 @@ struct Recorded {
 // === impl RequestLog ===
 
 impl RequestLog {
-    /// The lists of a resource, such as `pods`.
+    /// Returns the lists of a resource, such as `pods`.
     #[must_use]
     pub fn lists(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::List && request.resource == resource)
     }
 
-    /// The watches of a resource, such as `pods`.
+    /// Returns the watches of a resource, such as `pods`.
     #[must_use]
     pub fn watches(&self, resource: &str) -> RequestLog {
         self.filter(|request| request.verb == Verb::Watch && request.resource == resource)
     }
 
-    /// Whatever may change the store.
+    /// Returns the requests that can change stored objects.
     #[must_use]
     pub fn writes(&self) -> RequestLog {
         self.filter(|request| request.verb.is_write())
     }
 
-    /// The requests of one verb.
+    /// Returns the requests with this verb.
     #[must_use]
     pub fn verb(&self, verb: Verb) -> RequestLog {
         self.filter(|request| request.verb == verb)
     }
 
-    /// The requests whose `User-Agent` is exactly this.
+    /// Returns the requests with exactly this `User-Agent`.
     #[must_use]
     pub fn by_user_agent(&self, user_agent: &str) -> RequestLog {
         self.filter(|request| request.user_agent == user_agent)
     }
 
-    /// The requests that a closure wants.
+    /// Returns the requests for which the closure returns true.
     #[must_use]
     pub fn filter(&self, wanted: impl Fn(&LoggedRequest) -> bool) -> RequestLog {
         RequestLog {
@@ -130,27 +139,27 @@ impl RequestLog {
         }
     }
 
-    /// How many requests there are in this copy.
+    /// Number of requests in this copy.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether there is none.
+    /// Whether this copy has no requests.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// The requests in order of arrival.
+    /// Iterates over the requests in order of arrival.
     pub fn iter(&self) -> std::slice::Iter<'_, LoggedRequest> {
         self.requests.iter()
     }
 
-    /// How many older requests the server no longer remembers.
+    /// Number of older requests that the server has dropped from its log.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Empties the server's log; this copy stays as it is, and numbering goes on.
+    /// Clears the server's log; this copy is unchanged, and numbering continues.
     pub fn clear(&self) {
         let mut inner = self.recorder.inner.lock();
         inner.requests.clear();
@@ -192,7 +201,7 @@ impl Recorder {
         }
     }
 
-    /// Records a request at its arrival and returns it with its number and time.
+    /// Records a request on arrival and returns it with its number and time.
     pub(crate) fn arrived(&self, mut request: LoggedRequest) -> Arc<LoggedRequest> {
         let mut inner = self.inner.lock();
         inner.last += 1;
@@ -206,7 +215,7 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Adds the answer, unless the request has been dropped or cleared meanwhile.
+    /// Records the response, unless the request was dropped or cleared meanwhile.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);
@@ -214,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a fault, unless it is there or the request is not.
+    /// Records a fault, unless it is already recorded or the request was dropped.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)
@@ -236,7 +245,7 @@ impl Recorder {
 // === impl LoggedRequest ===
 
 impl LoggedRequest {
-    /// What its head takes: faults and answer come later, and are short.
+    /// Memory of the request without its faults and response, which are short.
     fn bytes(&self) -> usize {
         let ListOptions {
             resource_version,
@@ -284,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_requests_are_remembered_by_their_bytes_and_short_ones_by_their_number() {
+    fn the_log_is_limited_by_bytes_and_by_number() {
         let request = |bytes: usize| LoggedRequest {
             sequence: 0,
             arrived: Duration::ZERO,

@@ -1,8 +1,9 @@
-//! The served kinds with their strategies, found by URL or by `apiVersion` and `kind`.
+//! The served kinds with their strategies, looked up by URL or by `apiVersion` and `kind`.
 //!
 //! Guarantees:
-//! - versions of one (group, plural) share one [`CollectionId`], so an object written in one version is read in all of them;
-//! - a [`Resource`] never changes after the server was built.
+//! - all versions of a (group, plural) share one [`CollectionId`], so an object written in one version is readable in
+//!   all of them;
+//! - a [`Resource`] never changes after the server is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,7 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// The place of a (group, plural) in storage.
+/// Index of a (group, plural) in storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -25,7 +26,7 @@ pub(crate) struct Resource {
     /// Distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// `"apiVersion":"v1","kind":"Pod"`, the start of an object.
+    /// `"apiVersion":"v1","kind":"Pod"`, the start of a serialized object.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,
@@ -35,7 +36,7 @@ pub(crate) struct Resource {
 /// All resources of a server.
 pub(crate) struct Registry {
     resources: Vec<Arc<Resource>>,
-    /// `group/version/plural` to the place in `resources`.
+    /// Maps `group/version/plural` to an index in `resources`.
     by_path: BTreeMap<String, usize>,
     collections: usize,
     kinds: Kinds,
@@ -62,12 +63,12 @@ impl Resource {
         }
     }
 
-    /// The fields that a body may have, found when the first is read.
+    /// The allowed fields of a body, resolved on first use.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
-    /// What a strategic merge patch merges by, found when the first is applied; `None` for a custom kind.
+    /// The definition for strategic merge patches, resolved on first use; `None` for a custom kind.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -125,7 +126,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// How many collections there are; their ids count up from 0.
+    /// Number of collections; their ids start at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -140,7 +141,7 @@ impl Registry {
         self.resources.get(*at)
     }
 
-    /// The resource of an `apiVersion` and a plural, as in `("apps/v1", "deployments")`.
+    /// Returns the resource of an `apiVersion` and a plural, as in `("apps/v1", "deployments")`.
     pub(crate) fn by_plural(&self, api_version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.by_path(group, version, plural)
@@ -151,13 +152,13 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// The collection of a group and plural.
+    /// Returns the collection of a group and plural.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
     }
 
-    /// One resource of every collection whose objects live in namespaces and can be deleted.
+    /// One resource of every namespaced collection whose objects can be deleted.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -166,14 +167,14 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// The first resource, in any version, of a group and plural such as `deployments.apps`.
+    /// Returns the first resource of a group and plural such as `deployments.apps`, in any version.
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
             .find(|resource| resource.kind.group_resource() == group_resource)
     }
 
-    /// Group and plural of every collection, by its id.
+    /// Group and plural of every collection, indexed by its id.
     #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<String> {
         let mut names = vec![String::new(); self.collections];

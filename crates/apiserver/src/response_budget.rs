@@ -1,12 +1,15 @@
 //! The memory that response bodies may hold while clients read them.
 //!
 //! Guarantees:
-//! - lists and watches share their objects with the store; beyond that, such a response holds one slot per object, one chunk, and the text of one object that is longer;
-//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that is being sent;
+//! - lists and watches share their objects with the store; besides, such a response holds one slot per object, one
+//!   chunk, and the text of one object that exceeds a chunk;
+//! - any other response of more than [`FREE_BYTES`] holds one slot per 8 bytes, and one per 8 bytes of the chunk that
+//!   is being sent;
 //! - all responses together hold at most [`SLOTS_MAX`] slots;
-//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients still read; if that frees too few slots, the request is rejected with 429.
+//! - at the limit, responses that started more than [`READ_TIMEOUT`] ago are evicted, whether or not their clients
+//!   still read; if that frees too few slots, the request is rejected with 429.
 //!
-//! It runs no timer: a request that needs slots evicts the responses that have exceeded their time.
+//! It runs no timer: a request that needs slots evicts the responses whose time is over.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -25,16 +28,18 @@ const SLOTS_MAX: usize = 64 * 1024 * 1024;
 /// Size of a slot: a pointer to an object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
-/// Slots of any response besides those of its objects: the chunk that is being sent.
+/// Slots of any response in addition to those of its objects: the chunk in transfer.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Longest response that needs no slot: far below what a connection holds for the heads of requests.
+/// Maximum size of a response without slots: far below what a connection holds for request heads.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// How long a response is safe from eviction: the time that Kubernetes gives a request that does not watch (`RequestTimeout` in `server/config.go`).
+/// Minimum time before a response can be evicted.
+///
+/// Kubernetes allows a request that does not watch the same time (`RequestTimeout` in `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The slots of all responses that are being read.
+/// The slots of all responses in transfer.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -87,14 +92,16 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Slots of these objects: one each, and the text of the longest, which is written as a whole and sent in chunks.
+    /// Number of slots for these objects.
+    ///
+    /// One each, plus the text of the longest, which is serialized as a whole.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / SLOT_BYTES
     }
 
-    /// Holds the content of a response: these slots, and those of its chunk.
+    /// Reserves these slots and those of a chunk, and holds the content of a response.
     ///
     /// # Errors
     ///
@@ -107,7 +114,7 @@ impl ResponseBudget {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
-    /// Evicts all responses that started at or before `then`, because of the old states of objects that they hold.
+    /// Evicts all responses that started at or before `then`, to free the old object states that they hold.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {
@@ -194,7 +201,7 @@ impl<T> Drop for Held<T> {
 
 #[cfg(test)]
 impl ResponseBudget {
-    /// With its own limit.
+    /// Creates a budget with its own limit.
     pub(crate) fn of(slots_max: usize) -> ResponseBudget {
         ResponseBudget {
             slots_max,

@@ -1,8 +1,8 @@
-//! From a data directory to a server, and from a new server to a data directory.
+//! Loads a server from a data directory, and stores a new server in one.
 //!
 //! Guarantees:
-//! - a restarted server holds the objects byte for byte, at their revisions, and goes on counting where it stopped;
-//! - it remembers no event: every window starts at the revision of the restart.
+//! - a restarted server has the same objects byte for byte, with their revisions, and continues the revision counter;
+//! - it has no events: every window starts at the revision of the restart.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::shared::Shared;
 use crate::storage::{Disk, Entry, Stored, Write};
 use crate::verb::namespace;
 
-/// Stored objects on their way into a server.
+/// Stored objects while they are loaded.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// The collection that was told last: they come one after the other.
+    /// The current collection; objects are loaded collection by collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }
@@ -30,7 +30,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Takes one object; one of a kind that is not served is passed over, and says why it can't be taken otherwise.
+    /// Adds one object; skips a kind that is not served; the error is the reason why it can't be added.
     pub(crate) fn take(&mut self, stored: Stored<'_>) -> Result<(), String> {
         if self
             .current
@@ -53,7 +53,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Every stored object as a write, and the revision.
+    /// Returns every stored object as a write, and the revision.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);
@@ -70,7 +70,7 @@ impl Shared {
         (writes.collect(), state.storage.revision())
     }
 
-    /// Takes the objects of an earlier start; before the first request only.
+    /// Restores the objects of an earlier start; allowed only before the first request.
     pub(crate) fn recover(&self, entries: Vec<(CollectionId, Entry)>, revision: u64) {
         let mut state = self.lock();
         for (collection, entry) in entries {
@@ -83,19 +83,19 @@ impl Shared {
         }
     }
 
-    /// From now on writes are durable before they are seen; before the first request only.
+    /// Makes writes durable before they are visible; allowed only before the first request.
     pub(crate) fn keep_on(&self, disk: Disk) {
         let fresh = self.disk.set(Mutex::new(disk)).is_ok();
         debug_assert!(fresh, "a server is opened on one directory");
     }
 
-    /// Finishes the deletions of namespaces that the end of the last start interrupted.
+    /// Completes the deletions of namespaces that the last shutdown interrupted.
     pub(crate) fn resume_deletions(&self) {
         let before = self.before_write();
         namespace::resume(self);
         if let Err(cause) = self.settle(before) {
-            // They stay Terminating, and go on with the next deletion in them.
-            tracing::warn!(%cause, "interrupted deletions of namespaces could not go on");
+            // They stay Terminating and continue with the next deletion in them.
+            tracing::warn!(%cause, "failed to resume interrupted namespace deletions; each resumes with the next deletion in its namespace");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! From a URL and a method to a verb on a resource.
+//! Maps a URL and a method to a verb on a resource.
 //!
 //! Guarantees:
-//! - every path of the Kubernetes API leads to exactly one [`Destination`]; one below a group that is served, but of no resource, is `Unknown`, anything else `Nowhere`;
-//! - a path is decoded once, segment by segment, so an encoded slash is part of a name and never a separator.
+//! - every path of the Kubernetes API has exactly one [`Destination`]: an unserved path below a served group is
+//!   `Unknown`, any other unserved path is `Nowhere`;
+//! - a path is decoded once per segment, so an encoded slash is part of a name and never a separator.
 
 mod options;
 
@@ -15,7 +16,7 @@ use crate::resource::{Registry, Resource};
 pub use options::ListOptions;
 pub(crate) use options::{Query, Revision};
 
-/// What a request does, as Kubernetes' audit and authorization name it.
+/// The action of a request, as in Kubernetes' audit and authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Verb {
@@ -23,7 +24,7 @@ pub enum Verb {
     Get,
     /// Read a collection.
     List,
-    /// Follow a collection or one object.
+    /// Watch a collection or one object.
     Watch,
     /// POST.
     Create,
@@ -33,13 +34,13 @@ pub enum Verb {
     Patch,
     /// Delete one object.
     Delete,
-    /// Delete a collection's selected objects.
+    /// Delete the selected objects of a collection.
     DeleteCollection,
-    /// Discovery, health, version, and what leads nowhere.
+    /// Discovery, health, version, and unserved paths.
     Other,
 }
 
-/// Where a path leads.
+/// Destination of a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     Resource(Target),
@@ -51,21 +52,21 @@ pub(crate) enum Destination {
     Group(String),
     /// `/api/v1` and `/apis/<group>/<version>`.
     GroupVersion(String, String),
-    /// `/`: the paths that there are.
+    /// `/`: the list of paths.
     Root,
     Version,
     Health,
-    /// `/openapi/v3`: the documents that there are.
+    /// `/openapi/v3`: the list of documents.
     OpenApi,
     /// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`.
     OpenApiOf(String, String),
-    /// A path of a group that is served, but of no resource in it.
+    /// A path below a served group, without a resource.
     Unknown,
-    /// A path that nobody has.
+    /// A path that is not served.
     Nowhere,
 }
 
-/// A resource, or one object of it, or a part of one object.
+/// A resource, one object of it, or a subresource of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
@@ -77,7 +78,7 @@ pub(crate) struct Target {
 // === impl Verb ===
 
 impl Verb {
-    /// The lower-case name, as discovery has it.
+    /// The lower-case name, as in discovery.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",
@@ -92,7 +93,7 @@ impl Verb {
         }
     }
 
-    /// Whether it can change the store.
+    /// Whether the verb can change stored objects.
     pub fn is_write(self) -> bool {
         !matches!(self, Verb::Get | Verb::List | Verb::Watch | Verb::Other)
     }
@@ -151,7 +152,7 @@ impl Destination {
         }
     }
 
-    /// The verb that a method is on this path.
+    /// Returns the verb of a method on this path.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
@@ -170,7 +171,7 @@ impl Destination {
 
 fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Destination {
     let (namespace, rest) = match rest {
-        // "namespaces/x/pods" is below a namespace; "namespaces/x" and its own subresources are the namespace.
+        // `namespaces/x/pods` is below a namespace; `namespaces/x` and its own subresources belong to the namespace.
         ["namespaces", _, "status" | "finalize"] => (None, rest),
         ["namespaces", namespace, below @ ..] if !below.is_empty() => (Some(*namespace), below),
         _ => (None, rest),
@@ -184,7 +185,7 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     let Some(resource) = registry.by_path(group, version, plural) else {
         return Destination::Unknown;
     };
-    // A cluster-scoped resource has no path below a namespace, nor has a namespaced object one without.
+    // A cluster-scoped resource has no path below a namespace, and a namespaced object has no path without one.
     let fits = match namespace {
         Some(_) => resource.is_namespaced(),
         None => !resource.is_namespaced() || name.is_none(),
@@ -200,7 +201,7 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// The decoded parts of a path, empty ones left out; `None` if one can't be decoded.
+/// Decodes the non-empty segments of a path; `None` if one is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .filter(|segment| !segment.is_empty())
@@ -208,7 +209,7 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Decodes `%XX`; `None` if that is not UTF-8 or not complete.
+/// Decodes `%XX`; `None` if it is incomplete or not UTF-8.
 fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();

@@ -1,9 +1,10 @@
-//! Label and field selectors: read from a query, compared with stored objects.
+//! Label and field selectors: parsing, and comparison with stored objects.
 //!
 //! Guarantees:
-//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, `a=b,c!=d` with backslash escapes for fields;
-//! - what can't be read is an error with the server's sentence, never a selector that selects something else;
-//! - which field labels a kind knows is a table ([`field`]); any other is refused.
+//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, `a=b,c!=d` with backslash
+//!   escapes for fields;
+//! - malformed input is an error with Kubernetes' message, and never a selector with another meaning;
+//! - a table ([`field`]) lists the field labels of each kind; any other label is rejected.
 
 pub(crate) mod field;
 pub(crate) mod label;
@@ -14,7 +15,7 @@ use crate::status::ApiError;
 pub(crate) use field::{FieldSelector, FieldTable, Fields};
 pub(crate) use label::{LabelSelector, Labels};
 
-/// What selectors compare of an object.
+/// The parts of an object that selectors compare.
 #[derive(Clone, Copy)]
 pub(crate) struct Selectable<'a> {
     /// `namespace/name`, or `name` in cluster scope.
@@ -23,7 +24,7 @@ pub(crate) struct Selectable<'a> {
     pub(crate) fields: &'a Fields,
 }
 
-/// Which objects of a resource a request is about.
+/// The objects of a resource that a request selects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,

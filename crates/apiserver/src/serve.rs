@@ -1,8 +1,9 @@
-//! One HTTP request: access, log, faults, limits, then the verb.
+//! Serves one HTTP request: access, log, faults, limits, then the verb.
 //!
 //! Guarantees:
-//! - every answer is a well-formed response, and a refusal has a `Status` in it unless a fault wants text; only a connection that a fault refuses or resets is an error;
-//! - what a peer sends is bounded: its URL by [`URI_BYTES_MAX`], its body by [`body_limit`](crate::body_limit).
+//! - every response is well-formed, and an error contains a `Status` unless a fault requests text; the call fails only
+//!   if a fault refuses or resets the connection;
+//! - client input is limited: the URL by [`URI_BYTES_MAX`], the body by [`body_limit`](crate::body_limit).
 
 use std::io;
 use std::sync::Arc;
@@ -27,31 +28,31 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
 
-/// The longest URL: far above the longest continue token and selectors that clients send.
+/// Maximum length of a URL: far above the longest continue tokens and selectors of clients.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
-/// One request with what its head says.
+/// A request with the parsed data of its head.
 struct Arrived {
     shared: Arc<Shared>,
-    /// Who asks.
+    /// The user of the request.
     user: Arc<User>,
-    /// Why nothing is answered to them.
+    /// The reason to reject the request, if any.
     refusal: Option<ApiError>,
-    /// As the log has it.
+    /// The request as logged.
     request: Arc<LoggedRequest>,
     destination: Destination,
     query: Query,
     options: Result<ListOptions, ApiError>,
-    /// What the answer warns of.
+    /// Warnings of the response.
     warnings: Arc<Warnings>,
     parts: Parts,
 }
 
-/// Answers one request.
+/// Serves one request.
 ///
 /// # Errors
 ///
-/// Only where a fault refuses or resets the connection, with an [`io::Error`] inside.
+/// Returns an [`io::Error`] only if a fault refuses or resets the connection.
 pub(crate) async fn serve<B>(
     shared: Arc<Shared>,
     request: Request<B>,
@@ -81,7 +82,7 @@ where
     let warnings = Arc::clone(&arrived.warnings);
     let (mut verdict, mut real) = (Verdict::default(), false);
     let answer = if let Some(refusal) = &arrived.refusal {
-        // Who is not let in uses no fault up.
+        // A rejected request does not count for faults.
         Err(refusal.clone())
     } else {
         verdict = shared.faults.judge(&request);
@@ -100,7 +101,7 @@ where
         response = compress::compress(response).await;
     }
     if real {
-        // As it goes over the wire, so that faults count its bytes.
+        // Applied to the compressed bytes, so that faults count the bytes on the wire.
         response = response.map(|body| shared.faults.disturb(&request, body));
     }
     verdict.mark(&mut response);
@@ -114,7 +115,7 @@ where
 }
 
 impl Arrived {
-    /// Finds out what is asked, and records it.
+    /// Parses the head of a request and records the request.
     fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
@@ -138,7 +139,7 @@ impl Arrived {
         }
     }
 
-    /// Whether the answer may be compressed, if it is long.
+    /// Whether the response may be compressed if it is long.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
@@ -208,7 +209,9 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// The answer, if there is room for it until it is read.
+/// Reserves memory for the response.
+///
+/// A completed write is not undone: its body is dropped instead, and the client receives only the head.
 ///
 /// That something was written is not taken back: then the answer's head is all that arrives.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {

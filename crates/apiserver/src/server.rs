@@ -1,8 +1,11 @@
-//! The handle: a tower service for requests, and direct calls for the owner of the server.
+//! The handle: a tower service for requests, and direct calls for the server's owner.
 //!
 //! Guarantees:
-//! - cheap to clone; all clones are one server, which lives as long as one of them, a listener or an open watch;
-//! - direct calls are synchronous and go through the same logic as requests: validation, revision, events. They are not requests: no fault hits them, and the request log does not show them. With a data directory they block until the disk has what they wrote. Their author may also write `status` and the metadata that Kubernetes keeps from clients.
+//! - cheap to clone; all clones share one server, which lives as long as a clone, a listener or an open watch;
+//! - direct calls are synchronous and use the same logic as requests: validation, revisions, events;
+//! - direct calls are not requests: faults do not affect them, and the request log does not contain them;
+//! - with a data directory, direct calls block until their writes are on the disk;
+//! - direct calls may write `status` and metadata that Kubernetes does not let clients write.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,11 +38,11 @@ use crate::verb::write::{How, Subject};
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// The `Authorization` of requests through this handle that bring none.
+    /// Default `Authorization` of requests through this handle.
     authorization: Option<HeaderValue>,
 }
 
-/// What a call of the service is until it is answered.
+/// The future of a request.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
@@ -54,33 +57,36 @@ impl Server {
         &self.shared
     }
 
-    /// Sets the revision that was stored last; before the first request only.
+    /// Sets the last stored revision; allowed only before the first request.
     pub(crate) fn restart_counting(&self, revision: u64) {
         self.shared.lock().storage.start_at(revision);
     }
 
     /// Stores a new object and returns it as stored.
     ///
-    /// A namespaced object without a namespace gets `default`; a revision in it is ignored, a uid, creation time or status is kept.
+    /// A namespaced object without a namespace is created in `default`.
+    /// A revision in the object is ignored; a uid, creation time or status is kept.
     ///
     /// # Errors
     ///
-    /// What a client's POST would be refused for; an unknown kind is a 404.
+    /// Returns the error that a client's POST would receive; an unknown kind is a 404.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an object that a new server starts with, also into a namespace that is seeded after it.
+    /// Stores an initial object, also in a namespace that is seeded after it.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
 
-    /// Stores new objects as [`Server::create`] does, but waits for the disk, if there is one, once for all of them; returns how many there were.
+    /// Stores new objects like [`Server::create`], and returns their number.
+    ///
+    /// With a data directory it waits for the disk only once.
     ///
     /// # Errors
     ///
-    /// The first refusal: what stands before that object is stored, it and what follows is not.
-    /// If the disk refuses, any part of them may be stored.
+    /// Returns the first error; earlier objects are stored, this one and later ones are not.
+    /// If the disk fails, any of the objects may be stored.
     pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
         self.write(|shared| {
             let mut created = 0;
@@ -98,7 +104,9 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// What a client's PUT would be refused for: 404, or 409 if it carries a revision that is not the stored one; without one it is unconditional.
+    /// Returns the error that a client's PUT would receive: 404, or 409 if the object has a revision that is not the
+    /// stored one.
+    /// An update without a revision is unconditional.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource.kind, object)?;
@@ -121,7 +129,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// What a client's PATCH would be refused for.
+    /// Returns the error that a client's PATCH would receive.
     pub fn patch(
         &self,
         api_version: &str,
@@ -136,17 +144,20 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
-    /// Deletes an object and returns its last state: at the deletion's revision, or marked if finalizers hold it.
+    /// Deletes an object and returns its last state.
     ///
-    /// It has no grace period: a pod is gone in one revision, as one DELETED event, where a client's DELETE marks it first and leaves one that runs on a node to its kubelet.
-    /// Send that DELETE to see what a controller would see.
-    /// A namespace goes with what is in it, as in [the life of a namespace](crate#namespaces).
+    /// That is the object at the deletion's revision, or the marked object if finalizers hold it.
+    ///
+    /// It uses no grace period: a pod is removed in one revision, with one DELETED event.
+    /// A client's DELETE marks the pod first, and leaves a pod that runs on a node to its kubelet.
+    /// Send that DELETE to produce the events that a controller would receive.
+    /// A namespace is removed with its contents, as described in [Namespaces](crate#namespaces).
     ///
     /// `name` is `namespace/name`, or `name` in cluster scope.
     ///
     /// # Errors
     ///
-    /// What a client's DELETE would be refused for.
+    /// Returns the error that a client's DELETE would receive.
     pub fn delete(&self, api_version: &str, plural: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.resource(api_version, plural)?;
         let options = DeleteOptions::default();
@@ -156,13 +167,13 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
-    /// The stored object.
+    /// Returns the stored object.
     ///
     /// `name` is `namespace/name`, or `name` in cluster scope.
     ///
     /// # Panics
     ///
-    /// If no such resource is served.
+    /// Panics if no such resource is served.
     pub fn get(&self, api_version: &str, plural: &str, name: &str) -> Option<Value> {
         let resource = self.expect_resource(api_version, plural);
         let state = self.shared.lock();
@@ -171,11 +182,11 @@ impl Server {
         Some(show(&resource, &entry))
     }
 
-    /// All stored objects of a resource, ordered by `namespace/name`.
+    /// Returns all stored objects of a resource, ordered by `namespace/name`.
     ///
     /// # Panics
     ///
-    /// If no such resource is served.
+    /// Panics if no such resource is served.
     pub fn list(&self, api_version: &str, plural: &str) -> Vec<Value> {
         let resource = self.expect_resource(api_version, plural);
         let snapshot = self.shared.lock().storage.snapshot(resource.collection);
@@ -185,18 +196,18 @@ impl Server {
             .collect()
     }
 
-    /// The revision of the last write; one counter for the whole server.
+    /// Returns the revision of the last write; the whole server has one counter.
     pub fn revision(&self) -> u64 {
         self.shared.lock().storage.revision()
     }
 
-    /// The same server, reached with a bearer token: requests through this handle carry it, unless they bring another.
+    /// Returns a handle to the same server that adds this bearer token to requests without one.
     ///
-    /// What [listens](Server::listen) carries none for its peers.
+    /// [`Server::listen`] does not add the token to its peers' requests.
     ///
     /// # Panics
     ///
-    /// If the token has a character that no header can carry, such as a line break.
+    /// Panics if the token contains a character that is invalid in a header, such as a line break.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Server {
         let value = HeaderValue::try_from(format!("Bearer {token}"));
@@ -210,22 +221,22 @@ impl Server {
         }
     }
 
-    /// Tokens and rules, to change while the server runs.
+    /// Returns the handle that changes tokens and rules.
     pub fn access(&self) -> Access {
         Access::new(Arc::clone(&self.shared.gate))
     }
 
-    /// The switchboard of faults.
+    /// Returns the handle that injects faults.
     pub fn faults(&self) -> Faults {
         Faults::new(Arc::clone(&self.shared))
     }
 
-    /// A copy of the request log as it is now.
+    /// Returns a copy of the request log.
     pub fn requests(&self) -> RequestLog {
         Recorder::copy(&self.shared.requests)
     }
 
-    /// Makes a write and waits for the disk, if there is one.
+    /// Creates an object and waits for the disk, if there is one.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource.kind, object)?;
@@ -263,7 +274,7 @@ impl Server {
     }
 }
 
-/// The object of a `namespace/name`.
+/// The object with this `namespace/name`.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -290,7 +301,7 @@ where
     type Error = BoxError;
     type Future = Answering;
 
-    /// Always ready: what limits requests is answered to them.
+    /// Always ready: a rejected request receives a response instead.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -1,8 +1,8 @@
-//! What all requests of one server share: the store, the caches before it, and the settings.
+//! State shared by all requests of one server: the store, the watch caches, and the settings.
 //!
 //! Guarantees:
-//! - one lock around store and caches, so an event reaches every watcher's queue in the same step that stores it;
-//! - the lock is never held across an `.await`, nor while a list is written.
+//! - one lock guards store and caches, so an event reaches every watcher's queue in the step that stores it;
+//! - the lock is never held across an `.await`, or while a list is serialized.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,23 +22,23 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// How long a request waits for a revision that is not there yet (`blockTimeout` in `watch_cache.go`).
+/// Maximum time that a request waits for a future revision (`blockTimeout` in `watch_cache.go`).
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// What the builder fixed.
+/// Settings of the builder.
 pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Where the fault plan is served, if it is.
+    /// Path of the fault plan, if served.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
-    /// What all objects may take.
+    /// Maximum total size of all objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
 }
 
-/// One server.
+/// State of one server.
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
@@ -47,19 +47,19 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// Where writes are kept, if they are; locked before the state, by whoever writes to it.
+    /// The data directory, if any; a writer locks it before the state.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
 }
 
-/// What the lock guards.
+/// State guarded by the lock.
 pub(crate) struct State {
-    /// What is stored: what readers see.
+    /// The stored objects, as readers see them.
     pub(crate) storage: Storage,
-    /// What writers have to look at before it.
+    /// Accepted writes, which writers must check before `storage`.
     pub(crate) pending: Pending,
-    /// One per collection, in the order of their ids.
+    /// One per collection, ordered by id.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -100,9 +100,9 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Whether there is room for an object where `old` was, if anything.
+    /// Checks whether the storage quota allows an object to replace `old`.
     ///
-    /// What was accepted and is not durable yet does not count, so that writes that wait for the disk together may go over the quota together.
+    /// Accepted writes that are not durable yet do not count, so concurrent writes can exceed the quota together.
     pub(crate) fn check_room(
         &self,
         state: &State,
@@ -121,7 +121,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores an object at the next revision, or removes it, and tells the watchers; with a data directory both when it is on the disk.
+    /// Stores or removes an object at the next revision and notifies the watchers.
+    ///
+    /// With a data directory both happen once the write is durable.
     pub(crate) fn commit(
         &self,
         state: &mut State,
@@ -163,7 +165,9 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends the lists and watches that may hold what the history has forgotten; those that were begun after it, and watches that keep up, hold none of it.
+    /// Ends the lists and watches that may hold dropped history.
+    ///
+    /// Lists that began after `forgotten_at`, and watches that keep up, hold none of it.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -172,10 +176,12 @@ impl Shared {
         for (collection, cache) in caches.iter_mut().enumerate() {
             cache.close_behind(storage.horizon(CollectionId(collection)));
         }
-        tracing::warn!("lists and watches that are read too slowly were ended, for what they hold");
+        tracing::warn!(
+            "ended lists and watches that hold too much dropped history because their clients read too slowly"
+        );
     }
 
-    /// Puts the store back to an older revision, of which the caches know nothing but the present.
+    /// Restores the store at an older revision, and drops all events from the caches.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {
@@ -187,7 +193,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits, for a while, until the store has reached a revision; without a watch cache there is nothing that could be behind, and no waiting.
+    /// Waits for the store to reach a revision, up to a limit; without a watch cache it does not wait.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,
@@ -227,7 +233,7 @@ impl State {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// An object as the next write finds it: what was accepted last, durable or not.
+    /// The state of an object for the next write: the last accepted one, durable or not.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),
@@ -235,7 +241,7 @@ impl State {
         }
     }
 
-    /// The objects of a collection whose keys start so, as the next write finds them: first those that are durable.
+    /// The objects of a collection whose keys have this prefix, for the next write; durable ones first.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

@@ -1,7 +1,8 @@
-//! Refusals as Kubernetes words them: `metav1.Status` bodies and the error that carries one.
+//! Errors in Kubernetes' wording: `metav1.Status` bodies and the error type that carries them.
 //!
 //! Guarantees:
-//! - every refusal has an HTTP code, and the reason and message that a 1.36 API server sends, word for word where a client may match on them;
+//! - every error has an HTTP code, and the reason and message that a 1.36 API server sends, verbatim where a client may
+//!   match on them;
 //! - [`ApiError`] displays as its message, and never hides its [`Status`].
 
 mod field_error;
@@ -14,10 +15,10 @@ use crate::kinds::Kind;
 
 pub(crate) use field_error::FieldError;
 
-/// What a client may do with the part of a page chain that is left after its token expired.
+/// What a client can do with the rest of a page chain whose token expired.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// A request that was refused; it displays as the [`Status`]'s message.
+/// A rejected request; displays as the message of its [`Status`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct ApiError(Box<Status>);
@@ -30,11 +31,11 @@ pub struct Status {
     pub code: u16,
     /// The machine-readable reason, such as `NotFound`; empty where Kubernetes sends none.
     pub reason: String,
-    /// The sentence for people.
+    /// The human-readable message.
     pub message: String,
     /// What the failure is about.
     pub details: Option<StatusDetails>,
-    /// A token with which an expired page chain can be continued inconsistently (`metadata.continue`).
+    /// A token that continues an expired page chain inconsistently (`metadata.continue`).
     pub continue_token: Option<String>,
 }
 
@@ -52,23 +53,23 @@ pub struct StatusDetails {
     /// The resource's plural, or the kind for validation errors.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// One entry per field that is wrong.
+    /// One entry per invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Seconds after which to try again; mirrored in the `Retry-After` header if above 0.
+    /// Seconds until the client should retry; also sent as the `Retry-After` header if above 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
 
-/// One reason more in a [`StatusDetails`].
+/// One cause in a [`StatusDetails`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StatusCause {
     /// The machine-readable reason, such as `FieldValueForbidden`.
     pub reason: String,
-    /// The sentence for people.
+    /// The human-readable message.
     pub message: String,
-    /// The field it is about.
+    /// The invalid field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
@@ -86,7 +87,7 @@ impl Status {
         }
     }
 
-    /// The body that goes over the wire.
+    /// The body as sent on the wire.
     pub fn to_json(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.continue_token {
@@ -109,7 +110,7 @@ impl Status {
         status
     }
 
-    /// Seconds after which the client may try again, if the server says.
+    /// Seconds until the client may retry, if set.
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
@@ -119,7 +120,7 @@ impl Status {
 // === impl ApiError ===
 
 impl ApiError {
-    /// What the server answers.
+    /// The status that the server responds with.
     pub fn status(&self) -> &Status {
         &self.0
     }
@@ -138,7 +139,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// A write that the disk did not take.
+    /// The disk rejected a write.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -149,7 +150,7 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds what the failure is about: one object of a resource, or the resource itself if `name` is empty.
+    /// Adds the object to the details, or the resource itself if `name` is empty.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -158,7 +159,7 @@ impl ApiError {
         self
     }
 
-    /// Details are there, and empty.
+    /// Adds empty details.
     fn about_nothing(mut self) -> ApiError {
         self.0.details.get_or_insert_default();
         self
@@ -188,12 +189,12 @@ impl ApiError {
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// Nobody has said who they are, or not so that it is believed.
+    /// The request has no credentials, or invalid ones.
     pub(crate) fn unauthorized() -> ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// A (group, plural), served or not, on which a user may not do something.
+    /// The user has no permission for this (group, plural), which may or may not be served.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -215,19 +216,19 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// No resource is served at this path of the API.
+    /// No resource is served at this path.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
     }
 
-    /// No route takes this method here.
+    /// The path does not support this method.
     pub(crate) fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// No media type that the client accepts can be had.
+    /// No media type in `Accept` is available.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -238,7 +239,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Every generated name was taken.
+    /// Every generated name was already in use.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -257,7 +258,7 @@ impl ApiError {
         ApiError::new(409, "Conflict", message).about(kind, name)
     }
 
-    /// A deletion whose preconditions don't hold; here Kubernetes says the kind where it says the resource elsewhere.
+    /// A deletion whose preconditions fail; Kubernetes names the kind here instead of the resource.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -269,7 +270,7 @@ impl ApiError {
         error
     }
 
-    /// The same of a subresource, which then has its resource's place.
+    /// Names the subresource instead of its resource.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;
@@ -289,13 +290,13 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// A watch from `requested`, where only events above `horizon` are left.
+    /// A watch from `requested`, while history starts after `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
     }
 
-    /// As [`ApiError::watch_too_old`], where no watch cache stands before storage.
+    /// As [`ApiError::watch_too_old`], for a kind without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -316,41 +317,41 @@ impl ApiError {
         )
     }
 
-    /// An object that has become larger than one may be.
+    /// The object exceeds the size limit.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// An object that nobody could read again.
+    /// The object is nested too deeply to be read again.
     pub(crate) fn too_deep() -> ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
 
-    /// The objects take as much as they may: what Kubernetes passes on from an etcd in that state.
+    /// The storage quota is exhausted; the message is the one Kubernetes forwards from a full etcd.
     pub(crate) fn no_space() -> ApiError {
         ApiError::unexplained("etcdserver: mvcc: database space exceeded")
     }
 
-    /// The body did not arrive in time.
+    /// The body did not arrive before the deadline.
     pub(crate) fn timed_out() -> ApiError {
         let message = "Timeout: request did not complete within the allotted timeout";
         ApiError::new(504, "Timeout", message).about_nothing()
     }
 
-    /// A patch of a type that does not exist.
+    /// The patch type is not supported.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// What a patch makes of an object can't be decoded; `text` is what it makes.
+    /// The patched object can't be decoded; `text` is the patched object.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
         let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
         ApiError::validation("", "", &[error])
     }
 
-    /// A JSON patch that can't be applied.
+    /// The JSON patch can't be applied.
     pub(crate) fn inapplicable() -> ApiError {
         let message = "the server rejected our request due to an error in our request";
         ApiError::new(422, "Invalid", message).about_nothing()
@@ -363,7 +364,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// An object whose fields don't hold what they must.
+    /// The object has invalid fields.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -372,7 +373,7 @@ impl ApiError {
         error
     }
 
-    /// The same where Kubernetes names the resource instead of the kind.
+    /// As [`ApiError::invalid`], where Kubernetes names the resource instead of the kind.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -381,7 +382,7 @@ impl ApiError {
         error
     }
 
-    /// Query options that contradict each other; `options` is their kind, such as `ListOptions`.
+    /// The query options contradict each other; `options` is their kind, such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);
@@ -422,12 +423,12 @@ impl ApiError {
         ApiError::new(429, "TooManyRequests", message)
     }
 
-    /// A server's fault without a reason of its own.
+    /// An internal server error without a reason.
     pub(crate) fn unexplained(message: &str) -> ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// A revision that the server has not reached, and did not within the time it waits.
+    /// The requested revision is higher than the current one, also after waiting.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

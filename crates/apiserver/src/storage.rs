@@ -1,14 +1,15 @@
-//! The revisioned store of raw objects: what etcd is to a Kubernetes API server.
+//! The revisioned store of raw objects, which corresponds to etcd in a Kubernetes cluster.
 //!
 //! Guarantees:
-//! - one revision for the whole store; every commit raises it by one and is one [`Event`] in its collection's log;
-//! - a [`Snapshot`] is one moment of one collection, costs O(1) to take, and never changes;
-//! - the state at an older revision can be had as long as the log reaches back to it;
+//! - the store has one revision; every commit increments it by one and appends one [`Event`] to the log of its
+//!   collection;
+//! - a [`Snapshot`] is the state of one collection at one moment; it costs O(1) and never changes;
+//! - the state at an older revision is available as long as the log reaches back to it;
 //! - objects are ordered by their key's bytes (`namespace/name`), as in etcd;
-//! - history is bounded by age, by events per collection and by bytes of all collections together: what goes beyond is forgotten, oldest first;
-//! - it is known how much of what was forgotten somebody still holds ([`outlived`]).
+//! - history is limited by age, by events per collection, and by total bytes; the oldest events are dropped first;
+//! - the store accounts for dropped states that readers still hold ([`outlived`]).
 //!
-//! Nothing here waits or knows HTTP; whoever owns the store holds the lock around it.
+//! It does not wait and does not know HTTP; the owner of the store holds the lock.
 
 #[cfg(feature = "persistence")]
 mod disk;
@@ -40,65 +41,74 @@ pub(crate) use no_disk::Disk;
 use outlived::Outlived;
 pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
-/// Events kept per collection at most: the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in `watch_cache_history.go`), so that no watch cache reaches further back than storage.
+/// Maximum number of events per collection.
+///
+/// It equals the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in
+/// `watch_cache_history.go`), so no watch cache reaches further back than storage.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Age at which events may be forgotten: the API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
+/// Age at which events may be dropped.
+///
+/// The API server compacts etcd every 5 minutes (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// The newest events of a collection whose frames are kept: as many as may wait for a live watcher, unless a builder says otherwise.
+/// Number of newest events of a collection whose frames are kept.
+///
+/// It equals the default limit of events queued for a watcher.
 const FRAMES_KEPT: usize = 1_000;
 
-/// What the history of all collections may hold; above it the fullest log forgets its oldest events.
+/// Maximum bytes of the history of all collections.
 ///
-/// The 102,400 events of a busy collection with objects of 5 KB, each of them with its frame.
+/// Above it the largest log drops its oldest events.
+///
+/// It holds the 102,400 events of a busy collection with objects of 5 KB, each with its frame.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// Objects by key.
 type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 
-/// All collections and the revision they share.
+/// All collections and their common revision.
 pub(crate) struct Storage {
     revision: u64,
     collections: Vec<Collection>,
-    /// What the objects of all collections take.
+    /// Total size of all objects in bytes.
     object_bytes: usize,
-    /// What the logs of all collections take.
+    /// Total size of all logs in bytes.
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
-    /// When the newest event happened that was forgotten, if one was.
+    /// Time of the newest dropped event, if any was dropped.
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one (group, plural) and what happened to them lately.
+/// The objects of one (group, plural) and their recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
-    /// In order of revision.
+    /// Ordered by revision.
     log: VecDeque<Arc<Event>>,
-    /// What `log` takes.
+    /// Size of `log` in bytes.
     log_bytes: usize,
-    /// Every event above it is in `log`.
+    /// `log` contains every event above this revision.
     horizon: u64,
 }
 
-/// One moment of one collection.
+/// The state of one collection at one moment.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     objects: Objects,
 }
 
-/// A snapshot with the events that lead back from it to an older revision.
+/// A snapshot with the events to undo to reach an older revision.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
-    /// In order of revision; all above `target`.
+    /// Ordered by revision; all above `target`.
     events: Vec<Arc<Event>>,
     target: u64,
 }
 
-/// The revision asked for is older than what the log still holds.
+/// The log no longer reaches back to the requested revision.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -117,7 +127,7 @@ impl Storage {
         }
     }
 
-    /// What the objects take, of all collections.
+    /// Total size of all objects in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.object_bytes
     }
@@ -126,7 +136,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets where counting starts; for the objects that exist before the first request.
+    /// Sets the initial revision, for objects that exist before the first request.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -135,7 +145,7 @@ impl Storage {
         self.collections[collection.0].objects.get(key)
     }
 
-    /// The objects of a collection whose keys start so, in order.
+    /// The objects of a collection whose keys have this prefix, in order.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -151,7 +161,7 @@ impl Storage {
         }
     }
 
-    /// What is needed to see a collection as it was at `revision`.
+    /// Returns the data to reconstruct a collection at `revision`.
     pub(crate) fn rewind(
         &self,
         collection: CollectionId,
@@ -167,24 +177,24 @@ impl Storage {
         })
     }
 
-    /// The revision above which all events of a collection are known.
+    /// The revision above which all events of a collection are kept.
     pub(crate) fn horizon(&self, collection: CollectionId) -> u64 {
         self.collections[collection.0].horizon
     }
 
-    /// All events of a collection that are still known, oldest first.
+    /// All kept events of a collection, oldest first.
     pub(crate) fn log(&self, collection: CollectionId) -> &VecDeque<Arc<Event>> {
         &self.collections[collection.0].log
     }
 
-    /// The events above a revision, oldest first; the caller has compared it with the horizon.
+    /// The events above a revision, oldest first; the caller must compare it with the horizon first.
     pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
         let log = &self.collections[collection.0].log;
         let first = log.partition_point(|event| event.revision <= revision);
         log.range(first..).cloned().collect()
     }
 
-    /// Stores or removes one object at the next revision: `new` must have been made for it.
+    /// Stores or removes one object at the next revision; `new` must carry that revision.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -210,7 +220,7 @@ impl Storage {
         event
     }
 
-    /// Forgets what is too old or too much, of a collection that has grown and of all.
+    /// Drops events above the limits, of the grown collection and of all collections.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -235,12 +245,14 @@ impl Storage {
         }
     }
 
-    /// When the newest forgotten event happened, if more outlives it than may: what was begun later holds none of that.
+    /// Time of the newest dropped event, if readers hold more than the limit.
+    ///
+    /// Readers that started later hold none of it.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
 
-    /// Puts everything back to what it was at an older revision, and forgets all events.
+    /// Restores the state at an older revision, and drops all events.
     pub(crate) fn restore(&mut self, revision: u64) -> Result<(), Compacted> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let older: Result<Vec<Rewind>, Compacted> =
@@ -265,7 +277,7 @@ impl Storage {
         collections.flat_map(keys).collect()
     }
 
-    /// Takes back an object that was stored before this server started: no event, no revision.
+    /// Restores an object that was stored before this server started, without an event or a revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
         self.object_bytes += entry.bytes();
@@ -274,7 +286,7 @@ impl Storage {
         collection.objects.insert(key, Arc::new(entry));
     }
 
-    /// Forgets all events.
+    /// Drops all events.
     pub(crate) fn compact(&mut self) {
         for collection in 0..self.collections.len() {
             while !self.collections[collection].log.is_empty() {
@@ -287,7 +299,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Lets the history take so much, and so much outlive it.
+    /// Sets the maximum bytes of the history, and of dropped states that readers hold.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -306,7 +318,7 @@ impl Collection {
         }
     }
 
-    /// Whether the oldest event is too old, or one too many.
+    /// Whether the oldest event exceeds the age or the number of events.
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;
@@ -318,7 +330,7 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Undoes the newer events; takes time in proportion to their number, so call it without a lock.
+    /// Undoes the newer events; takes time proportional to their number, so call it without a lock.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {
@@ -345,7 +357,7 @@ impl Snapshot {
         self.objects.len()
     }
 
-    /// The objects whose keys start with `prefix`, from `start` on (relative to the prefix), in order.
+    /// The objects whose keys start with `prefix`, from `start` (relative to the prefix) on, in order.
     pub(crate) fn range<'a>(
         &'a self,
         prefix: &'a str,
@@ -356,7 +368,7 @@ impl Snapshot {
     }
 }
 
-/// The objects from a key on, as long as the keys have the prefix.
+/// The objects from a key on whose keys have the prefix.
 fn below<'a>(
     objects: &'a Objects,
     prefix: &'a str,

@@ -1,10 +1,10 @@
-//! What the server does with the objects of one resource, on a write and when it shows them.
+//! Per-resource behaviour on writes and in responses.
 //!
 //! Guarantees:
-//! - a strategy is resolved once, when its resource is made; a write finds nothing by the name of a resource;
-//! - a strategy is plain data and a few functions, and can be made for a custom resource at any time.
+//! - a strategy is resolved once, when its resource is created; writes do not look it up by name;
+//! - a strategy is plain data and a few functions, so a custom resource can have one too.
 //!
-//! It does not read or write the store: the verbs do, and call the functions here on plain objects.
+//! It does not access storage: the verbs do, and call these functions on plain objects.
 
 mod builtin;
 mod grace_period;
@@ -26,18 +26,18 @@ use crate::status::FieldError;
 
 pub(crate) use grace_period::{Grace, GracePeriod};
 
-/// Which part of an object a write changes.
+/// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The resource itself: everything but `status`, if that is a subresource.
+    /// The resource itself: everything except `status`, if that is a subresource.
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: as [`Part::Main`], and the finalizers in a namespace's `spec`.
+    /// The subresource `finalize`: like [`Part::Main`], plus the finalizers in a namespace's `spec`.
     Finalize,
-    /// The subresource `binding`: the server sets `spec.nodeName` and `status` of a pod.
+    /// The subresource `binding`: the server sets a pod's `spec.nodeName` and `status`.
     Binding,
-    /// Everything: a direct call of the server's owner.
+    /// Everything: a direct call on the server.
     All,
 }
 
@@ -46,22 +46,22 @@ pub(crate) enum Part {
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
-    /// Whether `status` is written through its own subresource only.
+    /// Whether `status` is writable only through its own subresource.
     pub(crate) has_status: bool,
-    /// Whether create stores the `status` that a client sends; a kubelet registers its node with one.
+    /// Whether create stores the client's `status`, as for a node that a kubelet registers.
     pub(crate) keeps_client_status: bool,
-    /// The `status` of a new object that has none, as JSON: what Go writes for the empty one, or what Kubernetes sets.
+    /// The `status` of a new object without one, as JSON: Go's empty value, or the value that Kubernetes sets.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
-    /// Whether a change of the annotations is a new generation too.
+    /// Whether a change of annotations also increments the generation.
     pub(crate) counts_annotations: bool,
     /// Whether a client's update must name a revision (`AllowUnconditionalUpdate` is false).
     pub(crate) requires_revision: bool,
     /// Whether a PUT creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,
-    /// Whether a deletion returns the object, not a `Status` (`ReturnDeletedObject`).
+    /// Whether a deletion returns the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Where etcd has the objects, which some messages contain; `None` is under the plural.
+    /// The etcd prefix of the objects, which some messages contain; `None` means the plural.
     pub(crate) stored_at: Option<&'static str>,
     /// The selectable fields.
     pub(crate) fields: FieldTable,
@@ -70,31 +70,31 @@ pub(crate) struct Strategy {
     pub(crate) hooks: Hooks,
 }
 
-/// What a resource does that no other does; each is called on a plain object.
+/// Functions specific to one resource; each works on a plain object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
-    /// Normalizes an object that is about to be stored (`PrepareForCreate`, `PrepareForUpdate`).
+    /// Normalizes an object before it is stored (`PrepareForCreate`, `PrepareForUpdate`).
     pub(crate) prepare: fn(&mut Object),
-    /// Completes the initial status; the text is the time of creation.
+    /// Completes the initial status; the text is the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Completes a new object whose name is known.
+    /// Completes a new object after its name is set.
     pub(crate) prepare_create: fn(&mut Object),
-    /// Rejects a new object (`Validate`).
+    /// Validates a new object (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Restores in the first object what a write to this part of the second does not change.
+    /// Restores in the first object the parts of the second that this write can't change.
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
-    /// Rejects what a write to this part makes of the second object (`ValidateUpdate`).
+    /// Validates the update of the second object to the first (`ValidateUpdate`).
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Whether the object stays after its deletion although it has no finalizer in `metadata`.
+    /// Whether the object stays after deletion although `metadata` has no finalizer.
     pub(crate) is_held: fn(&Object) -> bool,
-    /// The grace period that a client's deletion gives, by the seconds that it asks for (`CheckGracefulDelete`).
+    /// The grace period of a client's deletion, given the requested seconds (`CheckGracefulDelete`).
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 
 // === impl Strategy ===
 
 impl Strategy {
-    /// A built-in resource that differs from no other; without `status`.
+    /// A built-in resource without specific behaviour and without `status`.
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,
@@ -120,7 +120,7 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Resolves the strategy of a kind.
+    /// Returns the strategy of a kind.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM
@@ -135,7 +135,7 @@ impl Strategy {
         }
     }
 
-    /// The `status` of a new object that has none; `now` is the time of its creation.
+    /// Returns the `status` of a new object without one; `now` is the creation time.
     pub(crate) fn initial_status(&self, object: &Object, now: &str) -> Option<Value> {
         let status = serde_json::from_str(self.initial_status?);
         let mut status = status.expect("the initial statuses are JSON");

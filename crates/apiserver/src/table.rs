@@ -1,6 +1,7 @@
-//! `meta.k8s.io/v1` tables: what `kubectl get` prints.
+//! `meta.k8s.io/v1` tables, which `kubectl get` prints.
 //!
-//! Guarantees: every kind has at least Name and Age; the kinds that people look at most have the columns that Kubernetes prints; a cell that can't be computed is empty, never an error.
+//! Guarantees: every kind has at least Name and Age; common kinds have Kubernetes' columns; a cell that can't be
+//! computed is empty, never an error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,11 +13,11 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::storage::Entry;
 
-/// How the objects of one kind are shown.
+/// Table format of one kind.
 pub(crate) struct Table {
     columns: &'static [Column],
     type_meta: String,
-    /// Ages are counted up to when a row is written.
+    /// Source of the current time, for ages.
     clock: Clock,
 }
 
@@ -45,7 +46,7 @@ impl Table {
             .collect()
     }
 
-    /// The cells of an object that has nothing: what the row of a bookmark shows.
+    /// The cells of an empty object, for the row of a bookmark.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())
@@ -56,17 +57,17 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// The second up to which a row's ages are counted.
+    /// The time for computing ages, in seconds.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Appends one row as it is now.
+    /// Appends one row with ages at the current time.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends one row with ages up to this second.
+    /// Appends one row with ages at this time.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

@@ -1,9 +1,9 @@
-//! TLS with certificates of the server's own making.
+//! TLS with self-generated certificates.
 //!
 //! Guarantees:
-//! - one authority per [`Tls`], made with it: whoever trusts it trusts nothing else, and its key never leaves the process;
-//! - a client certificate is optional; one that this authority has not issued fails the handshake;
-//! - keys are shown by no `Debug`, log or message, and nothing is written to a disk.
+//! - each [`Tls`] has its own authority, and the authority's key never leaves the process;
+//! - a client certificate is optional; the handshake fails with one from another authority;
+//! - no `Debug` output, log or message contains keys, and nothing is written to the disk.
 
 use std::fmt;
 use std::io;
@@ -25,7 +25,7 @@ use tokio_rustls::server::TlsStream;
 use crate::access::User;
 use crate::body::BoxError;
 
-/// The names that every server certificate is for: loopback, and those by which pods know the API server.
+/// Names in every server certificate: loopback, and the names under which pods reach the API server.
 const NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -38,9 +38,9 @@ const NAMES: [&str; 7] = [
 
 /// A certificate authority with a server's certificate; cheap to clone.
 ///
-/// Certificates are valid from 1975 to 4096, so no test's clock is outside.
-/// Keys are random: [`crate::Builder::rng_seed`] does not reach them.
-/// Several servers can share one, and a server that listens again with the same one is trusted by the clients of before.
+/// Certificates are valid from 1975 to 4096, which includes the clock of any test.
+/// Keys are random and independent of [`crate::Builder::rng_seed`].
+/// Several servers can share one; clients that trust it trust all these servers.
 #[derive(Clone)]
 pub struct Tls {
     inner: Arc<Inner>,
@@ -50,18 +50,18 @@ struct Inner {
     authority: CertifiedIssuer<'static, KeyPair>,
     ca_pem: String,
     acceptor: TlsAcceptor,
-    /// The client certificates issued, and for whom.
+    /// The issued client certificates with their users.
     issued: Mutex<Vec<(CertificateDer<'static>, Arc<User>)>>,
 }
 
-/// A client's certificate and key; its owner is the user that it was issued for.
+/// A client's certificate and key, issued for one user.
 #[derive(Clone)]
 pub struct ClientCertificate {
     certificate_pem: String,
     key_pem: String,
 }
 
-/// Why a certificate could not be made: a name that none can be for, or a system without randomness.
+/// A certificate could not be generated: an invalid name, or a system without randomness.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate could not be made")]
 pub struct TlsError(#[source] BoxError);
@@ -69,11 +69,14 @@ pub struct TlsError(#[source] BoxError);
 // === impl Tls ===
 
 impl Tls {
-    /// Makes an authority, and a server's certificate for loopback, the names of `kubernetes.default.svc`, and these host names and IP addresses besides.
+    /// Generates an authority and a server certificate.
+    ///
+    /// The certificate is valid for loopback, the names of `kubernetes.default.svc`, and these host names and IP
+    /// addresses.
     ///
     /// # Errors
     ///
-    /// If a name is none that a certificate can be for, such as one outside ASCII.
+    /// Returns an error if a name is invalid in a certificate, such as one outside ASCII.
     pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
         let mut params = named("kube-informer-apiserver-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -97,19 +100,20 @@ impl Tls {
         })
     }
 
-    /// The authority's certificate, in PEM; what a client must trust.
+    /// The authority's certificate in PEM, which a client must trust.
     pub fn ca_pem(&self) -> &str {
         &self.inner.ca_pem
     }
 
-    /// Issues a client certificate: a request on a connection with it is this user's.
+    /// Issues a client certificate: requests on a connection with it belong to this user.
     ///
-    /// As in Kubernetes it can't be revoked; rules can take everything from its user.
-    /// It keeps nobody out: who shows none is asked for a token if the server has tokens, and is anonymous if it has none.
+    /// As in Kubernetes it can't be revoked, but rules can restrict its user.
+    /// Clients without a certificate are not rejected: they need a token if the server has tokens, and are anonymous
+    /// otherwise.
     ///
     /// # Errors
     ///
-    /// If the system gives no randomness.
+    /// Returns an error if the system has no randomness.
     pub fn issue(&self, user: User) -> Result<ClientCertificate, TlsError> {
         let params = named(&user.name);
         let purpose = ExtendedKeyUsagePurpose::ClientAuth;
@@ -122,7 +126,7 @@ impl Tls {
         })
     }
 
-    /// Shakes hands, and says whose certificate the peer has shown.
+    /// Performs the handshake, and returns the user of the peer's certificate.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -149,12 +153,12 @@ impl fmt::Debug for Tls {
 // === impl ClientCertificate ===
 
 impl ClientCertificate {
-    /// The certificate, in PEM.
+    /// The certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// The private key, in PEM; a file with it should be readable by its owner alone.
+    /// The private key in PEM; make a file with it readable only by its owner.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
@@ -214,7 +218,7 @@ fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// A certificate for nothing but its subject.
+/// Parameters of a certificate with only a subject.
 fn named(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);

@@ -1,8 +1,8 @@
-//! One request, from its parsed form to its answer; each verb has a file below.
+//! Executes one parsed request; each verb has a submodule.
 //!
 //! Guarantees:
-//! - a verb that the kind does not serve is 405, a subresource that it does not have 404;
-//! - what a write answers is the object as it was stored, in the representation asked for.
+//! - a verb that the kind does not serve results in 405, an unknown subresource in 404;
+//! - the response to a write is the stored object, in the requested representation.
 
 pub(crate) mod binding;
 pub(crate) mod create;
@@ -51,15 +51,15 @@ use write::{How, Subject};
 /// One request.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    /// Who asks.
+    /// The user of the request.
     pub(crate) user: Arc<User>,
-    /// As the log has it.
+    /// The request as logged.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) destination: Destination,
     pub(crate) verb: Verb,
     pub(crate) query: Query,
     pub(crate) options: ListOptions,
-    /// What the answer warns of.
+    /// Warnings of the response.
     pub(crate) warnings: Arc<Warnings>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Received,
@@ -68,17 +68,19 @@ pub(crate) struct Call {
 // === impl Call ===
 
 impl Call {
-    /// Does what is asked.
+    /// Executes the request.
     ///
     /// # Cancel safety
     ///
-    /// A write is accepted within one poll: dropped before, nothing has changed; dropped while it waits for the disk, it is stored all the same.
+    /// A write is accepted within one poll.
+    /// If the future is dropped before, nothing changes; if it is dropped while it waits for the disk, the write is
+    /// stored anyway.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
                 let before = self.shared.before_write();
                 let answer = self.answer_resource(target).await;
-                // A refusal too may follow from a write that is not durable yet.
+                // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
                 answer
             }
@@ -307,7 +309,7 @@ impl Call {
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
-        // Before anything is deleted, for it may be refused.
+        // Before anything is deleted, because it can fail.
         let reply = self.show_page(target, representation, page)?;
         for listed in &listed {
             let subject = Subject {
@@ -316,9 +318,9 @@ impl Call {
                 name: listed.name(),
             };
             match delete::delete(&self.shared, subject, &options, how) {
-                // What is answered is what was found, not what became of it.
+                // The response is the list from before the deletions.
                 Ok(_) => {}
-                // Gone meanwhile: somebody else did what was asked.
+                // Another client has deleted the object meanwhile.
                 Err(error) if error.code() == 404 => {}
                 Err(error) => return Err(error),
             }
@@ -326,7 +328,7 @@ impl Call {
         Ok(reply)
     }
 
-    /// How this request writes to a part of an object.
+    /// The options of a write to a part of an object.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
@@ -336,7 +338,7 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// The object that the path names.
+    /// The object in the path.
     fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
@@ -350,7 +352,7 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// One object in the representation asked for.
+    /// Serializes one object in the requested representation.
     fn show(
         &self,
         target: &Target,

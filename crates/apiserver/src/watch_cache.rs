@@ -1,12 +1,13 @@
-//! The first-level cache: how far back a watch may start, and who is watching.
+//! The watch cache: the start window of watches, and the open watchers.
 //!
 //! Guarantees:
-//! - a watch that starts at or above [`Cache::horizon`] misses nothing; a lower start is too old;
-//! - an event costs nothing for watchers whose field selector or namespace rules it out ([`watchers`]);
-//! - every watcher has a bounded queue ([`inbox`]); one that does not keep up is closed, without an error event, and holds back nobody;
-//! - events, bookmarks and injected bytes reach a watcher in the order in which they were sent.
+//! - a watch that starts at or above [`Cache::horizon`] misses no event; a lower start is rejected as too old;
+//! - an event costs nothing for watchers whose field selector or namespace excludes it ([`watchers`]);
+//! - every watcher has a bounded queue ([`inbox`]); a watcher that lags behind is closed without an error event, and
+//!   does not delay others;
+//! - events, bookmarks and injected bytes reach a watcher in the order in which they are sent.
 //!
-//! The events themselves are storage's; the cache decides how many of them watches may still ask for.
+//! It does not store events: storage does. The cache limits how many of them watches can request.
 
 mod inbox;
 mod watchers;
@@ -26,79 +27,87 @@ use watchers::Watchers;
 
 pub(crate) use inbox::{Receiver, inbox};
 
-/// Where an adaptive window starts and what it never falls below (`defaultLowerBoundCapacity` in `watch_cache_history.go`).
+/// Initial and minimum number of events in an adaptive window (`defaultLowerBoundCapacity` in
+/// `watch_cache_history.go`).
 const ADAPTIVE_EVENTS_MIN: usize = 100;
 
-/// The age that an adaptive window wants to reach back (`DefaultEventFreshDuration` in `cacher.go`).
+/// Age of events that an adaptive window tries to cover (`DefaultEventFreshDuration` in `cacher.go`).
 const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 
-/// Open watches per server at most: ten times what a node of a large cluster holds, and memory for their queues only when used.
+/// Maximum number of open watches per server.
+///
+/// It is ten times the number in a large cluster per API server; queues use memory only when they have entries.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
-/// How many events of a kind a watch may start behind the present.
+/// How many past events of a kind a watch can start from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchCache {
-    /// As many as happened in the last 75 seconds, between 100 and 102,400, as in Kubernetes.
+    /// The events of the last 75 seconds, between 100 and 102,400, as in Kubernetes.
     #[default]
     Adaptive,
-    /// The last so many, as far as storage remembers them (five minutes, and 102,400); `Size(0)` is [`WatchCache::Off`].
+    /// This number of events, as far as storage keeps them (5 minutes and 102,400 events).
     ///
-    /// A Kubernetes API server has not done so since 1.19: there any size but 0 means [`WatchCache::Adaptive`].
+    /// `Size(0)` is the same as [`WatchCache::Off`].
+    ///
+    /// Kubernetes has not supported this since 1.19, where any size except 0 means [`WatchCache::Adaptive`].
     Size(usize),
-    /// No watch cache, as with `--watch-cache=false`, or `#0` among `--watch-cache-sizes`: lists and watches are served by storage.
+    /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
-    /// A list at `"0"` honours `limit`, a watch may start as far back as storage remembers, a revision in the future is refused without waiting for it, and the only bookmark is the one that closes the initial events.
+    /// Lists and watches are served from storage.
+    ///
+    /// A list at `"0"` honours `limit`, and a watch can start as far back as storage keeps events.
+    /// A future revision is rejected without waiting, and the only bookmark is the one that ends the initial events.
     Off,
 }
 
 /// The watch cache of one collection.
 pub(crate) struct Cache {
     policy: WatchCache,
-    /// How many events the window holds, if it is bounded.
+    /// Number of events in the window, if it is limited.
     capacity: usize,
-    /// Every event above it may be delivered.
+    /// Events above this revision can be delivered.
     horizon: u64,
     watchers: Watchers,
 }
 
-/// One watcher's number, unique in its server.
+/// Number of a watcher, unique in its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WatcherId(pub(crate) u64);
 
-/// One open watch, seen from the side that sends.
+/// One open watch, as seen by the sender.
 pub(crate) struct Watcher {
     pub(crate) filter: Filter,
-    /// Whether it asked for bookmarks.
+    /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// What faults know it by.
+    /// The request that faults match.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
 
-/// What a watch is about.
+/// The filter of a watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// `namespace/`, or empty for all.
+    /// `namespace/`, or empty for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
-    /// Events up to this revision are known to the client, or not wanted by it.
+    /// Events up to this revision are not delivered.
     pub(crate) after: u64,
 }
 
-/// What a watcher is sent.
+/// A delivery to a watcher.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     Event(Arc<Event>, EventType),
     Bookmark(u64),
-    /// Bytes that a fault injected.
+    /// Bytes injected by a fault.
     Raw(Bytes),
 }
 
 // === impl Delivery ===
 
 impl Delivery {
-    /// That of an event.
+    /// The revision of an event.
     fn revision(&self) -> Option<u64> {
         match self {
             Delivery::Event(event, _) => Some(event.revision),
@@ -118,7 +127,7 @@ impl WatchCache {
 // === impl Filter ===
 
 impl Filter {
-    /// What this watch is told of an event; `None` if it does not concern it.
+    /// Returns the type of an event for this watch; `None` if the watch excludes the event.
     pub(crate) fn event_type(&self, event: &Event) -> Option<EventType> {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;
@@ -169,12 +178,14 @@ impl Cache {
         self.watchers.len()
     }
 
-    /// Forgets all events up to a revision.
+    /// Drops all events up to a revision.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.horizon = revision;
     }
 
-    /// Lets the window follow a new event: `log` is storage's, newest last, and reaches back to `log_horizon`.
+    /// Adjusts the window to a new event.
+    ///
+    /// `log` is storage's log, newest last, and reaches back to `log_horizon`.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
         if self.is_off() {
@@ -188,13 +199,13 @@ impl Cache {
         }
     }
 
-    /// The revision of the newest event for which the window has no room, if there is one still in it.
+    /// The revision of the newest event that exceeds the window's capacity, if any.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Grows a full window whose oldest event is young, shrinks one whose newest quarter is old.
+    /// Grows a full window whose oldest event is young; shrinks a window whose newest quarter is old.
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -206,7 +217,7 @@ impl Cache {
         }
     }
 
-    /// Tells every watcher that an event concerns.
+    /// Delivers an event to every watcher that it concerns.
     pub(crate) fn dispatch(&mut self, event: &Arc<Event>) {
         self.watchers.retain_concerned(event, |watcher| {
             watcher.filter.event_type(event).is_none_or(|event_type| {
@@ -215,7 +226,9 @@ impl Cache {
         });
     }
 
-    /// Sends every watcher of the wanted requests something of the same kind; bookmarks only to those that asked for them.
+    /// Sends a delivery to the watchers of the selected requests.
+    ///
+    /// Bookmarks are sent only to watchers that requested them.
     pub(crate) fn send_to(
         &mut self,
         wanted: impl Fn(&LoggedRequest) -> bool,
@@ -225,7 +238,7 @@ impl Cache {
             .retain(|watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
-    /// Sends one watcher a bookmark, if it is still there.
+    /// Sends a bookmark to one watcher, if it still exists.
     pub(crate) fn bookmark(&mut self, id: WatcherId, revision: u64) {
         self.watchers
             .retain_one(id, |watcher| watcher.send(Delivery::Bookmark(revision)));
@@ -235,12 +248,12 @@ impl Cache {
         self.watchers.insert(id, watcher);
     }
 
-    /// Closes the watchers of the wanted requests, as one that is too slow is closed.
+    /// Closes the watchers of the selected requests, in the same way as a slow watcher.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
-    /// Closes the watchers that have not read an event up to this revision, and takes from them what they have not read.
+    /// Closes the watchers with an unread event at or below this revision, and drops their unread events.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);
@@ -259,10 +272,13 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Whether the watcher is kept: one whose queue is full or that is not read any more is not.
+    /// Sends a delivery; returns whether to keep the watcher.
+    ///
+    /// A watcher whose queue is full or whose watch is closed must be removed.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
-            // One from before the watch's start would lead its reader back; and no bookmark is worth a watch, so one that is full is skipped.
+            // A bookmark from before the watch's start would move its client back.
+            // A full queue drops the bookmark instead of the watch.
             return !self.bookmarks
                 || revision < self.filter.after
                 || self.sender.send(delivery) != Err(Refused::Gone);

@@ -1,6 +1,7 @@
-//! From what the user typed to what we need; the only file that reads the environment.
+//! Parses the command line; the only module that reads the environment.
 //!
-//! Guarantees: whatever is typed becomes a [`Wanted`] that makes sense, the text that was asked for, or one line that says what to type instead.
+//! Guarantees: any command line results in a consistent [`Wanted`], in the requested help text, or in one line that
+//! says what to type instead.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,38 +20,38 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// The largest `--replicas`: all pods pass through five processes on one machine.
+/// Maximum of `--replicas`: five processes on one machine handle all pods.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// How long a step of the demo may take altogether, and how much more for each pod.
+/// Default deadline of the demo, and the addition per pod.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PATIENCE_PER_POD: Duration = Duration::from_millis(20);
 
-/// A cluster's own control plane pulls images.
+/// Default deadline in a cluster with its own control plane, which pulls images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// What the program is to do, and how much of its log it shows.
+/// The command to run, and its log level.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,
     pub(crate) command: Command,
 }
 
-/// What came of the arguments.
+/// Result of parsing the arguments.
 #[derive(Debug)]
 pub(crate) enum Asked {
     For(Wanted),
-    /// To be printed: the help or the version.
+    /// Text to print: the help or the version.
     Help(String),
-    /// One line: what is wrong, and what would be right.
+    /// One line: what is wrong, and what is valid.
     Wrongly(String),
 }
 
-/// See what an informer sees; an embedded Kubernetes API server, and a control plane that works only through informers.
+/// See what an informer sees: an embedded Kubernetes API server, and a control plane that uses only informers.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-informer", version)]
 struct Typed {
-    /// Show the log on standard error: -v what goes wrong, -vv what is done, -vvv everything.
+    /// Log to standard error: -v warnings, -vv actions, -vvv everything.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -63,34 +64,35 @@ enum TypedCommand {
     Serve(TypedServe),
 }
 
-/// Watch a control plane at work: a Deployment becomes pods, which are scheduled, run, fail and are replaced, by loops that talk only through objects on an API server.
+/// Watch a control plane at work: its loops, which communicate only through an API server, turn a Deployment into pods,
+/// schedule them, run them, and replace those that fail.
 #[derive(Args, Debug)]
 struct TypedDemo {
-    /// How many pods the Deployment asks for.
+    /// Number of replicas of the Deployment.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     replicas: u32,
-    /// How many pods fail after a short while, and are replaced; 1 if our own loops run any pod.
+    /// Number of pods that fail after a short time and are replaced; default 1 if the demo's own loops run pods.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     pods_fail: Option<u32>,
-    /// Leave out one of the loops, and see where everything stops.
+    /// Leave out one of the loops, to see where progress stops.
     #[arg(long, value_name = "LOOP")]
     without: Option<Loop>,
-    /// The cores that each pod asks for; a node of the demo has 32.
+    /// CPU request of each pod; a node of the demo has 32 cores.
     #[arg(long, value_name = "QUANTITY", default_value = "100m", value_parser = quantity)]
     cpu: String,
-    /// Give up after so long; 15 s and 20 ms per pod, or 2 min in a cluster with its own control plane.
+    /// Deadline; default 15 s plus 20 ms per pod, or 2 min in a cluster with its own control plane.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     deadline: Option<u64>,
     /// Use a real API server instead of the embedded one.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; its current one if not given.
+    /// Context of the kubeconfig; default is its current context.
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     context: Option<String>,
-    /// The namespace of the real server; the context's if not given.
+    /// Namespace on the real server; default is that of the context.
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     namespace: Option<String>,
-    /// Let our loops act on the real server, for one that has no control plane of its own; without it they only observe.
+    /// Let the demo's loops act on a real server without a control plane of its own; by default they only observe.
     #[arg(long, requires = "kubeconfig")]
     act: bool,
     /// Write the embedded server's request log, one JSON object per line.
@@ -101,34 +103,38 @@ struct TypedDemo {
 /// Run an embedded Kubernetes API server until Ctrl-C, and write a kubeconfig for it.
 #[derive(Args, Debug)]
 struct TypedServe {
-    /// The address to listen on: a loopback address, as there is no authentication; port 0 is any free one.
+    /// Address to listen on; must be a loopback address because there is no authentication; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
-    /// Where to write the kubeconfig; a file in the folder for temporary files if not given.
+    /// Where to write the kubeconfig; default is a file in the directory for temporary files.
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
-    /// Keep the objects in this directory, so that the next start has them, also after a kill; in memory if not given.
+    /// Store the objects in this directory, so that they survive restarts and kills; default is in memory.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Store so many objects of about 1 KB before anybody asks, such as pods=100000; of those that an earlier start left in --data-dir only the missing ones. Can be given for several resources.
+    /// Store N objects of about 1 KB before serving, for example pods=100000; with --data-dir only those that are
+    /// missing. Can be repeated for several resources.
     #[arg(long, value_name = "RESOURCE=N")]
     seed_objects: Vec<SeedObjects>,
-    /// Create, update and delete among the seeded objects, so often: 500/s or 30/m.
+    /// Create, update and delete seeded objects at this rate, for example 500/s or 30/m.
     #[arg(long, value_name = "RATE", requires = "seed_objects")]
     churn: Option<Rate>,
-    /// Fail as this plan says, such as 'watch pods: cut after 3 events', or as @FILE says; the plan can then be changed over HTTP, too.
+    /// Inject the faults of this plan, for example 'watch pods: cut after 3 events', or of @FILE; the plan can then
+    /// also be changed over HTTP.
     #[arg(long, value_name = "PLAN|@FILE")]
     fault: Option<FaultPlan>,
-    /// Run the demo's control loops, so that a Deployment becomes running pods.
+    /// Run the demo's control loops, so that a Deployment results in running pods.
     #[arg(long)]
     controllers: bool,
-    /// Serve lists and watches from a watch cache, as kube-apiserver does; false leaves all to storage.
+    /// Serve lists and watches from a watch cache, as kube-apiserver does; with false, storage serves them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     watch_cache: bool,
-    /// How many events of each resource a watch may start behind the present; 0 is no watch cache. If not given, those of the last 75 seconds, from 100 to 102400.
+    /// Number of past events per resource from which a watch can start; 0 disables the watch cache. Default: the events
+    /// of the last 75 seconds, from 100 to 102400.
     #[arg(long, value_name = "EVENTS")]
     default_watch_cache_size: Option<usize>,
-    /// The same for single resources, such as pods#1000,deployments.apps#50; unlike with kube-apiserver, sizes other than 0 count too.
+    /// The same for single resources, for example pods#1000,deployments.apps#50; unlike in kube-apiserver, sizes other
+    /// than 0 take effect.
     #[arg(long, value_name = "RESOURCE#EVENTS", value_delimiter = ',')]
     watch_cache_sizes: Vec<CacheSize>,
 }
@@ -143,7 +149,7 @@ impl ValueEnum for Loop {
     }
 }
 
-/// Reads the program's arguments.
+/// Parses the program's arguments.
 pub(crate) fn read() -> Asked {
     read_from(std::env::args_os())
 }
@@ -265,13 +271,13 @@ impl TypedServe {
     }
 }
 
-/// The first that was there before.
+/// Returns the first name that occurs twice.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// One line of clap's several: what is wrong, without the usage.
+/// Reduces clap's message to one line without the usage.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,
@@ -332,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pod_fails_unless_there_is_none_or_it_is_not_ours() {
+    fn one_pod_fails_if_the_demo_runs_pods() {
         assert_eq!(demo("demo").pods_fail, 1);
         assert_eq!(demo("demo --pods-fail 0").pods_fail, 0);
         assert_eq!(demo("demo --replicas 0").pods_fail, 0);
@@ -341,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn more_pods_have_more_time() {
+    fn the_deadline_grows_with_the_number_of_pods() {
         assert_eq!(demo("demo --replicas 0").deadline, PATIENCE);
         assert!(demo("demo --replicas 500").deadline > PATIENCE);
         assert_eq!(demo("demo --deadline 3").deadline, Duration::from_secs(3));
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line_that_says_what_does() {
+    fn invalid_arguments_are_rejected_in_one_line_with_the_valid_form() {
         let rows = [
             ("", "demo or serve"),
             ("demo --replicas many", "--replicas"),
@@ -397,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_served_reads_as_it_is_typed() {
+    fn serve_options_are_parsed() {
         let line = "serve --seed-objects pods=10 --seed-objects cm=5 --churn 30/m --fault @a.plan --controllers";
         let Asked::For(Wanted {
             command: Command::Serve(options),
@@ -423,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn watch_caches_are_those_of_kube_apiserver_s_flags() {
+    fn watch_cache_flags_match_kube_apiserver() {
         let caches = |line: &str| match typed(line) {
             Asked::For(Wanted {
                 command: Command::Serve(options),
@@ -447,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_mistakes() {
+    fn help_and_version_are_not_errors() {
         for line in ["--help", "demo --help", "--version"] {
             assert!(matches!(typed(line), Asked::Help(_)), "{line}");
         }

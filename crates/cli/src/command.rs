@@ -1,6 +1,6 @@
-//! What the program can be asked to do; one file per subcommand.
+//! The subcommands, one module each.
 //!
-//! Guarantees: a signal ends any of them in order and within seconds.
+//! Guarantees: a signal ends any of them cleanly within seconds.
 
 pub(crate) mod demo;
 pub(crate) mod serve;
@@ -9,26 +9,26 @@ use anyhow::Context as _;
 
 use crate::interrupt::{Interrupt, Signal};
 
-/// A subcommand and its options.
+/// A subcommand with its options.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(demo::Options),
     Serve(serve::Options),
 }
 
-/// How a subcommand ended that did not fail.
+/// How a successful subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// What was asked for has happened.
+    /// It completed.
     Done,
-    /// A signal came first.
+    /// A signal ended it.
     Ended(Signal),
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 ///
 /// # Errors
-/// It can't be done; the message says why, and what to do.
+/// Returns an error with the reason and the next step.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     let mut interrupt = Interrupt::listen().context("the system refuses a signal handler")?;
     match command {

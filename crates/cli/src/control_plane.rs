@@ -1,10 +1,13 @@
-//! A small control plane: independent loops that talk only through objects on an API server.
+//! A small control plane: independent loops that communicate only through objects on an API server.
 //!
 //! Guarantees:
-//! - a loop reads from its informers' caches and writes with requests; none lists, polls, or calls another. The one read that is a request is a node agent's, before it writes a pod's end;
-//! - handlers see, workers act: without workers the loops only observe, and tell the same steps of whoever acts;
-//! - each process has one client and one factory: the Deployment and the replica set controller share theirs, as in kube-controller-manager;
-//! - after [`ControlPlane::shutdown`] no task, watch or request of a loop is left.
+//! - a loop reads from its informers' caches and writes with requests; it does not list, poll, or call another loop;
+//! - the only read by request is that of a node agent before it writes a pod's end;
+//! - handlers observe and workers act: without workers the loops only observe, and report the steps of other control
+//!   planes;
+//! - each process has one client and one factory; the Deployment and the replica set controller share theirs, as in
+//!   kube-controller-manager;
+//! - after [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 pub(crate) mod deployment;
 pub(crate) mod node_agent;
@@ -44,22 +47,22 @@ use self::{
     step::{Step, Teller},
 };
 
-/// How long workers may take over the requests they are in when the control plane stops.
+/// Maximum time for the workers' current requests at shutdown.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
-/// Brings the cluster one step closer to what one object says.
+/// Moves the cluster one step closer to the state that one object describes.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// Reads what is from the caches, compares it with what is wanted, and sends what is missing.
+    /// Compares the actual state in the caches with the desired state, and sends the necessary requests.
     ///
     /// # Errors
-    /// A request was refused, or something can't be read; it is tried again later.
+    /// Returns an error if a request is rejected or an object is unreadable; the object is retried later.
     fn reconcile(
         &self,
         name: &ObjectName,
     ) -> impl Future<Output = Result<(), anyhow::Error>> + Send;
 }
 
-/// Which objects the loops see.
+/// The objects that the loops observe.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     /// All namespaces if `None`.
@@ -73,14 +76,14 @@ pub(crate) struct ControlPlane {
     steps: mpsc::Sender<Step>,
     processes: Vec<Process>,
     queues: Vec<RateLimitingQueue<ObjectName>>,
-    /// Not running yet.
+    /// Workers that have not started yet.
     waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     running: JoinSet<()>,
     stopping: Arc<AtomicBool>,
     troubles: Troubles,
 }
 
-/// One process of a real control plane: a client with its own User-Agent, and what it shares.
+/// One process of a real control plane: a client with its own `User-Agent`, and shared informers.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -92,7 +95,7 @@ pub(crate) struct Process {
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// The door for writes of one kind, in whatever namespace an object is.
+/// Access for writes of one kind, in the namespace of an object.
 struct Door<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
@@ -117,7 +120,7 @@ impl ControlPlane {
         }
     }
 
-    /// A process of its own; to be given back with [`ControlPlane::host`].
+    /// Creates a process; pass it to [`ControlPlane::host`] afterwards.
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -133,12 +136,12 @@ impl ControlPlane {
         }
     }
 
-    /// Takes a process whose loops have been opened.
+    /// Adds a process whose loops have been opened.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
 
-    /// Gives a loop its workers, which begin with [`ControlPlane::act`].
+    /// Adds the workers of a loop, which start with [`ControlPlane::act`].
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,
@@ -164,7 +167,7 @@ impl ControlPlane {
     /// Starts all informers and waits until every cache is filled.
     ///
     /// # Errors
-    /// Those of a process are not within `deadline`, or the server refuses for good.
+    /// Returns an error if the caches are not filled before `deadline`, or the server rejects the requests permanently.
     pub(crate) async fn observe(&self, deadline: Duration) -> Result<(), CacheSyncError> {
         for process in &self.processes {
             process.factory.start();
@@ -178,20 +181,20 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Lets the workers begin.
+    /// Starts the workers.
     pub(crate) fn act(&mut self) {
         for worker in self.waiting.drain(..) {
             self.running.spawn(worker);
         }
     }
 
-    /// Each process with the number of reads its caches have answered.
+    /// Returns each process with the number of reads that its caches have answered.
     pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
         let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
         self.processes.iter().map(reads).collect()
     }
 
-    /// What each informer is doing, and what failed last in each loop; one line each.
+    /// Describes the state of each informer, and the last failure of each loop; one line each.
     pub(crate) fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for process in &self.processes {
@@ -208,7 +211,7 @@ impl ControlPlane {
         lines
     }
 
-    /// Stops all: workers after the request they are in, then the informers.
+    /// Stops everything: workers after their current request, then the informers.
     pub(crate) async fn shutdown(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         for queue in &self.queues {
@@ -227,7 +230,7 @@ impl ControlPlane {
 // === impl Process ===
 
 impl Process {
-    /// Tells steps under a name, which is the loop's.
+    /// Returns the reporter of steps for a loop with this name.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
     }
@@ -236,7 +239,7 @@ impl Process {
         Arc::clone(&self.user_agent)
     }
 
-    /// The informer of a kind over what is in scope; one per process, whoever of its loops asks.
+    /// The informer of a kind for the objects in scope; all loops of a process share it.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -272,18 +275,18 @@ impl<K> Door<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    /// The door to the namespace of an object.
+    /// The API for the namespace of an object.
     fn beside(&self, object: &impl Resource) -> Api<K> {
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// The door to a namespace, which every object of a namespaced kind has.
+    /// The API for a namespace, which every object of a namespaced kind has.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }
 }
 
-/// What one worker has.
+/// The state of one worker.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,
@@ -331,12 +334,12 @@ fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
         .next()
 }
 
-/// Whether an object is about to go.
+/// Whether an object is being deleted.
 fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Whether a refusal says that the object is gone, which is what a deletion wants.
+/// Whether an error means that the object does not exist, which is the goal of a deletion.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
 }

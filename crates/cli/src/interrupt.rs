@@ -1,15 +1,16 @@
-//! Ctrl-C, and the other way to ask a program to end.
+//! SIGINT (Ctrl-C) and SIGTERM.
 //!
-//! Guarantees: from [`Interrupt::listen`] on no signal of these ends the program by itself; each is told once, also if it came while nobody asked.
+//! Guarantees: after [`Interrupt::listen`] these signals no longer end the program; each is delivered once, also if it
+//! arrived before the call of [`Interrupt::next`].
 
 use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// How long work that must not be cut off in the middle may still take.
+/// Maximum time for unfinished work after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Which signal came.
+/// The received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT: Ctrl-C.
@@ -18,14 +19,14 @@ pub(crate) enum Signal {
     Terminate,
 }
 
-/// Hears of signals.
+/// Receives signals.
 pub(crate) struct Interrupt {
     interrupts: Stream,
     terminations: Stream,
 }
 
 impl Signal {
-    /// What a shell reports of a program that this signal ended: 128 and its number.
+    /// Exit code that a shell reports for this signal: 128 plus its number.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -35,10 +36,10 @@ impl Signal {
 }
 
 impl Interrupt {
-    /// Begins to listen; inside a runtime.
+    /// Starts to receive signals; must be called inside a runtime.
     ///
     /// # Errors
-    /// The system refuses a handler.
+    /// Returns an error if the system rejects a handler.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupts: signal(SignalKind::interrupt())?,
@@ -58,16 +59,18 @@ impl Interrupt {
         }
     }
 
-    /// Does some work unless a signal comes first; then the work has one second to end, so that a request under way is answered and what it makes is known.
+    /// Runs some work until it completes or a signal arrives.
+    ///
+    /// After a signal the work has one second to complete, so that the result of a pending request is known.
     ///
     /// # Errors
-    /// The signal that came.
+    /// Returns the signal.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
             signal = self.next() => {
-                // Whether it ends or not, the signal is what counts.
+                // The signal is returned even if the work completes.
                 let _ = tokio::time::timeout(GRACE, work).await;
                 Err(signal)
             }

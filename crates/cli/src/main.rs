@@ -1,6 +1,7 @@
-//! `kubectl-informer`: exit codes and the last word, nothing else.
+//! `kubectl-informer`: exit codes and the final error message.
 //!
-//! Guarantees: 0 when what was asked for has happened, 1 when it has not, 2 when it was asked wrongly, 130 and 143 after a signal; every failure is one line that says what to do.
+//! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, and 130 or 143 after a signal.
+//! Every failure is reported as one line that contains the next step.
 
 mod interrupt;
 mod output;
@@ -20,7 +21,7 @@ use crate::{
     command::Ending,
 };
 
-/// How long a task that blocks, such as a look-up of a host name, may hold up the end.
+/// Maximum time that a blocking task, such as a host name lookup, can delay the exit.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
 fn log_to_stderr(verbosity: LevelFilter) {
     let mut shown = Targets::new().with_default(verbosity);
     if verbosity <= LevelFilter::ERROR {
-        // It logs what it also returns, and what it returns becomes our last word.
+        // kube logs the errors that it returns, and the program reports returned errors itself.
         shown = shown.with_target("kube_client", LevelFilter::OFF);
     }
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);

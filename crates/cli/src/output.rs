@@ -1,6 +1,7 @@
-//! What people see; the only file that prints.
+//! Output for users; the only module that prints.
 //!
-//! Guarantees: results go to standard output, failures to standard error, one line each; a reader that goes away (`| head`) ends the printing and not the program.
+//! Guarantees: results are written to standard output, failures to standard error, one line each.
+//! If the reader closes its end (`| head`), output stops and the program continues.
 
 use std::{
     fmt,
@@ -8,18 +9,18 @@ use std::{
     time::Duration,
 };
 
-/// The widths of the columns of a [`Line`], so that names of a usual length stay aligned.
+/// Widths of the columns of a [`Line`], so that names of usual length are aligned.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
 
-/// The width of a number in a table.
+/// Width of a number in a table.
 const NUMBER: usize = 7;
 
-/// One step of a story.
+/// One line of the demo's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Since the story began.
+    /// Time since the start of the demo.
     pub(crate) at: Duration,
     pub(crate) who: String,
     pub(crate) text: String,
@@ -51,7 +52,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Prints what the columns of [`Line`] are.
+/// Prints the headings of a [`Line`]'s columns.
 pub(crate) fn heading() {
     let (who, text, object) = ("LOOP", "WHAT IT SEES OR HAS DONE", "OBJECT");
     say(format_args!(
@@ -60,23 +61,23 @@ pub(crate) fn heading() {
     ));
 }
 
-/// Prints one line for people.
+/// Prints one line.
 pub(crate) fn say(text: impl fmt::Display) {
     print(format_args!("{text}\n"));
 }
 
-/// Prints text as it is.
+/// Prints text unchanged.
 pub(crate) fn print(text: impl fmt::Display) {
     let mut out = io::stdout().lock();
-    // Whoever read it has gone away.
+    // The reader has closed its end.
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints what went wrong and what to do about it, as one line whatever is in it.
+/// Prints an error and the next step as one line, whatever it contains.
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
-    // Without standard error there is nobody left to tell.
+    // Standard error is closed; the message can't be reported elsewhere.
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_a_line_stay_where_they_are() {
+    fn the_columns_of_a_line_are_aligned() {
         let line = |who: &str, revision: &str| {
             let line = Line {
                 at: Duration::from_millis(412),

@@ -1,5 +1,5 @@
 //! What a store's ordered map could be, side by side: with names and objects as the store has them, and
-//! a snapshot at every write. `DESIGN.md` has the figures and what was chosen by them.
+//! a snapshot at every write. `docs/benchmarks.md` has the figures, `docs/design/store.md` the choice.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench snapshots

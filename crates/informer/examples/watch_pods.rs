@@ -35,7 +35,7 @@ async fn watch_pods() -> anyhow::Result<()> {
     ours.create("watched-1").await?;
 
     let factory = SharedInformerFactory::builder(cluster.client())
-        .default_resync(Duration::from_secs(60))
+        .resync(Duration::from_secs(60))
         .build();
     let pods = factory.informer::<Pod>();
     pods.on_add(move |pod, _| output.say(format!("New Pod Added to Store: {}", pod.name())))

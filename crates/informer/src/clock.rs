@@ -1,23 +1,23 @@
-//! Points in time that don't overflow: a duration may come from a user, who may mean "for ever".
+//! Points in time that do not overflow, even for a user's duration that means "for ever".
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Further away than any program runs; tokio's timers take it.
+/// Offset of a point in time that is never reached; tokio's timers accept it.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
-/// The point in time `duration` after `from`, or thirty years after it.
+/// Returns the point in time `duration` after `from`, or thirty years after it on overflow.
 pub(crate) fn after(from: Instant, duration: Duration) -> Instant {
     from + duration.min(FOR_EVER)
 }
 
-/// The point in time `duration` from now.
+/// Returns the point in time `duration` from now.
 pub(crate) fn from_now(duration: Duration) -> Instant {
     after(Instant::now(), duration)
 }
 
-/// Waits until then; for ever, if there is nothing to wait for.
+/// Waits until `moment`; never completes if there is none.
 pub(crate) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,

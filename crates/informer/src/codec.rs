@@ -1,10 +1,9 @@
-//! [`Codec`]: the one way from bytes to what they say. It splits the body of a list or a watch, and [`Encoded`]
-//! reads one object: its kind, its identity, its fields to cut, and the object itself.
+//! [`Codec`]: splits the body of a list or a watch into objects, and [`Encoded`] reads one object.
 //!
-//! Guarantees: what is read of an object depends on its bytes alone, and no function fails for more than the one
-//! object that it reads. A splitter holds one unfinished object at most. No error quotes a value of an object.
+//! Guarantees: the result for an object depends on its bytes alone, and a failure affects that object alone. A
+//! splitter buffers at most one unfinished object. No error quotes a value of an object.
 //!
-//! It makes no requests, knows no informer, and keeps nothing. A content type that is not known is JSON.
+//! The module sends no requests and keeps no state between bodies. It reads an unknown content type as JSON.
 
 mod frame;
 mod identity;
@@ -26,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{json::Measured, pruning::Pruning};
 
-/// How objects, lists and watches are written as bytes.
+/// The encoding of objects, lists and watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {
     #[default]
@@ -34,11 +33,11 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// The codec of a response. Servers and proxies label JSON in many ways, so it is what everything is that is
-    /// not known to be something else.
+    /// Returns the codec of a response. Servers and proxies label JSON in many ways, so every unknown content
+    /// type is JSON.
     ///
     /// # Errors
-    /// A content type that is known, and not supported.
+    /// The content type is known and not supported.
     pub(crate) fn of_content_type(content_type: &str) -> Result<Self, SplitError> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         let is = |known: &&&str| media_type.eq_ignore_ascii_case(known);
@@ -50,21 +49,21 @@ impl Codec {
         }
     }
 
-    /// Splits the body of a list, whose items may have up to this many bytes.
+    /// Creates a splitter for a list body whose items have at most `object_bytes` bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::new(object_bytes),
         }
     }
 
-    /// Splits the body of a watch, whose events may have up to this many bytes.
+    /// Creates a splitter for a watch body whose events have at most `object_bytes` bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::new(object_bytes),
         }
     }
 
-    /// Writes an object; `None` if its type can't be written.
+    /// Encodes an object; `None` if its type can't be serialized.
     #[cfg(feature = "packed")]
     pub(crate) fn encode(self, object: &impl serde::Serialize) -> Option<Vec<u8>> {
         match self {
@@ -72,16 +71,16 @@ impl Codec {
         }
     }
 
-    /// These bytes as one object.
+    /// Returns a reader for the bytes of one object.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
 }
 
-/// Encodings of the Kubernetes API that are not read.
+/// Encodings of the Kubernetes API that are not supported.
 const UNSUPPORTED: [&str; 2] = ["application/vnd.kubernetes.protobuf", "application/cbor"];
 
-/// The bytes of one object.
+/// The encoded bytes of one object.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     codec: Codec,
@@ -97,72 +96,71 @@ impl<'a> Encoded<'a> {
         self.bytes
     }
 
-    /// The object as JSON.
+    /// Returns the object as JSON.
     pub(crate) fn json(self) -> Cow<'a, [u8]> {
         match self.codec {
             Codec::Json => Cow::Borrowed(self.bytes),
         }
     }
 
-    /// How many arrays and maps it consists of.
+    /// Counts the arrays and maps in the object.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
         }
     }
 
-    /// What it says of its kind.
+    /// Compares the object's kind with the expected one.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
         }
     }
 
-    /// Where its metadata begin, if it is an item of a list that begins with them, and so names no kind before.
+    /// Returns the position of the metadata, if the object begins with them, as list items without a kind do.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
         }
     }
 
-    /// The same object with its kind written into it.
+    /// Returns the object with `stamp`, its API version and kind, inserted.
     pub(crate) fn with_kind(self, stamp: &str) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, stamp),
         }
     }
 
-    /// What identifies it; `None` if that or anything else in it can't be read.
+    /// Reads the identity; `None` if any part of the object is invalid.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
         }
     }
 
-    /// What identifies it, read from the metadata alone, which begin there. With `is_quick` what is left out of the
-    /// identity is passed over by its structure.
+    /// Reads the identity from the metadata, which begin at `at`. With `is_quick` the fields that are not part of
+    /// the identity are skipped without validation.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
         }
     }
 
-    /// What identifies it, read from its metadata alone if they can be found; whatever else is in it may be
-    /// unreadable.
+    /// Reads the identity from the metadata alone, if they can be found; the rest of the object may be invalid.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
         }
     }
 
-    /// Whether it is the bookmark that ends the initial events of a watch: only the annotation `"true"` says so.
+    /// Whether this bookmark ends the initial events of a watch: it has the annotation with the value `"true"`.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
         }
     }
 
-    /// The bytes without what is cut; as they are if they can't be read.
+    /// Returns the bytes without pruned fields; invalid JSON is returned unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
@@ -170,8 +168,8 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The same, of an object whose identity was read from these very bytes; `None` if more is to be cut than what
-    /// the identity has found.
+    /// Like [`Encoded::cut`], for an object whose identity was read from the same bytes. Returns `None` if fields
+    /// must be pruned that the identity does not locate.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,
@@ -182,10 +180,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The object.
+    /// Decodes the object.
     ///
     /// # Errors
-    /// It does not fit the type. The error quotes nothing of it.
+    /// The object does not fit the type. The error quotes none of its values.
     pub(crate) fn decode<K: DeserializeOwned>(self) -> Result<K, Unfit> {
         match self.codec {
             Codec::Json => crate::json::from_slice(self.bytes)
@@ -193,10 +191,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// The object, and about how many bytes of heap it takes beyond itself.
+    /// Decodes the object, and estimates its heap memory in bytes.
     ///
     /// # Errors
-    /// As [`Encoded::decode`].
+    /// The same errors as [`Encoded::decode`].
     pub(crate) fn measured<K: DeserializeOwned>(self) -> Result<Measured<K>, Unfit> {
         match self.codec {
             Codec::Json => crate::json::measured(self.bytes)

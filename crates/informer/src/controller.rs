@@ -84,7 +84,7 @@ pub(crate) enum Command<K> {
     Settle(oneshot::Sender<()>),
     /// What was saved, a list of each source: where reflectors go on from, if their servers let them.
     /// Answered when all of it is in the store.
-    Warm(Vec<Delta<K>>, oneshot::Sender<()>),
+    Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Answered with one moment of the store that can be saved, or compared, as soon as there is one.
     Moment(oneshot::Sender<Moment<K>>),
     /// The body of an object was decoded in vain: once per state, by the reader who was the first.
@@ -237,7 +237,7 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Whose first list has been told.
     listed: BTreeSet<SourceId>,
-    /// After a warm start: what is missing until it counts as confirmed.
+    /// Of a store that was filled before its sources: what is missing until it counts as confirmed.
     unconfirmed: Option<Unconfirmed>,
     /// Who wants a moment of the store.
     moments: Vec<oneshot::Sender<Moment<K>>>,
@@ -435,7 +435,7 @@ where
             // Whoever asked may have stopped waiting.
             Command::Settle(reply) => drop(reply.send(())),
             Command::Moment(reply) => self.moments.push(reply),
-            Command::Warm(lists, reply) => self.fill(lists, reply).await,
+            Command::Fill(lists, reply) => self.fill(lists, reply).await,
             Command::FoundBroken(name) => return self.find_broken(name),
             Command::AddIndices(build, reply) => {
                 let added = indexer.install(*build).map(|(tokens, errors)| {

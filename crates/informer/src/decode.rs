@@ -1,9 +1,8 @@
-//! Turns a frame's bytes into one [`Object`].
+//! Turns the bytes of a frame into one [`Object`].
 //!
-//! Every object is decoded once, however many handlers and informer handles there are, and on its
-//! own: one that does not decode, or whose transform fails, becomes a broken handle with the error
-//! in it, and the objects around it are not touched. What is kept packed or lazily is decoded when it is
-//! asked for.
+//! Guarantees: each object is decoded once, for any number of handlers and informer handles. If an object does not
+//! decode, or its transform fails, it becomes a broken handle with the error; other objects are not affected. A packed
+//! or lazy cache decodes objects when they are read.
 
 mod known;
 mod restore;
@@ -25,37 +24,36 @@ use crate::{
     pruning::Pruning,
 };
 
-/// A change made to every object before anything else sees it.
+/// A function that changes every object before it is stored or delivered.
 ///
 /// # Errors
 /// The text becomes part of the object's [`DecodeError`].
 #[doc(alias = "TransformFunc")]
 pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// What one informer does to turn bytes into objects.
+/// Turns the bytes of one informer's objects into handles.
 #[derive_where(Clone)]
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
-    /// Whether objects must name their kind, as dynamic ones have nowhere else to know it from; the items of
-    /// lists do not.
+    /// Whether objects must state their kind, because a dynamic type does not determine it. List items need not.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
 }
 
 impl<K> Decoder<K> {
-    /// The same, which cuts this out of every object first.
+    /// Sets the fields to prune from every object.
     pub(crate) fn pruning(self, pruning: Pruning) -> Self {
         Self { pruning, ..self }
     }
 
-    /// The same, which keeps objects in this form.
+    /// Sets the form in which objects are stored.
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
 
-    /// The same for objects that something waits for: what would delay one is left to the form's
+    /// Returns a decoder for latency-sensitive objects: slow work is left to the form's
     /// [`Housekeeping`](crate::object::Housekeeping).
     pub(crate) fn urgent(self) -> Self {
         Self {
@@ -68,7 +66,7 @@ impl<K> Decoder<K> {
         &self.form
     }
 
-    /// Decoded objects in the form in which it keeps them.
+    /// Converts decoded objects to the decoder's form.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
         let kept = objects.into_iter().map(|object| self.form.convert(object));
         kept.collect()
@@ -80,29 +78,29 @@ impl<K> Decoder<K> {
     }
 }
 
-/// What became of one object's bytes.
+/// The result of decoding one object.
 pub(crate) enum Decoded<K> {
-    /// A handle, live or broken.
+    /// A handle, valid or broken.
     Object(Object<K>),
-    /// The state that is known already, so that nothing was decoded.
+    /// The state that the store already has; nothing was decoded.
     Known(Object<K>),
-    /// Not even name and namespace could be read, so there is nothing to keep it under.
+    /// Name and namespace can't be read, so the object can't be stored.
     Unreadable(DecodeError),
-    /// An object of another kind, which has no place in this store.
+    /// An object of another kind, which is not stored.
     OtherKind(OtherKind),
 }
 
-/// An object that says it is of another kind than was asked for.
+/// An object that states another kind than requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherKind {
     /// Its name, if it has one.
     pub(crate) name: Option<ObjectName>,
-    /// What it says it is.
+    /// The kind that it states.
     pub(crate) found: String,
 }
 
 impl<K> Decoded<K> {
-    /// Whether some object is in another state now, and these bytes don't say which, or which state.
+    /// Whether an object has changed, but these bytes do not identify the object or its state.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -134,10 +132,9 @@ where
         }
     }
 
-    /// Decodes an item of a list. What is known in this very state is not decoded.
+    /// Decodes an item of a list. A state that the store already has is not decoded.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
-        // Items of built-in kinds name no kind. Looking for one would take a good part of the time that decoding
-        // takes.
+        // Items of built-in kinds state no kind. A search for it would take a large part of the decoding time.
         if !self.is_dynamic
             && let Some(at) = encoded.begins_with_metadata()
         {
@@ -147,7 +144,7 @@ where
         self.object(encoded, known)
     }
 
-    /// What was decoded without a look at its kind, which may be the reason why it is broken.
+    /// Checks the kind of an object that was decoded without that check, which may explain why it is broken.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -159,7 +156,7 @@ where
         }
     }
 
-    /// Decodes the object of an event. What is known in this very state is not decoded.
+    /// Decodes the object of an event. A state that the store already has is not decoded.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -179,7 +176,7 @@ where
         }
     }
 
-    /// The identity, if it is of use and its metadata are known to begin there.
+    /// Returns the identity, if it is needed and the metadata's position is known.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -191,7 +188,7 @@ where
         encoded.identity_at(at.filter(|_| is_wanted)?, is_unread)
     }
 
-    /// Decodes what may be of the kind; `identity` is read from these very bytes, if their metadata were found.
+    /// Decodes an object that may be of the kind. `identity` must be read from the same bytes, if it is known.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -199,7 +196,7 @@ where
         known: Option<&KnownStates<K>>,
     ) -> Decoded<K> {
         let wire_bytes = encoded.bytes().len();
-        // A shorter one has no room for them.
+        // A shorter object can't have as many.
         if wire_bytes > PARTS && encoded.parts() > PARTS {
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(encoded, ".", &reason);
@@ -215,8 +212,7 @@ where
         let cut = cut.and_then(|identity| encoded.cut_found(&self.pruning, identity));
         let cut = cut.unwrap_or_else(|| encoded.cut(&self.pruning));
         let encoded = encoded.codec().object(&cut);
-        // Decoded again, as in any cache, before it counts as usable: of a state that has not been read since, it
-        // would not be known that it is broken.
+        // A broken state is decoded again before it counts as valid: an unread state would not be known to be broken.
         if was_broken
             && self.is_on_demand()
             && let Err(Unfit { field, reason }) = open::<K>(encoded)
@@ -232,7 +228,7 @@ where
         unread.unwrap_or_else(|| self.converted(encoded, wire_bytes))
     }
 
-    /// Decodes the object now, and keeps it in the cache's form.
+    /// Decodes the object now, and converts it to the cache's form.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -245,7 +241,7 @@ where
             Ok(Measured { value, heap_bytes }) => (value, heap_bytes),
             Err(Unfit { field, reason }) => return broken(encoded, &field, &reason),
         };
-        // Before the transform, which may drop what nobody reads, and is of no account for order.
+        // Read before the transform, which may drop these fields.
         let Some((name, revision)) = object::name_and_revision(&object) else {
             return broken(encoded, "metadata.name", "no name");
         };
@@ -267,13 +263,13 @@ where
     }
 }
 
-/// The name of an object of whatever kind.
+/// Returns the name of an object of any kind.
 fn name(encoded: Encoded<'_>) -> Option<ObjectName> {
     let name = ObjectName::of(&encoded.identity()?);
     name.filter(ObjectName::is_fit)
 }
 
-/// The revision of a bookmark, or of any other object; `None` if there is none to read.
+/// Returns the revision of a bookmark or any other object; `None` if it can't be read.
 pub(crate) fn revision(encoded: Encoded<'_>) -> Option<ResourceVersion> {
     let identity = encoded.identity()?;
     let is_fit = ResourceVersion::is_fit(&identity.metadata.resource_version);
@@ -283,7 +279,7 @@ pub(crate) fn revision(encoded: Encoded<'_>) -> Option<ResourceVersion> {
 
 fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     let identity = encoded.identity();
-    // What can't be read behind its metadata is still the object that they name: it is not gone.
+    // An object that is invalid after its metadata still exists on the server, so its name is needed.
     let identity = identity.or_else(|| encoded.identity_in_place());
     let identity = identity.unwrap_or_default();
     let Some(name) = ObjectName::of(&identity) else {
@@ -296,8 +292,7 @@ fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
-/// What keeps an object from being kept at all: nobody could show such a name, or send back such a
-/// revision.
+/// Returns why an object can't be stored: its name could not be printed, or its revision not sent back.
 fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     if !name.is_fit() {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
@@ -309,9 +304,10 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Keeps an object's bytes without decoding more of them than its identity. Whether they fit the type, or can be
-/// read at all but for the identity, shows when the object is read. `None` if the identity can't be read: decoding
-/// the whole then says why, or that it can after all.
+/// Stores an object's bytes, and decodes only its identity.
+///
+/// Whether the rest is valid shows when the object is read. `None` if the identity can't be read; the caller then
+/// decodes the whole object to find the error.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,
@@ -325,15 +321,15 @@ fn unread<K>(
     keep(name, &identity).map(Decoded::Object)
 }
 
-/// Makes an object of its bytes.
+/// Decodes an object.
 ///
 /// # Errors
-/// It does not fit the type, or the type's `Deserialize` panicked. The error quotes nothing of the object.
+/// The object does not fit the type, or the type's `Deserialize` panicked. The error quotes nothing of the object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }
 
-/// The same, and about how many bytes of heap it takes beyond itself.
+/// Like [`open`], and estimates the object's heap memory in bytes.
 pub(crate) fn measured<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<Measured<K>, Unfit> {
     confined(|| encoded.measured()).unwrap_or_else(|Panicked| Err(panicked()))
 }

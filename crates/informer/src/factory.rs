@@ -74,7 +74,7 @@ use crate::{
 /// # use kube_informer::{client, factory::SharedInformerFactory};
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let client = client::connect(kube_client::Config::infer().await?)?;
-/// let factory = SharedInformerFactory::builder(client).default_resync(Duration::from_secs(60)).build();
+/// let factory = SharedInformerFactory::builder(client).resync(Duration::from_secs(60)).build();
 /// let pods = factory.informer::<Pod>();
 /// pods.on_delete(|gone| println!("{} is gone", gone.object_name())).register()?;
 /// factory.start();

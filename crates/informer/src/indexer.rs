@@ -1,9 +1,9 @@
 //! The cache: a store of objects with named indices, one writer and any number of readers.
 //!
-//! A reader takes a [`Snapshot`]: objects and indices of one moment, that hold no lock and don't
-//! change. The writer applies a batch and swaps one root, so a reader sees all of a batch or nothing
-//! of it, and nobody waits for anybody: a list that replaces 100,000 objects with three indices
-//! delays no `get` by more than 5 ms, which `benches/replace.rs` measures.
+//! A reader takes a [`Snapshot`]: the objects and indices at one moment, immutable and without a lock. The writer
+//! applies a batch and then swaps one root pointer, so a reader sees all of a batch or nothing of it. Readers and
+//! writer do not block each other: a list that replaces 100,000 objects with three indices delays no `get` by more
+//! than 5 ms, which `benches/replace.rs` measures.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -30,13 +30,12 @@
 //!
 //! # Several indices, fields, and other kinds
 //!
-//! [`Snapshot::by_indices`] and [`Snapshot::query`] find what several indices have in common, and
-//! [`Snapshot::by_fields`] answers a field selector by the indices that have the names of its fields.
+//! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`] evaluates a
+//! field selector with the indices that are named after its fields.
 //!
-//! What belongs to objects of *another* kind is asked of both caches: the values come from the one, and
-//! [`Query::and_any`] takes them to the other. Nothing has to be kept up to date for that. The answer
-//! is true of the two moments of the two snapshots, which are as far apart as their informers are. For
-//! what is asked more often than it changes there is
+//! To find objects by objects of *another* kind, query both caches: read the values from the first, and pass
+//! them to [`Query::and_any`] on the second. This needs no extra index. The result reflects the two snapshots,
+//! whose informers may be at different revisions. If it is read more often than it changes, use
 //! [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
@@ -118,10 +117,10 @@ use crate::object::{Known, Object, ObjectName, SourceId};
 use arc_swap::ArcSwap;
 use derive_where::derive_where;
 
-/// An empty store with these indices: the handle that readers clone, and its one writer.
+/// Creates an empty store with these indices: a handle for readers, and its one writer.
 ///
 /// # Errors
-/// Two indices have the same name, or one has that of the index by namespace, which is always there.
+/// Two indices have the same name, or one is named like the built-in index by namespace.
 #[doc(alias = "NewIndexer")]
 #[doc(alias = "NewStore")]
 #[doc(alias = "NewThreadSafeStore")]
@@ -131,7 +130,7 @@ pub fn new<K>(indexers: Indexers<K>) -> Result<(Indexer<K>, IndexerWriter<K>), D
     Ok((indexer, writer))
 }
 
-/// An empty store without an index of its own.
+/// Creates an empty store without additional indices.
 pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     let root = Root::empty();
     let published = Arc::new(ArcSwap::from_pointee(root.clone()));
@@ -141,10 +140,10 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     (indexer, IndexerWriter::new(root, published))
 }
 
-/// The reading end of a store; cheap to clone.
+/// The reading side of a store; cheap to clone.
 ///
-/// Its own methods answer from the snapshot of the moment of the call. Several questions about one
-/// moment go to one [`Indexer::snapshot`].
+/// Each method reads the snapshot at the time of the call. For several reads at one moment use one
+/// [`Indexer::snapshot`].
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 #[derive_where(Clone)]
@@ -158,7 +157,7 @@ impl<K> fmt::Debug for Indexer<K> {
     }
 }
 
-/// What the store has at the moment of each call.
+/// Reads the store at the time of each call.
 impl<K> Known<K> for Indexer<K> {
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
         self.snapshot().known(name)
@@ -170,28 +169,29 @@ impl<K> Known<K> for Indexer<K> {
 }
 
 impl<K> Indexer<K> {
-    /// Objects and indices as they are now. Taking it costs about as much as cloning an `Arc`; while
-    /// it lives, what it shows stays in memory; if a list has replaced that meanwhile, until the
-    /// writer's next change, for it is the writer that frees it.
+    /// Returns the current objects and indices.
+    ///
+    /// The cost is about that of cloning an `Arc`. A snapshot keeps its objects in memory. After a list has replaced
+    /// them, they stay until the writer's next change, because the writer frees them.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// The object of this name, also if it is broken.
+    /// Returns the object with this name, even if it is broken.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Option<Object<K>> {
         self.snapshot().get(name).cloned()
     }
 
-    /// All objects but broken ones, ordered by namespace and name. A snapshot's `iter` does it without
-    /// a `Vec`.
+    /// Returns all objects except broken ones, ordered by namespace and name. [`Snapshot::iter`] does not need a
+    /// `Vec`.
     #[doc(alias = "List")]
     pub fn list(&self) -> Vec<Object<K>> {
         self.snapshot().iter().cloned().collect()
     }
 
-    /// The objects that an index has under a value.
+    /// Returns the objects that have this value in an index.
     ///
     /// # Errors
     /// There is no such index.
@@ -204,8 +204,8 @@ impl<K> Indexer<K> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
     }
 
-    /// The objects that every one of these indices has under its value, in order. A snapshot's
-    /// `by_indices` and `query` do it without a `Vec`.
+    /// Returns the objects that have the given value in each of these indices, in order.
+    /// [`Snapshot::by_indices`] and [`Snapshot::query`] do not need a `Vec`.
     ///
     /// # Errors
     /// There is no such index.
@@ -221,7 +221,7 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// The names of the objects that an index has under a value, in order.
+    /// Returns the names of the objects that have this value in an index, in order.
     ///
     /// # Errors
     /// There is no such index.
@@ -234,7 +234,7 @@ impl<K> Indexer<K> {
         self.snapshot().index_keys(index, value)
     }
 
-    /// The objects that share a value of an index with this one, each once.
+    /// Returns the objects that share a value of an index with this object, each once.
     ///
     /// # Errors
     /// There is no such index.
@@ -252,7 +252,7 @@ impl<K> Indexer<K> {
             .collect())
     }
 
-    /// The values that an index has, in order, each once.
+    /// Returns the values of an index, in order, each once.
     ///
     /// # Errors
     /// There is no such index.
@@ -264,12 +264,12 @@ impl<K> Indexer<K> {
         self.snapshot().index_values(index)
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects, without broken ones.
     pub fn len(&self) -> usize {
         self.published.load().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

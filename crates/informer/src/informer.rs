@@ -19,8 +19,6 @@
 //! # Ok(()) }
 //! ```
 
-use std::time::Duration;
-
 use derive_where::derive_where;
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -121,12 +119,6 @@ where
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.shared = self.shared.indexers(indexers)?;
         Ok(self)
-    }
-
-    /// How often the handler hears of everything again; zero, the default, means never.
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.shared = self.shared.resync(period);
-        self
     }
 
     /// The queue between reflector and store.

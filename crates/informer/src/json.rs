@@ -1,11 +1,12 @@
-//! Reads JSON fast: where a value ends, what a value is, and how much memory it takes.
+//! Fast reading of JSON: finds where a value ends, decodes it, and measures its memory.
 //!
-//! Guarantees: a value is the one that `serde_json` makes of the same bytes, and every error is one of
-//! `serde_json`'s. It imports nothing of the rest of the library, and knows nothing of Kubernetes.
+//! Guarantees: a decoded value equals the one that `serde_json` decodes from the same bytes, and every error
+//! is a `serde_json` error. The module imports nothing of the rest of the library, and does not know
+//! Kubernetes.
 //!
 //! - [`ValueScanner`] follows the structure of a value over any number of chunks, 64 bytes at a time.
-//! - [`CompactReader`] reads members in place, of JSON without white space.
-//! - [`from_slice`] makes a value of a type, by way of a tape; [`measured`] also counts its memory.
+//! - [`CompactReader`] reads the members of an object in place, from JSON without white space.
+//! - [`from_slice`] decodes a value with `simd-json`; [`measured`] also counts its heap memory.
 
 mod scanner;
 mod compact;
@@ -20,10 +21,10 @@ pub(crate) use self::{
 
 use serde::de::DeserializeOwned;
 
-/// The value of a text.
+/// Decodes a value.
 ///
 /// # Errors
-/// Those of [`serde_json::from_slice`].
+/// The same errors as [`serde_json::from_slice`].
 pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     match tape::decode(json) {
         Some(value) => Ok(value),

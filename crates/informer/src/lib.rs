@@ -1,5 +1,6 @@
-//! Informers for Kubernetes: a program knows, at every moment and without asking, what is in the
-//! cluster.
+//! Informers for Kubernetes: a local cache of cluster objects, kept current by list and watch.
+//!
+//! A program reads the cache without a request to the API server, and its handlers receive each change.
 //!
 //! ```text
 //!  API server
@@ -15,12 +16,13 @@
 //!                 lister, indices: your reads, no lock, no request
 //! ```
 //!
-//! Four promises hold it together: **reliable** (list and watch: nothing is lost), **timely**
-//! (watch), **ordered** (resource versions) and **cheap** (the cache answers, the server is spared).
+//! The library makes four promises. It is **reliable**: list and watch together lose no change. It is
+//! **timely**: a watch delivers changes as they happen. It is **ordered**: changes of an object arrive in the
+//! order of their resource versions. It is **cheap**: the cache serves reads, so the server does not have to.
 //!
-//! The modules below stand in the order in which data flows, and a module imports only what stands
-//! before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a
-//! [`workqueue`]; every part is public and useful alone. The mental model is in the [`guide`].
+//! The modules below are listed in the order in which data flows, and a module imports only modules that are
+//! listed before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a [`workqueue`];
+//! each part is also public and can be used alone. The [`guide`] explains the model.
 
 #[cfg(feature = "client")]
 pub mod guide;

@@ -1,14 +1,15 @@
-//! What a peer may send, at most: a server, whoever stands between, or who wrote a saved store.
+//! Limits on what a server, a proxy, or the author of a saved store may send.
 //!
-//! Guarantees: whatever comes beyond a limit is refused with an error that names the limit, and an
-//! informer goes on as after any other failure. Each number says where it comes from.
+//! Guarantees: input beyond a limit is rejected with an error that names the limit, and the informer
+//! continues as after any other failure. Each limit documents where its number comes from.
 //!
 #![doc = include_str!("../limits.md")]
 
 use std::time::Duration;
 
-/// How much of one collection a server may send. Every field has a default that no cluster comes near;
-/// a program that knows its own is safer with less.
+/// Limits on how much of one collection a server may send.
+///
+/// The defaults are far above what clusters use. A program that knows its cluster is safer with lower values.
 ///
 /// ```
 /// use kube_informer::limits::Limits;
@@ -17,22 +18,27 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The JSON of one object of a list, or of one event of a watch, in bytes: 16 MiB. An API server
-    /// takes requests up to 3 MiB and etcd values up to 1.5 MiB, and as JSON that is a few times as long
-    /// at most. Beyond it the list, or the watch, has failed.
+    /// Maximum JSON bytes of one object of a list, or of one event of a watch: 16 MiB.
+    ///
+    /// An API server accepts requests up to 3 MiB and etcd values up to 1.5 MiB; their JSON is at most a few
+    /// times as long. A list or a watch with a larger object fails.
     pub object_bytes: usize,
-    /// Objects of one source: 5,000,000, ten times what the largest clusters have of a kind. A list or a
-    /// streaming list with more of them fails; so does a watch that tells of one that the cache does not
-    /// have, when that has more of the source. What is on its way to the cache then comes in addition.
+    /// Maximum objects of one source: 5,000,000, ten times the largest clusters' number for one kind.
+    ///
+    /// A list or a streaming list with more objects fails. A watch fails at a new object when the cache
+    /// already holds this many from the source. Objects on their way to the cache are not counted.
     pub objects: usize,
-    /// The bytes of one list with all its pages, or of one streaming list: 16 GiB, twice what etcd is
-    /// advised to hold altogether (8 GiB), for JSON is longer than what etcd holds.
+    /// Maximum bytes of one list with all its pages, or of one streaming list: 16 GiB.
+    ///
+    /// This is twice etcd's suggested maximum size (8 GiB), because JSON is longer than etcd's format.
     pub list_bytes: u64,
-    /// Pages of one list: 100,000, of which 10,000 make the most objects in the usual pages of 500.
+    /// Maximum pages of one list: 100,000. With the default page size of 500, the maximum number of objects
+    /// needs 10,000.
     pub list_pages: u32,
-    /// From the first request of a list to the last byte of its last page, and the same of a streaming
-    /// list: 30 min. An API server ends a request after a minute, and forgets the revision that pages
-    /// are of within ten minutes. [`Duration::MAX`] means that there is no limit.
+    /// Maximum time from the first request of a list to the last byte of its last page: 30 min.
+    ///
+    /// It also limits a streaming list. An API server ends a request after one minute, and compacts the
+    /// revision of a paged list within ten minutes. [`Duration::MAX`] disables the limit.
     pub list_time: Duration,
 }
 
@@ -48,75 +54,77 @@ impl Default for Limits {
     }
 }
 
-/// What a list says of itself (`metadata`, `kind`, `apiVersion`), in bytes. A continue token, the longest
-/// of it, is a few hundred bytes.
+/// Maximum bytes of a list's own fields (`metadata`, `kind`, `apiVersion`). The longest of them, a continue
+/// token, has a few hundred bytes.
 pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;
 
-/// A continue token, in bytes: it is sent back as part of a URL, of which proxies take so much
+/// Maximum bytes of a continue token. It is part of a URL, and proxies accept URLs of this size
 /// (`large_client_header_buffers` of nginx).
 pub const CONTINUE_TOKEN_BYTES: usize = 8 << 10;
 
-/// A name, and a namespace, in bytes. Most kinds have 253 at most (RFC 1123); those of access rules may
-/// be longer.
+/// Maximum bytes of a name, and of a namespace. Most kinds allow 253 (RFC 1123); names of RBAC kinds may be
+/// longer.
 pub const NAME_BYTES: usize = 1 << 10;
 
-/// A resource version, in bytes. Those of etcd have 20 digits at most.
+/// Maximum bytes of a resource version. Those of etcd have at most 20 digits.
 pub const REVISION_BYTES: usize = 256;
 
-/// How many arrays and maps of an object may stand inside each other, as `serde_json` has it. What is
-/// deeper is skipped where nobody reads it, without a stack.
+/// Maximum nesting of arrays and maps in an object, the same as in `serde_json`. Deeper values are accepted
+/// in fields that the type ignores; skipping them uses no stack.
 pub const DEPTH: usize = 127;
 
-/// How many arrays and maps an object may consist of, or an answer to discovery: as many empty ones as
-/// the largest value of etcd (1.5 MiB) has room for, about, and those of 30,000 kinds. It bounds what an
-/// object takes beyond its bytes, for an empty map takes as much room as a full one: each `{}` in a pod's
-/// list of containers 2,144 bytes.
+/// Maximum arrays and maps in one object, or in one discovery response.
+///
+/// About as many empty ones fit into etcd's largest value (1.5 MiB); discovery of 30,000 kinds needs as many.
+/// The limit bounds the memory of an object beyond its JSON, because an empty map takes as much memory as a
+/// full one: each `{}` in a pod's list of containers takes 2,144 bytes.
 pub const PARTS: usize = 500_000;
 
-/// The body of a refusal, in bytes, of which no more is read, and the `Status` that ends a watch, which is
-/// not read beyond it; one takes a few hundred.
+/// Maximum bytes read of an error response's body, and of the `Status` that ends a watch. Usual ones have a
+/// few hundred.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// What a server says went wrong, and what of an object is wrong, in bytes; longer texts are cut.
+/// Maximum bytes of an error message from a server or about an object; longer texts are truncated.
 pub const MESSAGE_BYTES: usize = 1 << 10;
 
-/// Each answer to discovery, in bytes. A thousand kinds take one MiB.
+/// Maximum bytes of each discovery response. A thousand kinds take one MiB.
 pub const DISCOVERY_BYTES: usize = 32 << 20;
 
-/// No byte of a list, or no answer at all, for so long, and it has stalled. The API server itself ends
-/// every request but a watch after a minute (`--request-timeout`).
+/// Maximum time without a response or a byte of a list before the list fails. The API server itself ends
+/// every request except a watch after one minute (`--request-timeout`).
 pub const LIST_STALL: Duration = Duration::from_secs(60);
 
-/// A server ends a watch after the time-out that it was asked for. One that is still open so much later,
-/// and has told nothing for as long, has lost its connection without anybody noticing, or means to be
-/// waited for; bytes that never become an event don't count.
+/// Maximum silence of a watch that is open beyond its requested time-out.
+///
+/// A server ends a watch at the time-out. A watch that is still open has lost its connection unnoticed, or
+/// the server misbehaves. Bytes that never complete an event do not end the silence.
 pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 
-/// A server that asks for a longer pause (`Retry-After`) is not obeyed: nobody may silence an informer.
+/// Maximum pause that a server can request with `Retry-After`; a longer pause is shortened to this.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// The namespace `kube-system`, whose uid a warm start asks for, in bytes; etcd takes 1.5 MiB.
+/// Maximum bytes of the namespace `kube-system`, whose uid a warm start reads; etcd accepts 1.5 MiB.
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
-/// One line of a saved store, which is one object, in bytes: five times the largest object that an API
-/// server takes (3 MiB).
+/// Maximum bytes of one line of a saved store, which is one object: five times the largest request that an
+/// API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;
 
-/// A saved store, in bytes: ten times 100,000 objects of 4 KiB.
+/// Maximum bytes of a saved store: ten times 100,000 objects of 4 KiB.
 pub const SAVED_FILE_BYTES: u64 = 4 << 30;
 
-/// Objects of a saved store: ten times what the largest clusters have of a kind. It bounds what a file
-/// of nothing but empty objects costs.
+/// Maximum objects of a saved store: ten times the largest clusters' number for one kind. It bounds the
+/// memory for a file of empty objects.
 pub const SAVED_OBJECTS: usize = 5_000_000;
 
-/// Whether a server may choose this text as a name or a revision: it is sent back, and shown in logs and on
-/// terminals.
+/// Whether a text from a server is valid as a name or a revision: it is sent back in requests, and printed in
+/// logs and on terminals.
 pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
     text.len() <= bytes && !text.contains(char::is_control)
 }
 
-/// A text for logs, errors and terminals, where a peer must not begin a line of its own: its control
-/// characters are spaces, and it is cut at so many bytes.
+/// Makes a peer's text one line for logs, errors and terminals: replaces control characters with spaces, and
+/// truncates it at `bytes`.
 pub(crate) fn one_line(text: &str, bytes: usize) -> String {
     let mut ends = (0..=bytes.min(text.len())).rev();
     let end = ends.find(|&end| text.is_char_boundary(end));

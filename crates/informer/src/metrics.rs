@@ -1,22 +1,21 @@
-//! Figures of informers, reflectors and work queues, for whoever collects them.
+//! Metrics of informers, reflectors and work queues, for a collector of the program's choice.
 //!
-//! A program gives its [`Metrics`] to a builder: to one informer
-//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), to all informers of a factory, to
-//! a reflector of its own, to a work queue. Nothing is global, and nothing is measured for what was
-//! given none: each place that could measure looks once whether anybody wants it.
+//! A program passes its [`Metrics`] to a builder: of one informer
+//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
+//! standalone reflector, or of a work queue. There is no global collector, and without one nothing is measured.
 //!
-//! What can be read when somebody asks (lengths, sizes, ages, totals) is not pushed: a sampler reads it
-//! then, without a lock that an informer holds while it works. What would be gone by then (durations,
-//! counts of what happened) is told as it happens, as an [`Observed`] or a [`WorkQueueObserved`].
+//! Current values (lengths, sizes, ages, totals) are read by a sampler on request, without a lock that an informer
+//! holds while it works. Events (durations, counts) are reported when they happen, as an [`Observed`] or a
+//! [`WorkQueueObserved`].
 //!
-//! The figures of an informer end with it: it drops its [`InformerMetrics`] before
-//! [`Controller::run`](crate::controller::Controller::run) returns, and a sampler has nothing to say
-//! from then on. An implementation that takes its series out of its registry in `Drop` leaks no label.
+//! The metrics of an informer end with it: it drops its [`InformerMetrics`] before
+//! [`Controller::run`](crate::controller::Controller::run) returns, and its sampler then returns `None`. An
+//! implementation that removes its series in `Drop` leaks no labels.
 //!
-//! With feature `prometheus` there is one ready made, `metrics::Prometheus`.
+//! Feature `prometheus` adds an implementation, `metrics::Prometheus`.
 //!
-//! All times are tokio's, so a test in paused time gets exact figures. Nothing compares the clocks of
-//! two machines.
+//! All times are tokio's, so a test in paused time gets exact values. Clocks of different machines are never
+//! compared.
 
 mod memory;
 mod meter;
@@ -42,19 +41,19 @@ use kube_core::Resource;
 
 use crate::transport::Class;
 
-/// Collects figures; given to builders, and shared by all that were given it.
+/// A collector of metrics. It is passed to builders, and shared by all their informers and queues.
 ///
-/// Both methods are called once per informer or queue, when it is made, and may decline with `None`,
-/// which is what they do by default.
+/// Each method is called once when an informer or a queue is created. It returns `None`, the default, to disable
+/// metrics for it.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]
 #[doc(alias = "SetInformerMetricsProvider")]
 pub trait Metrics: Send + Sync + 'static {
-    /// An informer is made, or a reflector that stands alone. What is returned hears what happens in
-    /// it and is dropped with it; the sampler says, until then, how it stands.
+    /// Called when an informer or a standalone reflector is created.
     ///
-    /// Two informers may have the same identity.
+    /// The returned value receives its events, and is dropped when it ends. Until then the sampler returns its
+    /// current values. Two informers may have the same identity.
     fn informer(
         &self,
         identity: &InformerIdentity,
@@ -64,8 +63,10 @@ pub trait Metrics: Send + Sync + 'static {
         None
     }
 
-    /// A work queue is made. What is returned is dropped with the queue's last handle and item, which
-    /// may happen inside [`WorkQueueSampler::sample`]: hold no lock there that `Drop` takes.
+    /// Called when a work queue is created.
+    ///
+    /// The returned value is dropped with the queue's last handle and item. This may happen inside
+    /// [`WorkQueueSampler::sample`], so don't call that with a lock that `Drop` takes.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -76,27 +77,27 @@ pub trait Metrics: Send + Sync + 'static {
     }
 }
 
-/// Hears what happens in one informer, from all of its tasks.
+/// Receives the events of one informer, from all its tasks.
 pub trait InformerMetrics: Send + Sync {
-    /// Something happened. Called by the informer's own tasks, so it must not block; if it panics, the
-    /// figure is lost and the informer goes on.
+    /// Called for each event by the informer's tasks, so it must not block. If it panics, the event is lost and the
+    /// informer continues.
     fn observe(&self, observed: Observed);
 }
 
-/// Hears what happens in one work queue.
+/// Receives the events of one work queue.
 pub trait WorkQueueMetrics: Send + Sync {
-    /// Something happened. Called by whoever uses the queue, after its lock was released; if it panics,
-    /// the figure is lost and the queue goes on.
+    /// Called for each event by the task that uses the queue, without the queue's lock. If it panics, the event is
+    /// lost and the queue continues.
     fn observe(&self, observed: WorkQueueObserved);
 }
 
-/// Which informer figures belong to. Every part but the name is of a set that the cluster bounds, and
-/// names come from the program.
+/// Identifies the informer of a metric. The program chooses the name, and the cluster bounds the values of all other
+/// fields.
 #[doc(alias = "InformerNameAndResource")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct InformerIdentity {
-    /// The informer's name, as it was set; otherwise kind and scope, such as `pods in shop`.
+    /// The configured name of the informer; by default kind and scope, such as `pods in shop`.
     pub name: Arc<str>,
     /// The group of its kind; empty for the core group.
     pub group: String,
@@ -104,7 +105,7 @@ pub struct InformerIdentity {
     pub version: String,
     /// The plural name of its kind.
     pub resource: String,
-    /// The namespaces that it lists, at most three by name: `shop`, `a, b, c and 2 more`; empty for all.
+    /// The listed namespaces, at most three by name: `shop`, `a, b, c and 2 more`; empty for all namespaces.
     pub namespace: String,
 }
 
@@ -124,53 +125,54 @@ impl InformerIdentity {
     }
 }
 
-/// What happened in an informer.
+/// An event in an informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// The source is about to be listed, and not for the first time.
+    /// A source is listed again.
     Relist(RelistReason),
-    /// A list has ended, with all its pages and what it was repeated for at once.
+    /// A list has ended, with all its pages and immediate repetitions.
     List {
-        /// From the first request until the store had accepted it, or until it was given up.
+        /// Time from the first request until the store accepted the list, or the list failed.
         took: Duration,
-        /// How many objects it had brought by then.
+        /// Number of objects received.
         items: usize,
-        /// Whether the store has accepted it.
+        /// Whether the store accepted the list.
         accepted: bool,
     },
     /// The server has accepted a watch.
     WatchOpened,
-    /// A watch that had been opened has ended.
+    /// An open watch has ended.
     WatchEnded {
-        /// Since it was asked for.
+        /// Time since it was requested.
         open_for: Duration,
-        /// How many events it brought, bookmarks included.
+        /// Number of events received, including bookmarks.
         events: u64,
-        /// Whether it ended within a second without any, which no healthy server does.
+        /// Whether it ended within a second without an event, which a healthy server does not do.
         short: bool,
     },
-    /// A watch has brought an event.
+    /// A watch has delivered an event.
     Event(WatchEvent),
-    /// A request failed, a stream broke off, or the store did not take what it brought.
+    /// A request failed, a stream broke off, or the store did not accept the data.
     Failed(Class),
-    /// Something that the server sent could not be kept as it was; all else goes on.
+    /// An object or an event could not be stored as the server sent it. Others are not affected.
     Skipped(Skipped),
-    /// The cache was compared with the server, as of one source.
+    /// The cache was compared with the server, for one source.
     Checked(Checked),
-    /// A batch was applied to the store and handed to the handlers' buffers.
+    /// A batch was applied to the store and passed to the handlers' buffers.
     Batch {
-        /// How many changes the queue handed out; a list counts as one where it is one message.
+        /// Number of changes from the queue; a list counts as one if the queue stores it as one.
         changes: usize,
-        /// How long applying and handing on took.
+        /// Time to apply the batch and pass it on.
         took: Duration,
-        /// How old the oldest of them was when readers could see it, counted from the moment when its
-        /// bytes were read from the watch: time in the channel, in the queue and in the store. Unset if
-        /// none came from a watch. What the server and the network took is not part of it.
+        /// Age of the oldest change when it became visible to readers, since its bytes were read from the watch.
+        ///
+        /// It includes the time in the channel, the queue and the store, but not that in the server and the network.
+        /// `None` if no change came from a watch.
         lag: Option<Duration>,
     },
-    /// Handlers are to be told of changes in the cache, once each whatever the number of handlers; what
-    /// a list or a resync brings back as it was does not count.
+    /// Changes in the cache were passed to handlers. Each counts once, for any number of handlers. Objects that a
+    /// list or a resync delivers unchanged do not count.
     Told(Told),
 }
 
@@ -178,31 +180,31 @@ pub enum Observed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
-    /// The list before failed.
+    /// The previous list failed.
     ListFailed,
     /// The watch's revision was too old for the server.
     Expired,
-    /// The server has gone back in time: [`Class::WentBack`], or it does not know the last revision.
+    /// The server was restored from a backup: [`Class::WentBack`], or it does not know the last revision.
     WentBack,
-    /// The watch was not opened.
+    /// The watch could not be opened.
     WatchRefused,
     /// The watch ended within a second without an event.
     VeryShortWatch,
-    /// What the watch sent could not be read.
+    /// The watch sent invalid data.
     Unreadable,
-    /// The store did not take what the watch sent.
+    /// The store did not accept an event of the watch.
     StoreRefused,
     /// The server ended the watch with another error.
     WatchFailed,
-    /// A consistency check has found that the cache differs from the server.
+    /// A consistency check found that the cache differs from the server.
     Inconsistent,
-    /// The definition of the kind is there again, or has changed, after the server did not know the
-    /// kind. Only of informers of a factory that follows definitions.
+    /// The definition of the kind exists again, or has changed, after the server did not serve the kind. Only for
+    /// informers of a factory that follows definitions.
     ServedAgain,
 }
 
 impl RelistReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::ListFailed,
         Self::Expired,
@@ -216,7 +218,7 @@ impl RelistReason {
         Self::ServedAgain,
     ];
 
-    /// For a label: `list_failed`.
+    /// Returns the reason as a label value, such as `list_failed`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ListFailed => "list_failed",
@@ -232,7 +234,7 @@ impl RelistReason {
         }
     }
 
-    /// Why a list follows a watch that ended with an error of this class.
+    /// Returns the reason for a list after a watch that ended with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -244,7 +246,7 @@ impl RelistReason {
         }
     }
 
-    /// Why a list follows a watch that was refused with an error of this class.
+    /// Returns the reason for a list after a watch that could not be opened, with an error of this class.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -253,25 +255,25 @@ impl RelistReason {
     }
 }
 
-/// The events of a watch.
+/// The types of watch events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WatchEvent {
-    /// An object is new.
+    /// An object was added.
     Added,
-    /// An object has changed.
+    /// An object was changed.
     Modified,
-    /// An object is gone.
+    /// An object was deleted.
     Deleted,
-    /// Nothing happened up to a revision.
+    /// All events up to a revision were delivered.
     Bookmark,
-    /// The server says why it ends the watch.
+    /// The server reports why it ends the watch.
     Error,
-    /// A type that nobody knows.
+    /// An unknown type.
     Unknown,
 }
 
 impl WatchEvent {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 6] = [
         Self::Added,
         Self::Modified,
@@ -281,7 +283,7 @@ impl WatchEvent {
         Self::Unknown,
     ];
 
-    /// For a label: `added`.
+    /// Returns the type as a label value, such as `added`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -294,24 +296,24 @@ impl WatchEvent {
     }
 }
 
-/// Why something was not kept as the server sent it.
+/// Why an object or an event was not stored as the server sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
-    /// It does not decode, or the transform failed. If it has a name, it is kept as broken.
+    /// The object does not decode, or its transform failed. An object with a name is stored as broken.
     Undecodable,
-    /// The queue's key function had no key for it.
+    /// The queue's key function returned an error for the object.
     Keyless,
-    /// An event of a type that nobody knows.
+    /// The event has an unknown type.
     UnknownEvent,
-    /// An object of another kind than was asked for.
+    /// The object is of another kind than requested.
     OtherKind,
-    /// It was changed in the cache afterwards, which the mutation detector noticed.
+    /// The program modified the object in the cache, and the mutation detector noticed it.
     Mutated,
 }
 
 impl Skipped {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::Undecodable,
         Self::Keyless,
@@ -320,7 +322,7 @@ impl Skipped {
         Self::Mutated,
     ];
 
-    /// For a label: `undecodable`.
+    /// Returns the reason as a label value, such as `undecodable`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Undecodable => "undecodable",
@@ -332,22 +334,23 @@ impl Skipped {
     }
 }
 
-/// How a consistency check came out.
+/// The result of a consistency check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Checked {
-    /// Cache and server have the same.
+    /// Cache and server have the same objects.
     Same,
-    /// They don't.
+    /// Cache and server differ.
     Different,
-    /// The server did not answer with the state that the cache has.
+    /// The check failed: the server did not return the state at the cache's revision.
     Failed,
 }
 
 impl Checked {
-    /// All of them.
+    /// All results.
     pub const ALL: [Self; 3] = [Self::Same, Self::Different, Self::Failed];
 
-    /// For a label: `same`.
+    /// Returns the result as a label value, such as `same`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -357,24 +360,24 @@ impl Checked {
     }
 }
 
-/// How many changes of the cache handlers are to be told.
+/// Numbers of changes in the cache that are delivered to handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Told {
-    /// New objects.
+    /// Added objects.
     pub added: u64,
-    /// Objects with another state.
+    /// Updated objects.
     pub updated: u64,
-    /// Objects that are gone.
+    /// Deleted objects.
     pub deleted: u64,
 }
 
-/// What happened in a work queue.
+/// An event in a work queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkQueueObserved {
-    /// An item was handed to a worker, so long after it was first added since it was last handed out.
+    /// A worker received an item that had waited this long since it was first added.
     Queued(Duration),
-    /// A worker has had an item for so long, and has said its verdict.
+    /// A worker ended an item after this time.
     Worked(Duration),
 }

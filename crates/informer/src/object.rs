@@ -1,8 +1,8 @@
-//! The handle that every later stage holds: one [`Object`] per object of the cluster.
+//! [`Object`]: a handle to one state of one object of the cluster.
 //!
-//! A handle is cheap to clone, can't change what it points at, and answers for name, namespace,
-//! uid, revision and labels at once. Its body comes from [`Object::get`], as an `Arc` or, for an
-//! object that could not be decoded, as the error that says why.
+//! Guarantees: a handle is cheap to clone, and its object never changes. Name, namespace, uid, revision and labels
+//! are available without decoding. [`Object::get`] returns the whole object as an `Arc`, or the error with which it
+//! failed to decode.
 //!
 //! ```compile_fail,E0594
 //! use k8s_openapi::api::core::v1::Pod;
@@ -45,29 +45,29 @@ use kube_core::Resource;
 use self::body::{Body, Broken, COUNTS_BYTES, Live};
 use crate::codec::{Encoded, Identity};
 
-/// Tells the sources of one informer apart: one per reflector.
+/// Identifies a source of an informer: one per reflector.
 ///
-/// An informer over several namespaces has one source per namespace; a relist of one of them deletes
-/// only what that one brought.
+/// An informer of several namespaces has one source per namespace. A relist of one source deletes only objects
+/// of that source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// The source with this number, counted from 0 in the order in which an informer was given them.
+    /// Returns the source with this number, counted from 0 in the order in which they were added to an informer.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The number that [`SourceId::new`] was given.
+    /// Returns the number that was passed to [`SourceId::new`].
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// One object of the cluster, as every stage and every reader holds it.
+/// A handle to one state of one object of the cluster.
 ///
-/// Cloning costs one reference count. The content never changes: a newer state of the same object
-/// is another `Object` under the same [`ObjectName`].
+/// A clone increments one reference count. The content never changes: a newer state of the same object is
+/// another `Object` with the same [`ObjectName`].
 #[derive_where(Clone)]
 pub struct Object<K> {
     inner: Arc<Inner<K>>,
@@ -77,15 +77,16 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// How many bytes the server sent for it; zero if it did not come from there.
+    /// Bytes that the server sent for the object; 0 if it did not come from a server.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
 }
 
 impl<K> Object<K> {
-    /// Name and namespace: the identity of the object in caches and queues. Kubernetes' uid is not
-    /// part of it, so delete and recreate may appear as one update.
+    /// Returns name and namespace, which identify the object in caches and queues.
+    ///
+    /// The uid is not part of the identity, so a deletion and a recreation may be delivered as one update.
     #[doc(alias = "MetaNamespaceKeyFunc")]
     #[doc(alias = "MetaObjectToName")]
     #[doc(alias = "ObjectToName")]
@@ -93,68 +94,73 @@ impl<K> Object<K> {
         &self.inner.name
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         self.inner.name.name()
     }
 
-    /// `metadata.namespace`; `None` for cluster-scoped objects.
+    /// Returns `metadata.namespace`; `None` for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         self.inner.name.namespace()
     }
 
-    /// `metadata.resourceVersion`. The last state of a deleted object carries the revision of the
-    /// deletion when the watch told it.
+    /// Returns `metadata.resourceVersion`.
+    ///
+    /// For a deletion that the watch delivered, the last state has the revision of the deletion.
     pub fn revision(&self) -> &ResourceVersion {
         &self.inner.revision
     }
 
-    /// The object itself, shared with the cache. In a packed cache it is decoded for this, unless
-    /// somebody else just had it; in a lazy one if nobody has ever asked for it.
+    /// Returns the object, shared with the cache.
+    ///
+    /// A packed cache decodes it on each call, unless it was decoded recently or another reader still holds it. A lazy
+    /// cache decodes it on the first call.
     ///
     /// # Errors
-    /// The [`DecodeError`] of an object whose bytes did not decode into `K`. Readers of a snapshot can
-    /// meet one; handlers only with a packed or lazy cache, where nobody has looked before them.
+    /// The object's bytes do not decode into `K`. A reader of a snapshot can see this error. A handler sees it only
+    /// with a packed or lazy cache, because other caches decode objects before they deliver events.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// The same for one look at everything: what nothing has read before is not kept decoded for it.
+    /// Like [`Object::get`], for a scan of all objects: a lazy cache does not keep the result decoded.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
 
-    /// The object by reference, if it is kept decoded and is good. In a packed or lazy cache none is,
-    /// whoever has read it.
+    /// Returns a reference to the object, if it is stored decoded and is not broken.
+    ///
+    /// Always `None` in a packed or lazy cache, even after a read.
     pub fn live(&self) -> Option<&K> {
         self.inner.body.live()
     }
 
-    /// Why the object has no body, if that was known when this handle was made. A packed or lazy cache
-    /// knows it once the object was read: a handle that it gives out afterwards returns the reason, the
-    /// handle that was read does not; [`Object::get`] of either does.
+    /// Returns why the object does not decode, if that was known when this handle was created.
+    ///
+    /// A packed or lazy cache knows it after the first read: handles created afterwards return the error here, earlier
+    /// ones do not. [`Object::get`] returns it in both cases.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
 
-    /// Whether each read decodes it, unless it was decoded a moment ago.
+    /// Whether each read decodes the object, unless it was decoded recently.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Whether such an object was decoded, and few others since.
+    /// Whether such an object was decoded recently.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes such an object for a reader that is about to read it, while the result is held. If it does not
-    /// decode, the reader is told then.
+    /// Decodes such an object for a read that follows, and holds the result until then. A decode error is reported
+    /// at that read.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Whether the other is the same state by its revision, of the same object by its uid, and of the same
-    /// epoch: a server that was restored gives revisions out again. An object without a revision never is.
+    /// Whether `other` is the same state: same revision, same uid, same epoch. A restored server reuses revisions,
+    /// in another epoch. An object without a revision is never unchanged.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -163,7 +169,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// The same state, in this epoch.
+    /// Returns the same state in another epoch.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -172,23 +178,25 @@ impl<K> Object<K> {
         self
     }
 
-    /// What is kept of the uid that it had when the server sent it.
+    /// Returns the hash of the uid that the server sent.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
 
-    /// Whether two handles point at the very same state, by address.
+    /// Whether two handles share one state in memory; compares addresses, not content.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// How many bytes of JSON the server sent for it, or, after a warm start, how many it takes in the saved
-    /// file; 0 if it is broken, or did not come from a server.
+    /// Returns the bytes of JSON that the server sent for the object.
+    ///
+    /// After a warm start it is the size in the saved file. It is 0 if the object is broken, or does not come from
+    /// a server.
     pub fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
 
-    /// Wraps an object under the identity that it had when the server sent it, as so many bytes.
+    /// Creates a handle with the identity that the server sent, before any transform.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -210,7 +218,7 @@ impl<K> Object<K> {
         }
     }
 
-    /// The same, of which its decoding has counted so many bytes beyond itself. Others may not have it yet.
+    /// Records the heap bytes that were counted when the object was decoded. The handle must not be shared yet.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -219,28 +227,27 @@ impl<K> Object<K> {
         self
     }
 
-    /// How many bytes it takes in memory, about, with its handle: see
-    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what is counted.
+    /// Estimates the memory of the object with its handle, in bytes; see
+    /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what is included.
     pub fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
         (handle + self.inner.body.size()) as u64
     }
 
-    /// What all objects of its cache share takes so many bytes; `None` if they share nothing.
+    /// Returns the bytes that all objects of the cache share; `None` if they share nothing.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// The JSON that the cache keeps of it, which is what the server sent without the pruned fields: decompressed
-    /// for this in a packed cache, copied in a lazy one. Nothing is decoded.
+    /// Returns the JSON that the cache stores for the object: what the server sent, without pruned fields.
     ///
-    /// `None` if the object is kept decoded, as in other caches and in a lazy one once it was read, or if it is
-    /// broken.
+    /// A packed cache decompresses it, and a lazy one copies it; nothing is decoded. `None` if the object is stored
+    /// decoded, as in other caches and in a lazy cache after a read, or if it is broken.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Reads the bytes that the cache keeps of it in their place.
+    /// Calls `read` with the stored bytes, without a copy if they are not compressed.
     pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         self.inner.body.with_encoded(read)
     }
@@ -277,11 +284,10 @@ impl<K> Object<K> {
 }
 
 impl<K: Resource> Object<K> {
-    /// Wraps a decoded object.
+    /// Creates a handle to a decoded object.
     ///
     /// # Errors
-    /// [`Nameless`], with the object, when `metadata.name` is missing or empty: such an object can't
-    /// be kept under any key.
+    /// `metadata.name` is missing or empty, so the object has no key. The error returns the object.
     pub fn new(object: K) -> Result<Self, Nameless<K>> {
         let Some((name, revision)) = name_and_revision(&object) else {
             return Err(Nameless(Box::new(object)));
@@ -290,18 +296,18 @@ impl<K: Resource> Object<K> {
         Ok(Self::identified(name, revision, uid, object, 0))
     }
 
-    /// `metadata.uid`, empty when the server sent none.
+    /// Returns `metadata.uid`; empty if the server sent none.
     pub fn uid(&self) -> &str {
         self.inner.body.uid()
     }
 
-    /// `metadata.labels`.
+    /// Returns `metadata.labels`.
     pub fn labels(&self) -> Labels<'_> {
         self.inner.body.labels()
     }
 }
 
-/// Name and revision, if there is a name.
+/// Returns name and revision, or `None` without a name.
 pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
     let meta = object.meta();
     let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
@@ -310,7 +316,7 @@ pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, 
     Some((name, revision))
 }
 
-/// Shows identity and revision, never content: an object may be a Secret.
+/// Prints identity and revision, but no content: an object may be a Secret.
 impl<K> fmt::Debug for Object<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = if self.broken().is_some() {
@@ -322,12 +328,12 @@ impl<K> fmt::Debug for Object<K> {
     }
 }
 
-/// An object without `metadata.name`; given back to whoever offered it.
+/// The object has no `metadata.name`; the error contains the object.
 #[derive(thiserror::Error)]
 #[error("an object without metadata.name has no key")]
 pub struct Nameless<K>(pub Box<K>);
 
-/// Shows nothing of the object, which may be a Secret.
+/// Prints nothing of the object, which may be a Secret.
 impl<K> fmt::Debug for Nameless<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Nameless")

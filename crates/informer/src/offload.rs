@@ -1,4 +1,4 @@
-//! Work that takes long leaves the task that needs it: to the runtime's pool for blocking work.
+//! Moves long computations off the async task that needs them, to the runtime's pool for blocking work.
 
 use std::panic::resume_unwind;
 
@@ -7,21 +7,21 @@ use tokio::{
     task::JoinSet,
 };
 
-/// So many workers of the runtime are reckoned with beside the one of a task: more would only take turns with what
-/// brings the work.
+/// Maximum workers of the runtime that one task uses beside its own. More would only compete with the worker
+/// that produces the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Objects from which on work on each of them is offloaded. It takes some microseconds an object, so that
-/// fewer keep a thread for a millisecond or two; handing it over takes a twentieth of that.
+/// Minimum number of objects for which work per object is offloaded. Such work takes some microseconds per
+/// object, so fewer objects keep a thread for one or two milliseconds; offloading costs a twentieth of that.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
-/// Computes something on the runtime's pool for blocking work: for what keeps a thread for longer than the
-/// other tasks of that thread can wait. Panics as the computation did, and waits for ever if the runtime
-/// shuts down before it has begun.
+/// Runs a long computation on the runtime's pool for blocking work, and returns its result.
+///
+/// Panics if the computation panics. Never completes if the runtime shuts down before the computation starts.
 ///
 /// # Cancel safety
-/// Dropping the future does not end a computation that has begun: it runs to its end, and what it owns is
-/// dropped there.
+/// Dropping the future does not stop a computation that has started: it runs to completion, and the pool
+/// drops its result.
 pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
     let mut tasks = JoinSet::new();
     tasks.spawn_blocking(compute);
@@ -32,8 +32,8 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs a test in paused time on one thread, with a pool of one thread for blocking work. The argument of
-/// the test occupies that pool until its result is dropped.
+/// Runs a test in paused time on one thread, with one thread for blocking work. The argument of the test
+/// occupies that pool until its result is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -59,8 +59,8 @@ impl Held {
     }
 }
 
-/// Drops something on the runtime's pool for blocking work, because it takes long; at once, where there is
-/// no runtime.
+/// Drops a value on the runtime's pool for blocking work, because dropping it takes long. Without a runtime
+/// it is dropped in place.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -68,8 +68,8 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// How much may go on beside a task of the runtime that this is called in, so that each of its threads has
-/// something to do; nothing, if it has one.
+/// Number of other tasks that can run in parallel to the calling task: the runtime's workers minus one, at
+/// most [`WIDTH_MAX`]; 0 on a runtime with one thread or without a runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -1,6 +1,6 @@
-//! [`OrderedTasks`]: computations on other workers of the runtime, whose results come in order.
+//! [`OrderedTasks`]: computations on other workers of the runtime, with results in the order of submission.
 //!
-//! On a runtime with one thread there are none, so that a simulation decides everything itself.
+//! On a runtime with one thread it accepts no computations, so that a simulation stays deterministic.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
@@ -8,28 +8,29 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// So many computations for each worker that takes part, the task's own too: a worker that finds none goes to
-/// sleep, and wakes late and on another's processor. With one for each, events came a seventh slower.
+/// Maximum computations per worker, including the task's own. An idle worker sleeps and wakes late on another
+/// processor: with one computation per worker, events were a seventh slower.
 const PER_WORKER: usize = 2;
 
-/// After so many items a computation gives way to others: of pods, a third of a millisecond's work.
+/// Items that a computation processes before it yields: for pods, a third of a millisecond's work.
 const TURN: usize = 8;
 
-/// The computations under way, a few for each worker of the runtime: the task itself, if it has
-/// nothing to do but to wait for them, leaves its worker to them. They are tasks of that runtime and
-/// not threads: those take turns, so that each finds its caches cold and frees memory
-/// that another has allocated. Dropping it ends them.
+/// Computations in progress, a few for each worker of the runtime.
+///
+/// While the task waits for a result, its worker takes part. The computations are tasks of the same runtime
+/// and not threads of their own: threads would compete for processors, find their caches cold, and free memory
+/// that another thread allocated. Dropping this ends the computations.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// The results, from the oldest on, those that have come.
+    /// A slot per computation, oldest first; `None` until its result arrives.
     results: VecDeque<Option<Vec<T>>>,
-    /// The number of the oldest.
+    /// The number of the oldest computation.
     oldest: u64,
 }
 
 impl<T: Send + 'static> OrderedTasks<T> {
-    /// For the runtime that this is called in.
+    /// Creates one for the current runtime.
     pub(crate) fn here() -> Self {
         Self {
             width: match width_here() {
@@ -42,7 +43,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Whether the runtime has only the task's own thread, so that no work is ever offloaded.
+    /// Whether no computation is accepted, because the runtime has only the task's own thread.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -55,7 +56,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.results.is_empty()
     }
 
-    /// Begins to compute something of each item.
+    /// Starts to compute a result for each item.
     pub(crate) fn begin<I: Send + 'static>(
         &mut self,
         items: Vec<I>,
@@ -73,14 +74,16 @@ impl<T: Send + 'static> OrderedTasks<T> {
             }
             Some((number, results))
         });
-        // What a task has spawned last no other worker takes over, and this one has its task to go on with.
+        // Other workers do not steal the task that a worker spawned last. This one keeps that slot, so that the
+        // computation can be stolen.
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// The results of the oldest one; never, if there is none. Panics as it did.
+    /// Waits for the results of the oldest computation. Never completes if there is none; panics if that
+    /// computation panicked.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no result.
     pub(crate) async fn next(&mut self) -> Vec<T> {
         loop {
             if let Some(Some(_)) = self.results.front() {
@@ -91,7 +94,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
                 Some(Ok(Some((number, results)))) => self.came(number, results),
                 Some(Ok(None)) => {}
                 Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
-                // There is none, or the runtime ends, and whoever waits with it.
+                // There is no computation, or the runtime is shutting down.
                 Some(Err(_)) | None => std::future::pending().await,
             }
         }
@@ -104,7 +107,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Gives up what is under way.
+    /// Discards all computations and their results.
     pub(crate) fn clear(&mut self) {
         self.tasks = JoinSet::new();
         self.oldest += self.results.len() as u64;
@@ -122,12 +125,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn with_one_thread_there_is_no_room_for_any() {
+    async fn a_single_threaded_runtime_accepts_no_computation() {
         assert_eq!(width_here(), 0);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn results_come_in_order_and_none_is_lost_by_who_stops_waiting() {
+    async fn results_arrive_in_order_and_a_dropped_wait_loses_none() {
         let mut tasks = OrderedTasks::here();
         assert_eq!(width_here(), 3);
         let gate = Arc::new(Mutex::new(()));
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-    async fn what_was_given_up_does_not_come_later() {
+    async fn cleared_computations_deliver_no_result() {
         let mut tasks = OrderedTasks::here();
         tasks.begin(vec![1], |item| item);
         tasks.begin(vec![2], |item| item);
@@ -173,7 +176,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     #[should_panic(expected = "as it did")]
-    async fn a_panic_goes_on_where_the_result_is_wanted() {
+    async fn a_panic_resumes_in_the_task_that_awaits_the_result() {
         let mut tasks = OrderedTasks::<()>::here();
         tasks.begin(vec![()], |()| panic!("as it did"));
         tasks.next().await;

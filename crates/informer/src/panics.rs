@@ -1,10 +1,10 @@
-//! Confines a panic in user code to the call that it was made for.
+//! Converts a panic in user code into an error about the object that the code was called for.
 //!
-//! Guarantees: a panic in a function that is called for one object (`Deserialize`, a transform, a key or
-//! an index function) becomes an error about that object. The error says which function it was, and not
-//! the panic's message: that may quote the object, which may be a secret. The panic hook of the program
-//! has printed the message already. Nothing is caught where the program is built with
-//! `panic = "abort"`, which ends the process at the first panic.
+//! Guarantees: it catches panics of functions that are called for one object: `Deserialize`, a transform, a
+//! key function or an index function. The error names the function. It does not contain the panic message,
+//! which may quote the object, and the object may be a Secret; the program's panic hook has printed the
+//! message already. In a program built with `panic = "abort"` nothing is caught, and the first panic ends
+//! the process.
 
 use std::{
     any::Any,
@@ -13,21 +13,22 @@ use std::{
 
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Called code panicked.
+/// The called code panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// Calls user code.
+/// Calls user code and catches its panic.
 ///
 /// # Errors
-/// It panicked.
+/// The code panicked.
 pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // What the call leaves behind is dropped with the object that it was for, and never read.
+    // Unwind safe: the object that the call was for is dropped without being read again.
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }
 
-/// The message of a panic in code that is not called for one object, as one line of at most
-/// [`MESSAGE_BYTES`].
+/// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`].
+///
+/// Not for code that is called for one object: its message may quote the object.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -39,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_confined_to_its_call() {
+    fn a_panic_becomes_an_error_of_the_call() {
         assert_eq!(confined(|| 7), Ok(7));
         assert_eq!(confined(|| -> () { panic!("planted") }), Err(Panicked));
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_the_panic_carries() {
+    fn a_panic_message_is_one_line_for_any_payload() {
         assert_eq!(panic_message(&"two\nlines"), "two lines");
         assert_eq!(panic_message(&"formatted".to_owned()), "formatted");
         assert_eq!(panic_message(&7), "no message");

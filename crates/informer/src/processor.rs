@@ -17,7 +17,7 @@ mod waiting;
 
 pub(crate) use self::{
     buffer::{Buffer, Closing},
-    listener::{Delivery, Listener, ListenerId, Listening, listen},
+    listener::{Delivery, Listener, ListenerId, Listening, SyncReport, listen},
 };
 pub use self::{handler_status::HandlerStatus, listener_buffer::ListenerBuffer};
 

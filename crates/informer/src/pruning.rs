@@ -1,10 +1,9 @@
-//! What is kept of an object: [`FieldPath`], [`Pruned`], and the cutting of fields out of an object's JSON
-//! before anything is made of it.
+//! Drops fields from objects before they are decoded: [`FieldPath`] and [`Pruned`].
 //!
-//! What is cut is never decoded, copied or kept. Under a type of its own only that is cut without which
-//! an object can be written back: managed fields, and annotations. Under [`Pruned`] anything is, but for
-//! what says which object it is and what selectors look at. JSON that can't be read is left as it is, for
-//! whoever reads it next to say what is wrong.
+//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K` only fields can be
+//! pruned that are not lost when the object is written back: managed fields and annotations. For
+//! [`Pruned<K>`](Pruned) any field can be pruned except those that identify the object or that selectors read.
+//! Invalid JSON is left unchanged, so that the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -20,24 +19,24 @@
 //! let all_but = InformerOptions::<Pruned<Pod>>::new()
 //!     .prune(["spec.volumes".parse()?, "status.conditions".parse()?])?;
 //! let whole = InformerOptions::<Pod>::new();
-//! assert!(whole.prune(["spec.volumes".parse()?]).is_err()); // somebody could write it back
+//! assert!(whole.prune(["spec.volumes".parse()?]).is_err()); // a write of the object would lose the volumes
 //! # Ok(()) }
 //! ```
 //!
-//! # What a type has to bear
+//! # Requirements on types
 //!
-//! What is cut is missing when the object is decoded. The types of `k8s-openapi` take a default in its
-//! place, also for fields that Kubernetes requires. Another type says so itself (`Option`,
-//! `#[serde(default)]`); where it does not, the object is a broken one, whose
-//! [`DecodeError`](crate::object::DecodeError) names object and field.
+//! A pruned field is missing when the object is decoded. The types of `k8s-openapi` accept that and use a
+//! default, also for fields that Kubernetes requires. Other types declare such fields as `Option` or
+//! `#[serde(default)]`. Otherwise the object is broken, and its
+//! [`DecodeError`](crate::object::DecodeError) names the object and the field.
 //!
 //! # Keeping and pruning
 //!
-//! With a keep-list everything goes that it does not name. Always kept are `apiVersion`, `kind`, and of
-//! `metadata` the `name`, `namespace`, `uid`, `resourceVersion` and `labels`; anything else of it is named
-//! like other fields, such as `metadata.deletionTimestamp`. A path that is named is kept with all that is
-//! below it, and what is pruned besides goes out of that: `keep spec`, `prune spec.volumes` is all of
-//! `spec` but the volumes. The maps and arrays around what is kept stay, be they empty.
+//! A keep-list drops all fields that it does not name. These are always kept: `apiVersion`, `kind`, and
+//! in `metadata` the `name`, `namespace`, `uid`, `resourceVersion` and `labels`. Other metadata must be named,
+//! such as `metadata.deletionTimestamp`. A named path is kept with everything below it. Pruned paths are
+//! dropped even inside kept ones: `keep spec` with `prune spec.volumes` keeps all of `spec` except the
+//! volumes. The maps and arrays around a kept field stay, even if they become empty.
 
 mod pruned;
 
@@ -48,12 +47,14 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use self::pruned::Cuttable;
 
-/// Where a field of an object is: names with dots between them, and keys of maps in brackets, such as
+/// The path of a field in an object, such as `spec.nodeName`.
+///
+/// Names are separated by dots; map keys can stand in brackets, as in
 /// `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`.
 ///
-/// Below an array a name is of each of its elements that is a map: `spec.containers.env` is the `env` of
-/// every container. The `[*]` of Kubernetes' JSONPath may stand between (`spec.containers[*].env`), and
-/// changes nothing. Single elements can't be named, nor what is in an array that is in an array.
+/// A name below an array selects that field in each element that is a map: `spec.containers.env` is the `env`
+/// of every container. The `[*]` of Kubernetes' JSONPath is optional (`spec.containers[*].env`). A path can't
+/// select a single element, nor fields in an array that is an element of an array.
 ///
 /// ```
 /// use kube_informer::pruning::FieldPath;
@@ -66,14 +67,14 @@ use self::pruned::Cuttable;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<String>);
 
-/// The text is no path.
+/// The text is not a field path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no path of a field, such as metadata.managedFields or metadata.annotations['a.b/c']"
 )]
 pub struct ParseFieldPathError(String);
 
-/// The field is one that can't be cut.
+/// The field can't be pruned from objects of this type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} can't be pruned: {reason}")]
 pub struct NotPrunable {
@@ -140,7 +141,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is kept whatever a keep-list names.
+/// Fields that every keep-list keeps.
 const IDENTITY: [&[&str]; 7] = [
     &["apiVersion"],
     &["kind"],
@@ -151,36 +152,36 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// What is cut out of every object of an informer.
+/// The fields to prune from every object of an informer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
     kept: Option<Vec<FieldPath>>,
-    /// What the two come to.
+    /// The combination of `pruned` and `kept`.
     root: Members,
 }
 
-/// What becomes of the members of a map, or of each map in an array.
+/// Which members of a map to keep, or of each map in an array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Those that fare otherwise than the others.
+    /// The members that are treated differently from the others.
     named: BTreeMap<String, Fate>,
     cuts_others: bool,
 }
 
-/// What becomes of a member.
+/// What to do with a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It stays, with all that is below it.
+    /// Keep it with everything below it.
     Kept,
-    /// It goes, from its key to its value's end.
+    /// Drop it, from its key to the end of its value.
     Cut,
-    /// It stays, with these of its members, if it is a map, or with these of those of its elements that
-    /// are maps; else it stays as it is.
+    /// Keep it, and apply this to its members if it is a map, or to each map in it if it is an array. Any
+    /// other value is kept whole.
     Partly(Members),
 }
 
-/// Two are the same if they do the same, however it was said.
+/// Two are equal if they prune the same fields, even from different paths.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -190,15 +191,15 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
-    /// The only fields that are kept, if that is limited, and those that are dropped.
+    /// Returns the keep-list, if there is one, and the pruned paths.
     pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
         (self.kept.as_deref(), &self.pruned)
     }
 
-    /// Cuts these, and no longer those of an earlier call.
+    /// Replaces the paths to prune.
     ///
     /// # Errors
-    /// One of them is none that objects of this type can be without. Then nothing has changed.
+    /// One of the paths can't be pruned from this type. Then nothing changes.
     pub(crate) fn prune<K: Prunable>(
         &mut self,
         paths: impl IntoIterator<Item = FieldPath>,
@@ -209,7 +210,7 @@ impl Pruning {
         Ok(())
     }
 
-    /// Cuts all but these, and no longer keeps those of an earlier call.
+    /// Replaces the keep-list.
     pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
         self.kept = Some(paths.into_iter().collect());
         self.compile();
@@ -232,19 +233,19 @@ impl Pruning {
         self.root = root;
     }
 
-    /// What becomes of the members of an object.
+    /// Returns what to do with the members of an object.
     pub(crate) fn members(&self) -> &Members {
         &self.root
     }
 
-    /// Whether nothing is cut.
+    /// Whether nothing is pruned.
     pub(crate) fn is_empty(&self) -> bool {
         self.root == Members::default()
     }
 }
 
-/// The same text for those that are the same, another for others, and none where nothing is cut: `-` before
-/// what goes, `=` before that of which only what follows it stays, `+` before what stays of that.
+/// Equal prunings have equal text, different ones different text, and an empty one none: `-` precedes a
+/// pruned path, `=` a path of which only the following paths are kept, and `+` each of these.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -255,7 +256,7 @@ impl fmt::Display for Pruning {
 
 impl FieldPath {
     /// # Errors
-    /// Objects can't be without it.
+    /// The field identifies the object, or a write of the object would lose it.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
         let says_which =
@@ -276,12 +277,12 @@ impl FieldPath {
 }
 
 impl Members {
-    /// Those that fare otherwise than [`Members::others`].
+    /// Returns the members that are treated differently from [`Members::others`].
     pub(crate) fn named(&self) -> &BTreeMap<String, Fate> {
         &self.named
     }
 
-    /// What becomes of one that is not named.
+    /// Returns what to do with members that are not named.
     pub(crate) fn others(&self) -> &Fate {
         if self.cuts_others {
             &Fate::Cut
@@ -294,7 +295,7 @@ impl Members {
         self.cuts_others
     }
 
-    /// Keeps what is at this path, where all that is not kept is cut.
+    /// Keeps the value at this path. The maps on the way keep no other member unless it is kept too.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -312,7 +313,7 @@ impl Members {
         }
     }
 
-    /// Cuts what is at this path, if it is not.
+    /// Prunes the value at this path, unless it is pruned already.
     fn cut(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else {
             return;

@@ -1,12 +1,11 @@
-//! Where changes wait for the store: the [`Queue`] seam and its two implementations.
+//! [`Queue`]: the queue of changes between reflectors and store, and its two implementations.
 //!
-//! [`InOrder`] keeps every change in the order of arrival and a relist as one atomic message, as
-//! client-go does since 1.36. [`DeltaFifo`] keeps, per object, the changes since it was last popped,
-//! and the order of the objects; it is what the field has known and taught since 2014.
+//! [`InOrder`] keeps every change in the order of arrival, and a relist as one atomic message, as client-go does
+//! since 1.36. [`DeltaFifo`] keeps the order of objects, and per object the changes since it was last popped; it is
+//! client-go's queue before 1.36.
 //!
-//! Both are plain structs: nobody waits in here, nothing is locked, and nothing is remembered of
-//! the store, which is lent to `replace` and `resync` for the time of a call. An informer's
-//! controller owns its queue and its store.
+//! Both are plain structs: they do not wait, lock, or remember the store, which is passed to `replace` and `resync`
+//! for the time of a call. An informer's controller owns its queue and its store.
 
 mod delta_fifo;
 mod in_order;
@@ -26,8 +25,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// At most so many changes are applied to the store at one go unless another number is asked for:
-/// client-go's batch size for its `RealFIFO`.
+/// Default maximum of changes applied to the store per batch: client-go's batch size for its `RealFIFO`.
 pub const BATCH: usize = 1000;
 
 /// The queue between reflectors and store, owned by one controller.
@@ -35,48 +33,48 @@ pub const BATCH: usize = 1000;
 #[doc(alias = "FIFO")]
 #[doc(alias = "ReflectorStore")]
 pub trait Queue<K>: Send {
-    /// Takes a single change: Added, Updated, Deleted or Bookmark. `known` is what the store has at
-    /// this moment.
+    /// Queues a single change: Added, Updated, Deleted or Bookmark. `known` is the current store.
     ///
     /// # Errors
-    /// The object has no key. It is not queued; everything else goes on.
+    /// The object has no key. It is not queued; other objects are not affected.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     #[doc(alias = "Delete")]
     #[doc(alias = "Bookmark")]
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
 
-    /// Takes a whole list: what its source has that is not in it is gone.
+    /// Queues a whole list. Objects of its source that are not in the list are removed.
     ///
     /// # Errors
-    /// Some objects have no key. They are left out, all others are queued.
+    /// Some objects have no key. They are not queued; all others are.
     #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
-    /// Lets everything in the store be told again, except what has a change waiting already: an old
-    /// state must not come behind a newer one.
+    /// Queues all objects of the store for delivery again, except those with a queued change: an old state must not
+    /// follow a newer one.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Takes out what is to be applied next, at most `room` changes of single objects, also of one that
-    /// has more; `None` if nothing waits or there is no room.
+    /// Removes and returns the next batch, with at most `room` changes of single objects. An object with more changes
+    /// is split. `None` if the queue is empty or `room` is zero.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
     #[doc(alias = "PopProcessFunc")]
     fn pop_batch(&mut self, room: usize) -> Option<Batch<K>>;
 
-    /// Whether changes come out as they went in, across all objects, so that a store has after each
-    /// batch what its sources had at one revision each. Otherwise it has that only while the queue is
-    /// empty, and is [saved](crate::warm_start) only then. `false` unless said otherwise.
+    /// Whether the queue preserves the order of changes across objects.
+    ///
+    /// If so, the store has after each batch the state of each source at one revision. Otherwise it has that only
+    /// while the queue is empty, and can be saved only then. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// How many changes wait, a whole list counting as one where it is one message.
+    /// Returns the number of queued changes; a list counts as one if the queue stores it as one.
     fn len(&self) -> usize;
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -86,15 +84,15 @@ pub trait Queue<K>: Send {
 #[doc(alias = "ReplacedAllInfo")]
 #[derive(Debug)]
 pub struct Replaced<K> {
-    /// Whose list it is.
+    /// The source of the list.
     pub source: SourceId,
-    /// Every object the source has.
+    /// All objects of the source.
     pub objects: Vec<Object<K>>,
     /// The revision of the list.
     pub revision: ResourceVersion,
 }
 
-/// What is applied to the store at one go.
+/// Changes that are applied to the store together.
 #[derive(Debug)]
 pub struct Batch<K> {
     /// The changes, in order.
@@ -102,28 +100,29 @@ pub struct Batch<K> {
     /// Whether they belong to a source's first list.
     #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
-    /// With this batch the first list of that source has been handed out.
+    /// The source whose first list ends with this batch.
     pub completes: Option<SourceId>,
-    /// How far the store has come with this batch: up to these revisions it has everything that the
-    /// sources told. The revisions of single objects don't say that, for a queue may hand out a newer
-    /// change of one object before an older one of another. A revision below one that the store has
-    /// reached changes nothing: aggregated API servers send old objects late.
+    /// The revisions up to which the store has all changes of its sources after this batch.
+    ///
+    /// The revisions of single objects don't show that, because a queue may return a newer change of one object
+    /// before an older one of another. A revision below one that the store has reached has no effect: aggregated API
+    /// servers send old objects late.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
 impl<K> Batch<K> {
-    /// When the oldest of the changes was received, as far as that was noted.
+    /// Returns when the oldest change was received, if that was recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
 }
 
-/// A key function could not name an object, which is handed back.
+/// The key function failed for an object; the error returns the object.
 #[derive_where(Debug)]
 pub struct KeyError<K> {
     /// The object that has no key.
     pub object: Object<K>,
-    /// What the key function said.
+    /// The error of the key function.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -139,7 +138,7 @@ impl<K> std::error::Error for KeyError<K> {
     }
 }
 
-/// The objects of one list that have no key.
+/// The objects of a list for which the key function failed.
 #[derive_where(Debug)]
 pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
 
@@ -159,8 +158,8 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// How far each source has come with these changes, if none is missing before them: for each, the largest
-/// revision in the epoch of the last change.
+/// Returns how far these changes bring each source, if no earlier change is missing: the largest revision in the
+/// epoch of its last change.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -184,13 +183,13 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// How far the first list of each source has come.
+/// Progress of the first list of each source.
 ///
-/// A source counts as populated from its first list, or from the first single change before any list,
-/// which then passes for all of it.
+/// A source counts as populated from its first list, or from a single change before any list, which then counts as
+/// its first list.
 #[derive(Debug, Default)]
 struct Population {
-    /// What is still to be popped of the first list, per populated source.
+    /// Items of the first list that are not popped yet, per populated source.
     remaining: std::collections::BTreeMap<SourceId, usize>,
 }
 
@@ -199,7 +198,7 @@ impl Population {
         self.remaining.entry(source).or_insert(0);
     }
 
-    /// Notes the first list of a source; whether it was the first.
+    /// Records a list of a source; returns whether it was the first.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {
@@ -214,7 +213,7 @@ impl Population {
             .is_none_or(|remaining| *remaining > 0)
     }
 
-    /// One of the first list's items was popped; the source, if it was the last one.
+    /// Records that an item of the first list was popped; returns the source if it was the last item.
     fn popped(&mut self, source: SourceId) -> Option<SourceId> {
         let remaining = self
             .remaining

@@ -1,13 +1,13 @@
-//! Selectors: which objects somebody wants, by their labels, or with a [`FieldSelector`] by fields.
+//! Selectors: select objects by labels with a [`Selector`], or by fields with a [`FieldSelector`].
 //!
-//! Of labels it guarantees that
+//! For labels the module guarantees:
 //!
-//! - [`str::parse`] accepts what the API server and `kubectl` accept and refuses what they refuse,
-//!   keys and values included;
-//! - `Display` prints a form that the server understands and that selects the same objects, so one
-//!   [`Selector`] serves for the request and for the cache;
-//! - a selector's form is canonical: requirements are sorted and there is no repetition, so
-//!   selectors that differ only in order, spacing or `==` for `=` are equal.
+//! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`, including keys and
+//!   values;
+//! - `Display` prints a form that the server understands and that selects the same objects, so one [`Selector`]
+//!   serves the request and the cache;
+//! - the form is canonical: requirements are sorted and unique, so selectors that differ only in order, spacing or
+//!   `==` for `=` are equal.
 //!
 //! # Syntax
 //!
@@ -24,7 +24,7 @@
 //! | `key>5`, `key<5` | whose label is an integer above, or below |
 //!
 //! The empty string selects everything.
-//! A missing value is the empty one: `key=` asks for an empty label, and so does `key in ()`.
+//! A missing value is the empty value: `key=` and `key in ()` select an empty label.
 //!
 //! # Example
 //!
@@ -53,7 +53,7 @@ mod field;
 mod label;
 mod parse;
 
-/// Which objects are wanted, by their labels: those that meet every requirement.
+/// Selects objects by their labels: an object must meet every requirement.
 ///
 /// The default is [`Selector::everything`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,7 @@ pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
-/// What one label must be like.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "labels.Requirement")]
 pub struct Requirement {
@@ -71,32 +71,32 @@ pub struct Requirement {
     operator: Operator,
 }
 
-/// How a label is compared, and with what.
+/// How a label is compared, and with which values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "selection.Operator")]
 pub enum Operator {
-    /// The label is there.
+    /// The label exists.
     Exists,
-    /// The label is not there.
+    /// The label does not exist.
     DoesNotExist,
-    /// The label is there and has this value.
+    /// The label exists and has this value.
     Equals(String),
-    /// The label has another value, or is not there.
+    /// The label has another value, or does not exist.
     NotEquals(String),
-    /// The label is there and has one of these values.
+    /// The label exists and has one of these values.
     In(BTreeSet<String>),
-    /// The label has none of these values, or is not there.
+    /// The label has none of these values, or does not exist.
     NotIn(BTreeSet<String>),
-    /// The label is there and is an integer above this one.
+    /// The label exists and is an integer above this one.
     GreaterThan(i64),
-    /// The label is there and is an integer below this one.
+    /// The label exists and is an integer below this one.
     LessThan(i64),
 }
 
 // === impl Selector ===
 
 impl Selector {
-    /// Selects every object, labelled or not; prints as the empty string.
+    /// Returns a selector for all objects, with or without labels; it prints as the empty string.
     #[doc(alias = "labels.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -104,10 +104,10 @@ impl Selector {
         }
     }
 
-    /// Selects no object.
+    /// Returns a selector for no object.
     ///
-    /// The syntax has no word for it, so it is a contradiction, `nothing,!nothing`: sent to a
-    /// server it selects nothing there either.
+    /// The syntax has no such form, so it is the contradiction `nothing,!nothing`, which selects nothing on a server
+    /// too.
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
         [Operator::DoesNotExist, Operator::Exists]
@@ -119,18 +119,18 @@ impl Selector {
             .collect()
     }
 
-    /// Whether there is no requirement, so that every object is selected.
+    /// Whether there are no requirements, so that all objects are selected.
     #[doc(alias = "Empty")]
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// The requirements, sorted by key.
+    /// Returns the requirements, sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
 
-    /// Whether an object is selected whose label under a key is what `label` answers.
+    /// Whether an object is selected; `label` returns the value of its label with a key.
     #[doc(alias = "Matches")]
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements
@@ -162,11 +162,11 @@ impl fmt::Display for Selector {
 // === impl Requirement ===
 
 impl Requirement {
-    /// What the label `key` must be like.
+    /// Creates a requirement on the label `key`.
     ///
     /// # Errors
     ///
-    /// When the key is not a qualified name, a value is not a label value, or a set is empty.
+    /// The key is not a qualified name, a value is not a label value, or a set is empty.
     #[doc(alias = "NewRequirement")]
     pub fn new(key: impl Into<String>, operator: Operator) -> Result<Self, InvalidLabel> {
         let key = key.into();
@@ -190,12 +190,12 @@ impl Requirement {
         Ok(Self { key, operator })
     }
 
-    /// The label's key.
+    /// Returns the label's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How the label is compared, and with what.
+    /// Returns how the label is compared, and with which values.
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
@@ -228,7 +228,7 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Whether a label, if it is there, is as this operator wants it.
+    /// Whether a label meets the requirement; `None` if the object lacks it.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());
         match self {

@@ -376,6 +376,11 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the first list is in the cache; returns a [`SyncError`](crate::status::SyncError) if the
     /// informer ends or fails before, or has ended already. Owns what it needs, and polls nothing.
+    ///
+    /// An informer that has not been started yet may be started by another task at any time, so it is waited
+    /// for; without a [`deadline`](WaitForSync::deadline), for ever if it never is.
+    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports
+    /// a factory that was not started.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {

@@ -1,7 +1,7 @@
-//! What an informer is doing, as a value that can be read at any time and waited on.
+//! [`Status`]: what an informer is doing. It can be read at any time and waited on.
 //!
-//! Every stage writes what it knows and none is asked. Reading costs no request and makes no stage wait. A stage decides
-//! nothing by what is in here, except whether the informer has synced, which is decided here.
+//! Every stage writes its own part. A read sends no request and blocks no stage. No stage makes decisions from the
+//! status, with one exception: this module decides whether the informer has synced.
 
 mod consistency;
 mod failure;
@@ -33,56 +33,56 @@ use crate::{
     transport,
 };
 
-/// What one informer is doing and how far it has come.
+/// The state and progress of one informer.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
     /// Whether every source's first list is in the cache. Once true, it stays true.
     ///
-    /// After a warm start: whether what was saved is in the cache and every source's server goes on
-    /// from there, or what was listed instead is.
+    /// After a warm start: whether the saved objects are in the cache and every source's watch continues from them,
+    /// or a list that replaced them is in the cache.
     pub synced: bool,
-    /// Why the informer failed; `None` while it runs, and after an orderly end.
+    /// Why the informer failed; `None` while it runs, and after it was stopped.
     pub failure: Option<Arc<InformerError>>,
-    /// How the start came out with a [saved store](crate::warm_start); `None` if there is none to
-    /// begin with, or it has not been decided yet.
+    /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until it is
+    /// known.
     pub warm_start: Option<WarmStart>,
-    /// Why the last save that the informer made by itself (at its end, or every so often) came to
-    /// nothing; `None` if it did not, or there has been none. Who calls
-    /// [`save`](crate::shared_informer::SharedInformer::save) is told there.
+    /// Error of the last automatic save (periodic, or at the informer's end); `None` if that save succeeded or
+    /// there was none. Errors of [`save`](crate::shared_informer::SharedInformer::save) are returned to its
+    /// caller only.
     pub last_save_error: Option<String>,
-    /// One per source: one for an informer over one namespace or over all.
+    /// One entry per source. An informer of one namespace, or of all, has one source.
     pub sources: Vec<SourceStatus>,
-    /// The objects that are in the cache without a usable state, and why; at most
-    /// [`Status::BROKEN_LISTED`] of them.
+    /// Errors of broken objects in the cache, at most [`Status::BROKEN_LISTED`] of them.
     pub broken: Vec<DecodeError>,
-    /// How many there are.
+    /// Number of broken objects in the cache.
     pub broken_count: usize,
-    /// How often an index function could not place an object.
+    /// Number of failed calls of index functions.
     pub index_errors: u64,
-    /// The last such failure.
+    /// The last error of an index function.
     pub last_index_error: Option<String>,
-    /// How many states of objects were found changed in the cache; zero unless
-    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations) was asked for.
+    /// Number of cached object states that the program has modified; always zero without
+    /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     pub mutated: u64,
-    /// What the comparisons with the server have shown, if there are any.
+    /// Results of the consistency checks, if they are enabled.
     pub consistency: ConsistencyChecks,
-    /// Events that handlers had not been told when the informer stopped.
+    /// Events that were not delivered to handlers before the informer stopped.
     pub discarded: u64,
 }
 
 impl Status {
-    /// At most this many broken objects are listed; all are counted.
+    /// Maximum length of [`Status::broken`]; [`Status::broken_count`] counts all.
     pub const BROKEN_LISTED: usize = 100;
 
-    /// What the informer does: of several sources, the one that is furthest from watching.
+    /// Returns the informer's activity. Of several sources, it is that of the one furthest from watching.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
     }
 
-    /// The newest revision that the first source has handed on; unset before its first list. What is
-    /// in the cache says [`Snapshot::revision`](crate::indexer::Snapshot::revision).
+    /// Returns the newest revision that the first source has delivered to the queue; unset before its first list.
+    ///
+    /// For the revision of the cache see [`Snapshot::revision`](crate::indexer::Snapshot::revision).
     pub fn revision(&self) -> ResourceVersion {
         let first = self.sources.first();
         first
@@ -90,23 +90,22 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// The last failure; of several sources, of the one that is furthest from watching.
+    /// Returns the last failure. Of several sources, it is that of the one furthest from watching.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }
 
-    /// How long ago that was.
+    /// Returns the time since that failure.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.failed()?.since_last_error()
     }
 
-    /// For how long nothing but failures has come from there; `None` if something works.
+    /// Returns for how long every request of that source has failed; `None` if the last one succeeded.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
 
-    /// Whether the cache had the first list of every source, and the informer has not failed since. It
-    /// stays true after an orderly end.
+    /// Whether the informer has synced and has not failed since. It stays true after the informer was stopped.
     pub fn has_synced(&self) -> bool {
         self.synced && self.failure.is_none()
     }
@@ -117,7 +116,7 @@ impl Status {
         failed.min_by_key(|source| source.rank())
     }
 
-    /// How many sources are listed.
+    /// Number of sources that have completed a list.
     fn listed(&self) -> usize {
         let sources = self.sources.iter();
         sources.filter(|source| source.is_listed()).count()
@@ -130,8 +129,8 @@ impl Status {
     }
 }
 
-/// One line for people: whether it has synced or what is missing, what it does, and what went wrong
-/// last, how long ago, and for how long.
+/// Prints one line: whether the informer has synced or what is missing, its activity, and the last failure with
+/// its age and duration.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, sources) = (self.listed(), self.sources.len());
@@ -199,14 +198,16 @@ impl fmt::Display for Status {
     }
 }
 
-/// Where it is decided whether an informer has synced; [`Status::synced`] and [`Status::failure`] mirror it.
+/// Whether an informer has synced, for readers that take no lock.
 #[derive(Debug, Default)]
 struct Synced {
+    /// [`Status::synced`].
     synced: AtomicBool,
-    failed: AtomicBool,
+    /// [`Status::has_synced`] of the newest status.
+    has_synced: AtomicBool,
 }
 
-/// Reads the [`Status`] of one informer, and waits for it to change.
+/// Reads the [`Status`] of one informer, and waits for changes.
 #[derive(Clone)]
 pub struct StatusReader {
     receiver: watch::Receiver<Status>,
@@ -214,33 +215,29 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Another reader, for which the status of now is no change.
+    /// Returns another reader that regards the current status as seen.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
         reader
     }
 
-    /// [`Status::has_synced`] of now; two atomic loads.
+    /// Returns the current [`Status::has_synced`]; costs one atomic load.
     pub fn has_synced(&self) -> bool {
-        self.synced.synced.load(Ordering::Acquire) && !self.has_failed()
+        self.synced.has_synced.load(Ordering::Acquire)
     }
 
-    /// Whether there is a [`Status::failure`].
-    pub(crate) fn has_failed(&self) -> bool {
-        self.synced.failed.load(Ordering::Acquire)
-    }
-
-    /// The status now.
+    /// Returns the current status.
     pub fn get(&self) -> Status {
         self.receiver.borrow().clone()
     }
 
-    /// Waits until `until` holds and returns the status for which it did; at once if it holds now.
-    /// `None` when the informer is gone and it will never hold.
+    /// Waits until `until` returns true for the status, and returns that status.
     ///
-    /// Revisions, the times of events, and how many objects of a list have arrived are updated without waking a
-    /// waiter, since that happens with every event and chunk; they are looked at whenever something else changes.
+    /// Returns at once if it is true now, and `None` if the informer is gone before it is true.
+    ///
+    /// Revisions, times of events, and the number of objects received of a list change with every event or chunk.
+    /// Such a change does not wake a waiter; `until` sees it at the next other change.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -248,7 +245,7 @@ impl StatusReader {
     #[doc(alias = "UntilWithSync")]
     pub async fn wait_for(&mut self, mut until: impl FnMut(&Status) -> bool) -> Option<Status> {
         loop {
-            // A copy, so that nothing is locked while the caller's code looks at it.
+            // Cloned, so that the lock is released before the caller's code runs.
             let status = self.receiver.borrow_and_update().clone();
             if until(&status) {
                 return Some(status);
@@ -257,11 +254,11 @@ impl StatusReader {
         }
     }
 
-    /// Waits for the next change after what this reader has waited for, or after it was made, and
-    /// returns the status then; `None` when the informer is gone.
+    /// Waits for the next change that this reader has not seen, and returns the status after it; `None` when the
+    /// informer is gone.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the change is seen by the next call.
+    /// Dropping the future loses nothing: the next call returns the change.
     pub async fn changed(&mut self) -> Option<Status> {
         self.receiver.changed().await.ok()?;
         Some(self.receiver.borrow_and_update().clone())
@@ -274,7 +271,7 @@ impl fmt::Debug for StatusReader {
     }
 }
 
-/// The writing end; every stage has a clone.
+/// The writing side; every stage has a clone.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
@@ -304,13 +301,21 @@ impl StatusWriter {
         self.sender.send_modify(change);
     }
 
-    /// Every source's first list is in the cache.
+    /// Records that every source's first list is in the cache.
     pub(crate) fn set_synced(&self) {
         self.synced.synced.store(true, Ordering::Release);
-        self.update(|status| status.synced = true);
+        self.update(|status| {
+            status.synced = true;
+            self.note_synced(status);
+        });
     }
 
-    /// Whether every source's first list is in the cache, also if the informer has failed since.
+    fn note_synced(&self, status: &Status) {
+        let has_synced = &self.synced.has_synced;
+        has_synced.store(status.has_synced(), Ordering::Release);
+    }
+
+    /// Whether every source's first list is in the cache, even if the informer has failed since.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced.synced.load(Ordering::Acquire)
     }
@@ -336,7 +341,7 @@ impl StatusWriter {
         });
     }
 
-    /// Notes what came without waking anybody: this happens with every event.
+    /// Records a received revision without waking waiters, because this happens with every event.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -350,12 +355,12 @@ impl StatusWriter {
         });
     }
 
-    /// Notes why the informer has failed, unless a reason is known already; the first reason.
+    /// Records why the informer failed, unless it failed before. Returns the first error.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
-        self.synced.failed.store(true, Ordering::Release);
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {
             first = Arc::clone(status.failure.get_or_insert_with(|| Arc::clone(&first)));
+            self.note_synced(status);
         });
         first
     }
@@ -386,7 +391,7 @@ mod tests {
     use crate::transport::{Class, Error};
 
     #[test]
-    fn the_last_error_is_that_of_the_source_that_is_furthest_from_watching() {
+    fn the_last_error_is_that_of_the_source_furthest_from_watching() {
         let source = |name: &str, activity| SourceStatus {
             description: Arc::from(name),
             activity,
@@ -411,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn how_many_objects_of_a_list_have_come_wakes_no_waiter_and_the_next_page_does() {
+    async fn a_new_page_wakes_waiters_and_new_objects_of_a_page_do_not() {
         let writer = StatusWriter::new(1);
         let source = SourceId::default();
         let listing = |page, objects| Activity::Listing { page, objects };

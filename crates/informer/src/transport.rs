@@ -1,7 +1,7 @@
-//! The only way in for bytes: [`ListerWatcher`] requests a list or a watch, and the [`Response`] is a stream of bytes
-//! with a content type. What the bytes mean is the codec's concern.
+//! [`ListerWatcher`] requests lists and watches, and a [`Response`] is a byte stream with a content type.
 //!
-//! Dropping a future or a stream of this module cancels its request.
+//! The module does not interpret the bytes; the codec does. Dropping a future or a stream of this module cancels its
+//! request.
 
 mod body;
 #[cfg(feature = "client")]
@@ -27,33 +27,35 @@ use crate::object::ResourceVersion;
 /// The body of a response. Chunks may end anywhere, also inside an object.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
 
-/// The response to a list or a watch: its body, and the content type of that.
+/// The response to a list or a watch: a body and its content type.
 ///
-/// A [`ByteStream`] becomes one of JSON by `into()`.
+/// A [`ByteStream`] converts into a JSON response with `into()`.
 pub struct Response {
     content_type: Cow<'static, str>,
     body: ByteStream,
 }
 
 impl Response {
-    /// A response with this `Content-Type`. The informer reads JSON; it fails the request if the content type is
-    /// that of another encoding of the Kubernetes API, and tries to read everything else as JSON.
+    /// Creates a response with this `Content-Type`.
+    ///
+    /// The informer reads JSON. A content type of another encoding of the Kubernetes API fails the request; every
+    /// other content type is read as JSON.
     pub fn new(content_type: impl Into<Cow<'static, str>>, body: ByteStream) -> Self {
         let content_type = content_type.into();
         Self { content_type, body }
     }
 
-    /// The content type that the server gave.
+    /// Returns the content type that the server sent.
     pub fn content_type(&self) -> &str {
         &self.content_type
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn into_body(self) -> ByteStream {
         self.body
     }
 
-    /// The same response with another body, for a source that reads along with another one.
+    /// Replaces the body, for example with one that records the bytes of another source.
     #[must_use]
     pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
         Self {
@@ -80,32 +82,32 @@ impl fmt::Debug for Response {
 /// The content type of JSON.
 const JSON: &str = "application/json";
 
-/// Lists and watches one collection of objects: one kind, everywhere or in one namespace.
+/// Lists and watches one collection of objects: one kind, in all namespaces or in one.
 ///
-/// Implement it to bring objects from elsewhere than a Kubernetes client: a file, another
-/// protocol, a proxy. The bytes are those of the Kubernetes API: a list is one JSON object with
-/// `items`, a watch is a sequence of JSON objects `{"type": …, "object": …}`.
+/// Implement it to read objects from another source than a Kubernetes client: a file, another protocol, a proxy. The
+/// bytes have the format of the Kubernetes API: a list is one JSON object with `items`, and a watch is a sequence
+/// of JSON objects `{"type": …, "object": …}`.
 ///
-/// Revisions must grow, as those of a server do: what is told later, in a watch or in the next list,
-/// has a revision that is not older. A list that is older than what was told before, or an event of a
-/// watch that is, is taken for a server that was put back, and everything is listed anew. Revisions that
-/// are no numbers have no order and are not compared; then nothing of that is noticed.
+/// Revisions must grow, as those of a server do: a later event or list must not have an older revision. The
+/// informer treats an older list, or an older event, as a server that was restored from a backup, and lists all
+/// objects again. Revisions that are not numbers have no order and are not compared, so a restore is not detected.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
-    /// Asks for a list, or for one page of it.
+    /// Requests a list, or one page of it.
     ///
-    /// The future resolves when the server has accepted the request; a refusal is its `Err`.
+    /// The future resolves when the server has accepted the request. If the server rejects it, the result is an
+    /// error.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream cancels the request. Nothing is kept.
+    /// Dropping the future or the stream cancels the request. No state is kept.
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
-    /// Asks for a list of which nobody reads more than the metadata of its objects: names, uids and
-    /// revisions, for a [consistency check](crate::shared_informer::Builder::consistency_check).
+    /// Requests a list whose caller reads only names, uids and revisions, for a
+    /// [consistency check](crate::shared_informer::Builder::consistency_check).
     ///
-    /// By default that is [`ListerWatcher::list`], which is always right. A source that can leave out
-    /// the rest saves sending it; one that passes requests on to a [`ListWatch`](client::ListWatch)
-    /// passes this on too.
+    /// The default implementation calls [`ListerWatcher::list`], which is always correct. A source that can omit the
+    /// other fields saves their transfer. A source that wraps a [`ListWatch`](client::ListWatch) should forward
+    /// this call.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -119,29 +121,32 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// As for [`ListerWatcher::list`].
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
-    /// Whether a watch with `sendInitialEvents` may be asked for: it tells of everything there is, and
-    /// then sends a bookmark with the annotation `k8s.io/initial-events-end: "true"`.
+    /// Whether the source supports watches with `sendInitialEvents`.
     ///
-    /// By default not, as a source of one's own may not know of it; everything is listed then. Nor is
-    /// such a source asked for one object that is "not older than" the last revision after a connection
-    /// was lost, for it may pass over that too. So a server behind it that was restored from a backup is
-    /// noticed only by a list, or by an event that is older than the object in the cache.
+    /// Such a watch first delivers all current objects, then a bookmark with the annotation
+    /// `k8s.io/initial-events-end: "true"`.
     ///
-    /// One that passes requests on to a [`ListWatch`](client::ListWatch) passes this on too.
+    /// The default is `false`, and the informer then uses lists. It also does not check after a lost connection
+    /// whether the server still has the last revision, because the source may ignore that parameter. So a server that
+    /// was restored from a backup is detected only by a list, or by an event that is older than the cached object.
+    ///
+    /// A source that wraps a [`ListWatch`](client::ListWatch) should forward this call.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false
     }
 
-    /// What is listed, exactly: two sources that say the same here get the same objects from the same
-    /// server. `None`, the default, where that can't be told; then there is no
-    /// [warm start](crate::warm_start).
+    /// Returns an exact description of the listed objects.
+    ///
+    /// Two sources with the same description get the same objects from the same server. The default is `None`: there
+    /// is no description, and the cache is neither saved nor loaded.
     fn collection(&self) -> Option<String> {
         None
     }
 
-    /// Which server it is, as a text that no other server has and that this one keeps. `None`, the
-    /// default, where that can't be told. Asked for by [warm starts](crate::warm_start) only.
+    /// Returns a text that identifies the server. It is requested only if the cache is saved.
+    ///
+    /// It must be unique, and must not change. The default is `None`: the server is unknown.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -149,22 +154,22 @@ pub trait ListerWatcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// The namespace whose objects are listed, for names and metrics; `None`, the default, if it is
-    /// all, or unknown.
+    /// Returns the listed namespace, for names and metrics; `None`, the default, for all namespaces or an unknown
+    /// one.
     fn namespace(&self) -> Option<String> {
         None
     }
 
-    /// What is listed, for logs and errors: a kind, perhaps with namespace and selectors.
+    /// Returns a description for logs and errors: a kind, optionally with namespace and selectors.
     fn description(&self) -> String {
         UNDESCRIBED.to_owned()
     }
 }
 
-/// The description of a source that has none of its own.
+/// The default description of a source.
 pub(crate) const UNDESCRIBED: &str = "objects";
 
-/// The options of one list or watch request. What is `None`, unset or empty is not sent.
+/// The options of one list or watch request. `None`, unset and empty values are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -176,21 +181,21 @@ pub struct ListOptions {
     pub resource_version: ResourceVersion,
     /// `resourceVersionMatch`.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// `limit`: objects per page; a list is not paged without it.
+    /// `limit`: objects per page; without it, a list has one page.
     pub limit: Option<u32>,
-    /// `continue`: the token that the page before ended with.
+    /// `continue`: the token from the previous page.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: after which the server ends a watch.
+    /// `timeoutSeconds`: time after which the server ends a watch.
     pub timeout_seconds: Option<u32>,
     /// `allowWatchBookmarks`.
     pub allow_watch_bookmarks: bool,
-    /// `sendInitialEvents`: a streaming list.
+    /// `sendInitialEvents`: requests a streaming list.
     pub send_initial_events: Option<bool>,
-    /// Parameters this type has no field for, such as `shardSelector`; sent as they are.
+    /// Other parameters, such as `shardSelector`; they are sent unchanged.
     pub extra: Vec<(String, String)>,
 }
 
-/// How `resourceVersion` limits what may be answered.
+/// How `resourceVersion` restricts the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
     /// Exactly the state at that revision.
@@ -209,7 +214,7 @@ impl fmt::Display for ResourceVersionMatch {
 }
 
 impl ListOptions {
-    /// Name and value of every parameter that is sent, in a fixed order; `watch` is the verb's.
+    /// Returns name and value of every parameter to send, in a fixed order. `watch` is not included.
     pub fn query(&self) -> Vec<(&str, String)> {
         let mut pairs = Vec::new();
         let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());

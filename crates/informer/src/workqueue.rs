@@ -1,24 +1,20 @@
-//! A queue of keys to be worked on, as controllers need it.
+//! A queue of keys for controllers, with delays and rate limits.
 //!
-//! What it guarantees:
+//! It guarantees:
 //!
-//! - **Fair**: items are handed out in the order in which they were added, unless an [`Order`] of
-//!   your own says otherwise.
-//! - **Stingy**: an item that is added several times before it is handed out is handed out once,
-//!   and one that is added while it is being worked on is handed out once more afterwards.
-//!   No item is ever in the hands of two workers at the same time.
-//! - **Many producers and consumers**: every handle is a clone of the same queue, any number of
-//!   tasks may add and any number may wait in [`get`](RateLimitingQueue::get), and no wake-up is
-//!   lost, also when a waiting task is cancelled.
-//! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) nothing is accepted any
-//!   more, what is left is handed out, then every worker is told the end;
-//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) moreover waits until the
-//!   last item is done.
-//! - **Nothing runs behind your back**: there is no task and no thread.
-//!   The tasks waiting in `get` sleep until the earliest delayed item is due, so a queue that
-//!   nobody waits on costs nothing and has nothing to be stopped.
-//! - **Nothing is lost by a crash**: a worker that panics or is cancelled drops its [`Item`], which
-//!   is then added again after the limiter's delay, and counted.
+//! - **Fairness**: items are processed in the order in which they were added, unless you set an [`Order`].
+//! - **Deduplication**: an item that is added several times before it is processed is processed once. An item that
+//!   is added while it is being processed is processed once more afterwards. No two workers process the same item at
+//!   the same time.
+//! - **Many producers and consumers**: every handle is a clone of the same queue. Any number of tasks may add
+//!   items and wait in [`get`](RateLimitingQueue::get). No wake-up is lost when a waiting task is cancelled.
+//! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers receive the
+//!   remaining items, and then `None`.
+//!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until the last item is done.
+//! - **No background work**: the queue has no task and no thread. Tasks that wait in `get` sleep until the earliest
+//!   delayed item is due, so an idle queue costs nothing and needs no stop.
+//! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`], which is added again
+//!   after the limiter's delay, and counted.
 //!
 //! # A worker
 //!
@@ -51,22 +47,20 @@
 //! # }
 //! ```
 //!
-//! # Where client-go's three queues are
+//! # client-go's three queues
 //!
-//! client-go's `Interface`, `DelayingInterface` and `RateLimitingInterface` are layers of one
-//! handle here, [`RateLimitingQueue`]: a plain queue is one whose delays are not used.
-//! The layers exist as plain structs under its lock, one per file, which know no waiting:
-//! `queue` (what is queued, what is in work), `delaying_queue` (what will be queued, and when) and
-//! `rate_limiting_queue` (the handle, its limiter and everything asynchronous).
+//! client-go's `Interface`, `DelayingInterface` and `RateLimitingInterface` are layers of one handle here,
+//! [`RateLimitingQueue`]; a plain queue is one whose delays are not used. The layers are plain structs under one
+//! lock, each in its own file, and none of them waits: `queue` (queued items and items in work), `delaying_queue`
+//! (delayed items and their times) and `rate_limiting_queue` (the handle, its limiter and all async code).
 //!
-//! # What differs from client-go on purpose
+//! # Differences from client-go
 //!
-//! - `Done` is a verdict on the [`Item`], so it can't be forgotten, and can't be said of an item
-//!   that was never handed out.
-//! - A drain ends when nothing is queued and nothing is in work, not when nothing happens to be in
-//!   work; it wakes all who wait for it; and workers are told the end only when no item can come
-//!   back any more, so none is stranded.
-//! - Adding with a delay never blocks, and delayed items can be looked at and cancelled.
+//! - `Done` is a verdict on the [`Item`], so it can't be forgotten, and can't be called for an item that is not
+//!   in work.
+//! - A drain ends when no item is queued and none is in work, not when none happens to be in work. It wakes all
+//!   waiting callers. Workers receive `None` only when no item can be queued again, so none is stranded.
+//! - Adding with a delay never blocks, and delayed items can be inspected and cancelled.
 //! - Both kinds of shut-down drop the delayed items at once.
 
 pub use self::builder::Builder;

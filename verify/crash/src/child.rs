@@ -1,6 +1,7 @@
-//! The server's process, from both sides.
+//! The server's process, as seen by itself and by its parent.
 //!
-//! Guarantees: it ends with its parent, however that ends, and one that has ended before it was killed is an error; a kill is the kernel's (`SIGKILL`), so nothing of it is tidied up.
+//! Guarantees: the process ends with its parent; a process that ends before it is killed is an error.
+//! A kill uses `SIGKILL`, so the process can't clean up.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -13,24 +14,26 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use kube_informer_apiserver::Server;
 
-/// The first argument of a process that is to be the server.
+/// First argument of a process that runs the server.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// Attempts to listen on the port of the life before, a hundredth of a second apart: somebody else's connection may go out from it for a while.
+/// Maximum attempts to listen on the previous port, 10 ms apart.
+///
+/// An outgoing connection may use it for a while.
 const ATTEMPTS: u32 = 500;
 
-/// A process that may be a server already.
+/// A process that may not be listening yet.
 pub(crate) struct Running {
     process: Child,
-    /// Its end is the child's.
+    /// The child ends when this input is closed.
     _input: ChildStdin,
 }
 
-/// What a server says when it listens.
+/// The message of a server once it listens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) address: SocketAddr,
-    /// Where it was then.
+    /// The revision at that time.
     pub(crate) revision: u64,
 }
 
@@ -68,10 +71,10 @@ pub(crate) fn play(arguments: &[String]) -> Result<()> {
 }
 
 impl Running {
-    /// Starts a server, and goes on before it is one.
+    /// Starts a server without waiting until it listens.
     ///
     /// # Errors
-    /// The system has no room for it.
+    /// Returns an error if the process can't be started.
     pub(crate) fn start(directory: &Path, address: SocketAddr) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg(ROLE)
@@ -91,7 +94,7 @@ impl Running {
     /// Waits until it listens.
     ///
     /// # Errors
-    /// It ended before.
+    /// Returns an error if the process ended first.
     pub(crate) async fn ready(&mut self) -> Result<Ready> {
         let output = self.process.stdout.take().context("said once")?;
         let reading = tokio::task::spawn_blocking(|| {
@@ -107,10 +110,10 @@ impl Running {
         })
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills the process and waits until it has ended.
     ///
     /// # Errors
-    /// It has ended by itself, or the system refuses.
+    /// Returns an error if the process had already ended, or the kill fails.
     pub(crate) fn kill(mut self) -> Result<()> {
         if let Some(status) = self.process.try_wait()? {
             bail!("nobody has killed the server, and it has ended ({status})");
@@ -123,7 +126,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It is gone already, unless something else has failed.
+        // It has already ended, unless another error occurred.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,6 +1,7 @@
-//! One informer of the library, and what a handler of it hears, through all lives of the server.
+//! One informer of the library with a handler, through all restarts of the server.
 //!
-//! Guarantees: each object's history is an addition, updates and a deletion; `old` is what was told last; at the end, the history leads to what the server has.
+//! Guarantees: each object's history is an addition, updates and a deletion; `old` is the last delivered state; at the
+//! end the history leads to the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,16 +17,16 @@ use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::object::Seen;
 
-/// The place of the kind that it is about, in the list of kinds.
+/// Index of the observed kind in the list of kinds.
 pub(crate) const KIND: usize = 0;
 
-/// How long it may take after the last start until the cache is what the server has.
+/// Maximum time after the last start until the cache equals the server's state.
 const HEALED: Duration = Duration::from_secs(20);
 
 /// Numbers and revisions, by name.
 type States = BTreeMap<String, (u64, u64)>;
 
-/// An informer that runs.
+/// A running informer.
 pub(crate) struct Informed {
     informer: SharedInformer<ConfigMap>,
     heard: Arc<Mutex<Heard>>,
@@ -37,7 +38,7 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// The first thing that made no sense.
+    /// The first inconsistent event.
     wrong: Option<String>,
 }
 
@@ -48,10 +49,10 @@ impl Informed {
     /// Starts an informer.
     ///
     /// # Errors
-    /// It can't be started.
+    /// Returns an error if it can't be started.
     pub(crate) fn start(client: Client) -> Result<Self> {
         let source = ListWatch::<ConfigMap>::new(client).namespace("default");
-        // As fast as the server comes back.
+        // As short as a restart of the server.
         let backoff = BackoffConfig {
             initial: Duration::from_millis(5),
             cap: Duration::from_millis(50),
@@ -77,10 +78,10 @@ impl Informed {
         })
     }
 
-    /// Waits until cache and history are what the server has.
+    /// Waits until cache and history equal the server's state.
     ///
     /// # Errors
-    /// They are not, or something that was told made no sense.
+    /// Returns an error if they do not, or an event was inconsistent.
     pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -107,7 +108,7 @@ impl Informed {
         snapshot.iter().map(state).collect()
     }
 
-    /// Stops it, and says how much it has heard.
+    /// Stops the informer, and returns the number of received events.
     pub(crate) async fn stop(mut self) -> usize {
         drop(self.stop);
         while self.tasks.join_next().await.is_some() {}
@@ -116,7 +117,7 @@ impl Informed {
     }
 }
 
-/// The name of an object of ours, with its state; others are not there.
+/// Name and state of an object of this program; an error for any other object.
 fn state(object: &Object<ConfigMap>) -> Result<(String, (u64, u64))> {
     let map = object.get()?;
     let value = serde_json::to_value(&*map)?;

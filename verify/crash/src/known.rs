@@ -1,6 +1,6 @@
-//! What is known of what is stored: what was acknowledged, and what was asked for and not answered.
+//! The known state of the store: acknowledged writes, and requested writes without a response.
 //!
-//! Guarantees: an object has one writer, so there is one write of it at a time, and nothing is known that is not certain.
+//! Guarantees: an object has one writer and at most one open write; only certain facts are recorded.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::object::{Key, Seen};
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<Key, History>);
 
-/// What is known of one.
+/// Known history of one object.
 #[derive(Debug, Default)]
 struct History {
-    /// The number and revision that were acknowledged last; none if that was the deletion, or nothing yet.
+    /// The last acknowledged number and revision; `None` after a deletion, or before the first write.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
 
-/// What an unanswered write would make of an object.
+/// The state that an unanswered write would produce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
-    /// There is none.
+    /// No write is open.
     #[default]
     Nothing,
     Value(u64),
@@ -31,28 +31,30 @@ enum Open {
 }
 
 impl Known {
-    /// What an object is, before its next write.
+    /// The last value of an object, before its next write.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
     }
 
-    /// Something is asked for: a number, or that the object be gone.
+    /// Records a requested write: a number, or a deletion.
     pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// It was acknowledged, with the revision of what is there now.
+    /// Records an acknowledged write, with the resulting number and revision.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
         history.open = Open::Nothing;
     }
 
-    /// Compares with everything that is stored, and takes that for what is certain; returns how many unanswered writes are there.
+    /// Compares with all stored objects and adopts their state.
+    ///
+    /// Returns the number of unanswered writes that were stored.
     ///
     /// # Errors
-    /// Something that was acknowledged is not there, or something else is.
+    /// Returns an error if an acknowledged state is missing, or an unexpected one is stored.
     pub(crate) fn compare(&mut self, stored: &[Seen]) -> Result<usize> {
         let mut found: BTreeMap<&Key, &Seen> =
             stored.iter().map(|seen| (&seen.key, seen)).collect();
@@ -85,7 +87,7 @@ impl Known {
         })
     }
 
-    /// What the last comparison found of a kind, by name.
+    /// The objects of a kind at the last comparison, by name.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -93,10 +95,10 @@ impl Known {
             .collect()
     }
 
-    /// Some object that is there.
+    /// Returns any existing object.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if there is none.
     pub(crate) fn newest(&self) -> Result<(Key, u64)> {
         let there = self.0.iter();
         let there = there.filter_map(|(key, history)| Some((key, history.acknowledged?.1)));
@@ -126,7 +128,7 @@ mod tests {
         }
     }
 
-    /// An object that was acknowledged as 1 at revision 5, and then perhaps written.
+    /// An object acknowledged with number 1 at revision 5, and an open write.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_must_be_there_as_it_was() {
+    fn an_acknowledged_state_must_be_stored_unchanged() {
         assert_eq!(known(Open::Nothing).compare(&[seen("a", 1, 5)]).unwrap(), 0);
         for stored in [vec![], vec![seen("a", 2, 6)], vec![seen("a", 1, 6)]] {
             assert!(known(Open::Nothing).compare(&stored).is_err(), "{stored:?}");
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_answered_may_be_there_or_not() {
+    fn an_unanswered_write_may_or_may_not_be_stored() {
         let update = || known(Open::Value(2));
         assert_eq!(update().compare(&[seen("a", 1, 5)]).unwrap(), 0);
         assert_eq!(update().compare(&[seen("a", 2, 6)]).unwrap(), 1);

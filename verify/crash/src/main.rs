@@ -1,4 +1,4 @@
-//! Kills a server with a data directory under writes, starts it again, and looks what is left.
+//! Kills a server with a data directory during writes, restarts it, and checks the stored objects.
 //!
 //! `cargo xtask crash` starts it.
 

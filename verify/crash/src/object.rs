@@ -1,13 +1,15 @@
-//! What is written: objects of several kinds, each with a number, and more text than fits a page of the store.
+//! The written objects: several kinds, each object with a number.
 //!
-//! Guarantees: of an object that is there in part, [`Seen::read`] says so.
+//! Their text does not fit into one page of the store.
+//!
+//! Guarantees: [`Seen::read`] returns an error for a partially stored object.
 
 use std::fmt;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-/// The kinds, in a namespace and outside.
+/// The kinds, namespaced and cluster-scoped.
 pub(crate) const KINDS: [Kind; 3] = [
     Kind {
         name: "ConfigMap",
@@ -34,14 +36,14 @@ pub(crate) struct Kind {
     pub(crate) resource: &'static str,
 }
 
-/// One object, by the place of its kind in [`KINDS`] and its name.
+/// One object: index of its kind in [`KINDS`], and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) kind: usize,
     pub(crate) name: String,
 }
 
-/// An object as it was seen.
+/// An object as read from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) key: Key,
@@ -54,7 +56,7 @@ impl Key {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
-    /// The object with this number, and so many bytes of text.
+    /// Creates the object with this number and this number of bytes of text.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
         json!({
             "apiVersion": "v1",
@@ -64,7 +66,7 @@ impl Key {
     }
 }
 
-/// The annotations that carry a number.
+/// The annotations with a number and text.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());
@@ -72,10 +74,10 @@ pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
 }
 
 impl Seen {
-    /// Reads an object of a kind.
+    /// Parses an object of a kind.
     ///
     /// # Errors
-    /// It is not whole.
+    /// Returns an error if the object is incomplete.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -98,7 +100,7 @@ impl Seen {
 /// The revision of an object or a list.
 ///
 /// # Errors
-/// It has none.
+/// Returns an error if it has none.
 pub(crate) fn revision(object: &Value) -> Result<u64> {
     let revision = object["metadata"]["resourceVersion"].as_str();
     Ok(revision.context("no revision")?.parse()?)

@@ -1,6 +1,6 @@
 //! Planted bugs, which a run must find.
 //!
-//! Each is what a server with the bug would leave on its disk, or what a watcher would be told.
+//! Each simulates what a server with the bug would leave on its disk, or send to a watcher.
 
 use std::path::Path;
 
@@ -26,10 +26,10 @@ bugs! {
 }
 
 impl Bug {
-    /// Does to a data directory, while nobody has it open, what the bug would have done.
+    /// Changes a data directory that is not in use, as the bug would.
     ///
     /// # Errors
-    /// It is no data directory of this server.
+    /// Returns an error if the directory is not a data directory of this server.
     pub(crate) fn spoil(self, directory: &Path, known: &Known) -> Result<()> {
         if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Bug {
                     && let Some((start, end, members)) = removed
                 {
                     let text = String::from_utf8(members)?;
-                    // The first digit of the text that is as long as pages.
+                    // Inserts a character into the text that spans pages.
                     let cut = text.replacen("\"padding\":\"", "\"padding\":\"x", 1);
                     let end = end + u32::try_from(cut.len() - text.len())?;
                     objects.insert(place, (start, end, cut.as_bytes()))?;

@@ -1,6 +1,6 @@
-//! Every revision that was ever told, by whoever heard of it.
+//! All revisions that any client received.
 //!
-//! Guarantees: a revision that is given to two changes is found, and one that lies before what was told in an earlier life.
+//! Guarantees: detects a revision that belongs to two changes, and one that is lower than those of an earlier life.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use anyhow::{Result, ensure};
 
 use crate::object::Key;
 
-/// A change: an object's number, or that it is gone.
+/// A change: an object with its new number, or `None` if it was deleted.
 pub(crate) type Change = (Key, Option<u64>);
 
-/// All of them.
+/// All received revisions.
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     changes: BTreeMap<u64, Change>,
-    /// The highest that was in an answer of any kind.
+    /// The highest revision in any response.
     highest: u64,
 }
 
 impl Revisions {
-    /// Somebody was told a revision, perhaps of a list.
+    /// Records a received revision, for example of a list.
     pub(crate) fn told(&mut self, revision: u64) {
         self.highest = self.highest.max(revision);
     }
 
-    /// Somebody was told of a change.
+    /// Records a received change.
     ///
     /// # Errors
-    /// Its revision is another's.
+    /// Returns an error if the revision belongs to another change.
     pub(crate) fn changed(&mut self, revision: u64, change: &Change) -> Result<()> {
         self.told(revision);
         let known = self
@@ -42,10 +42,10 @@ impl Revisions {
         Ok(())
     }
 
-    /// A server has started at a revision.
+    /// Records the revision of a started server.
     ///
     /// # Errors
-    /// More was told before.
+    /// Returns an error if a higher revision was received before.
     pub(crate) fn started(&mut self, revision: u64) -> Result<()> {
         ensure!(
             revision >= self.highest,
@@ -56,12 +56,12 @@ impl Revisions {
         Ok(())
     }
 
-    /// The first revision above one and up to another that nobody knows as a change.
+    /// The first revision in this range without a known change.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// The changes of a kind above one revision and up to another.
+    /// The changes of a kind in this range of revisions.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_one_change_and_none_comes_before_what_was_told() {
+    fn a_revision_has_one_change_and_never_decreases() {
         let mut revisions = Revisions::default();
         revisions.changed(5, &change("a", 1)).unwrap();
         revisions.changed(5, &change("a", 1)).unwrap();

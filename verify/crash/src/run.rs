@@ -1,4 +1,4 @@
-//! The command: life after life of one data directory, and what is looked at after each.
+//! The command: runs one data directory through many lives, and checks it after each.
 
 use std::{
     net::SocketAddr,
@@ -31,41 +31,41 @@ use crate::{
     writer::{self, Notes, Writer},
 };
 
-/// Clients that write at the same time.
+/// Number of concurrent writers.
 const WRITERS: usize = 4;
 
-/// What each of them writes in a life that ends when nobody writes.
+/// Number of writes per writer in a life that ends after all writes.
 const CALM_WRITES: usize = 10;
 
-/// Lives in which a planted bug must be found.
+/// Maximum lives until a planted bug is found.
 const BUG_LIVES: u64 = 60;
 
-/// A run of so many kills must have seen everything that there is to see.
+/// Number of kills from which a run must have seen everything in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// One life in so many leaves a large file that is mostly empty, which the next start makes small.
+/// Interval of lives that leave a large, mostly empty file, which the next start compacts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Starts behind such a life that are killed before they end, if they can be.
+/// Number of starts after such a life that are killed before they complete, if possible.
 const BLOATED_STARTS: u64 = 8;
 
-/// A life takes a second or two; one that takes as long as this never ends.
+/// Maximum time of a life; a usual one takes one or two seconds.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// The informer is compared after so many lives, and after the last.
+/// Interval of lives after which the informer is compared; it is also compared after the last.
 const COMPARED_EVERY: u64 = 10;
 
-/// Kill a server with a data directory under writes, and look what is left
+/// Kill a server with a data directory during writes, and check what is stored
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask crash", bin_name = "cargo xtask crash")]
 pub(crate) struct Arguments {
-    /// How often it is killed
+    /// Number of kills
     #[arg(long, default_value_t = 200)]
     kills: u64,
-    /// Draws what is written and when it ends; without one every run is another
+    /// Seed for writes and kill times; random if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Plant bugs instead, and see that each is found
+    /// Plant bugs, and require that each is found
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
 }
@@ -73,13 +73,13 @@ pub(crate) struct Arguments {
 /// When a server is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// So long after its process began, whatever it does then.
+    /// This time after its process started.
     Starting(Duration),
-    /// When so many writes were acknowledged.
+    /// After this number of acknowledged writes.
     Acknowledged(usize),
-    /// So long after it listens.
+    /// This time after it listens.
     Within(Duration),
-    /// When nobody writes any more.
+    /// After all writes.
     Calm,
 }
 
@@ -89,7 +89,7 @@ const ACKNOWLEDGED: &str = "acknowledged writes";
 const UNANSWERED: &str = "writes stored without an answer";
 const INFORMED: &str = "events of the informer";
 
-/// Everything that a full run must see.
+/// Events that a full run must see.
 const REQUIRED: [&str; 8] = [
     KILLED_AT_START,
     COMPACTED,
@@ -114,10 +114,12 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Runs the lives, or searches the planted bugs. Returns whether a run saw everything, or all bugs were found.
+    /// Runs the lives, or searches the planted bugs.
+    ///
+    /// Returns whether a run saw everything, or all bugs were found.
     ///
     /// # Errors
-    /// Something that must hold does not.
+    /// Returns an error if a checked property does not hold.
     pub(crate) fn run(&self) -> Result<bool> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
         let runtime = tokio::runtime::Runtime::new()?;
@@ -204,11 +206,11 @@ impl Lives {
             return Moment::Calm;
         }
         if (2..2 + BLOATED_STARTS).contains(&since_bloated) {
-            // Making a file small takes most of a second.
+            // Compacting takes most of a second.
             return Moment::Starting(Duration::from_millis(self.rng.u64(2..800)));
         }
         match self.rng.usize(..10) {
-            // The first start makes the directory and the file.
+            // The first start creates the directory and the file.
             _ if life == 0 => Moment::Starting(Duration::from_millis(self.rng.u64(2..20))),
             0 | 1 => Moment::Starting(Duration::from_micros(self.rng.u64(..25_000))),
             2..6 => Moment::Acknowledged(self.rng.usize(..60)),
@@ -217,7 +219,7 @@ impl Lives {
         }
     }
 
-    /// Starts the server, lets it be written to, and kills it.
+    /// Starts the server, runs the writers, and kills the server.
     async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
         let file = self.directory.join("objects.redb");
         let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -282,7 +284,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Clients that write until the server is gone, or so much each.
+    /// Starts the writers, which write until the server ends, or a number of writes each.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -292,7 +294,7 @@ impl Lives {
         for number in 0..WRITERS {
             let writer = Writer {
                 number,
-                // A client of its own has a connection of its own.
+                // A separate client has a separate connection.
                 client: self.client()?,
                 notes: Arc::clone(&self.notes),
                 rng: self.rng.fork(),
@@ -304,7 +306,7 @@ impl Lives {
         Ok(writers)
     }
 
-    /// The watchers, going on until the server is gone.
+    /// Starts the watchers, which continue until the server ends.
     fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
         let mut following = JoinSet::new();
         for mut watcher in std::mem::take(&mut self.watchers) {
@@ -317,9 +319,9 @@ impl Lives {
         Ok(following)
     }
 
-    /// Whether every revision is a change that somebody was told of, as far as all watchers have come.
+    /// Checks that every revision belongs to a received change, as far as all watchers have progressed.
     ///
-    /// No answer has the revision of a deletion, so without this nobody would miss one that its watcher is not told of.
+    /// A deletion's revision is in no response, so only this check detects a deletion without an event.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();
@@ -332,7 +334,7 @@ impl Lives {
         })
     }
 
-    /// Compares what a server has when it has started with what is known.
+    /// Compares the objects of a started server with the known state.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;
@@ -372,7 +374,7 @@ impl Lives {
         Ok(client)
     }
 
-    /// Compares the informer with what is stored, while nobody writes.
+    /// Compares the informer with the stored objects, while no client writes.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         match &self.informed {

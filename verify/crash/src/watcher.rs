@@ -1,6 +1,7 @@
-//! A plain watch that goes on, life after life, from the last revision that it has heard of.
+//! A plain watch that resumes in each life from the last received revision.
 //!
-//! Guarantees: it is told each change of its kind once and in order, or that its revision is too old (410); then it starts anew from a list, and that is counted.
+//! Guarantees: it receives each change of its kind once and in order, or the error that its revision is too old (410).
+//! After a 410 it restarts from a list, which is counted.
 
 use std::sync::Arc;
 
@@ -17,30 +18,30 @@ use crate::{
     writer::Notes,
 };
 
-/// What one kind's watcher has heard.
+/// State of the watcher of one kind.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// Where its history began.
+    /// First revision of its history.
     begun: u64,
-    /// The last revision that it was told.
+    /// The last received revision.
     last: u64,
-    /// The changes since it began.
+    /// The changes since `begun`.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
-    /// What it does not hear, on purpose.
+    /// The planted bug that hides events.
     bug: Option<Bug>,
 }
 
-/// Counted: an event of a watch.
+/// Counter: events of a watch.
 pub(crate) const EVENT: &str = "watch events";
-/// Counted: a watch that resumes from its last revision.
+/// Counter: watches that resume from their last revision.
 pub(crate) const RESUMED: &str = "resumed watches";
-/// Counted: a watch whose revision is too old.
+/// Counter: watches whose revision is too old.
 pub(crate) const TOO_OLD: &str = "watches that were too old";
 
 impl Watcher {
-    /// One that has heard nothing; it begins with a new server's first revision.
+    /// Creates a watcher that starts at a new server's first revision.
     pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,
@@ -64,10 +65,10 @@ impl Watcher {
         self.last
     }
 
-    /// Follows a server until it is gone.
+    /// Watches a server until it ends.
     ///
     /// # Errors
-    /// What it is told makes no sense.
+    /// Returns an error if an event is inconsistent.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
         let mut resumes = true;
         loop {
@@ -82,7 +83,7 @@ impl Watcher {
             let mut lines = lines.lines();
             let mut is_first = true;
             loop {
-                // Half a line is no event.
+                // A partial line is not an event.
                 let Some(Ok(line)) = lines.next().await else {
                     return Ok(());
                 };
@@ -116,7 +117,7 @@ impl Watcher {
         }
     }
 
-    /// Takes one event.
+    /// Processes one event.
     fn hear(&mut self, event: &Value, notes: &Arc<Notes>) -> Result<()> {
         let object = &event["object"];
         let revision = revision(object)?;
@@ -144,9 +145,9 @@ impl Watcher {
         revisions.changed(revision, &(seen.key, value))
     }
 
-    /// Begins anew; returns whether the server was still there.
+    /// Restarts from a list; returns whether the server still runs.
     async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
-        // What it was not told of until now, it will never be.
+        // Events that it has not received by now are lost.
         let Some((_, list)) = list(client, self.kind).await? else {
             return Ok(false);
         };
@@ -163,10 +164,10 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Whether it was told of every change up to the last that it heard of, as far as anybody knows of them.
+    /// Checks that it received every known change up to its last revision.
     ///
     /// # Errors
-    /// One is missing.
+    /// Returns an error if one is missing.
     pub(crate) fn check(&self, notes: &Arc<Notes>) -> Result<()> {
         let happened = notes
             .revisions
@@ -187,10 +188,10 @@ impl Watcher {
     }
 }
 
-/// All objects of a kind, and the list's revision; none if the server is gone.
+/// Lists all objects of a kind with the list's revision; `None` if the server has ended.
 ///
 /// # Errors
-/// An object is there in part.
+/// Returns an error if an object is incomplete.
 pub(crate) async fn list(client: &Client, kind: usize) -> Result<Option<(Vec<Seen>, u64)>> {
     let request = Request::builder()
         .uri(KINDS[kind].collection)

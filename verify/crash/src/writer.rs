@@ -1,6 +1,7 @@
-//! The storm: several clients that write, each its own objects, over connections of their own.
+//! Concurrent clients that write, each its own objects over its own connection.
 //!
-//! Guarantees: what is asked for is noted before it is sent, and what is acknowledged before the next is; a client stops at the first request that gets no answer.
+//! Guarantees: a request is recorded before it is sent, and its acknowledgement before the next request.
+//! A client stops at the first request without a response.
 
 use std::sync::Arc;
 
@@ -18,36 +19,38 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Objects that make the file large, and the text of each: annotations may have 256 KiB, and a file of 16 MiB is made small when it is mostly empty.
+/// Number of objects that make the file large, with the size of their text.
+///
+/// Annotations have at most 256 KiB, and a mostly empty file above 16 MiB is compacted.
 const BLOATED: usize = 80;
 const BLOATED_BYTES: usize = 250_000;
 
-/// Objects of one writer, per kind.
+/// Number of objects per writer and kind.
 const NAMES: usize = 4;
 
-/// Text in an object at most: some pages of the store, of 4 KiB.
+/// Maximum text of an object in bytes: several pages of 4 KiB.
 const BYTES_MAX: usize = 12_000;
 
-/// What everybody who hears something notes it in.
+/// Shared records of all clients.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) known: Mutex<Known>,
     pub(crate) revisions: Mutex<Revisions>,
 }
 
-/// One client.
+/// One writing client.
 pub(crate) struct Writer {
     pub(crate) number: usize,
     pub(crate) client: Client,
     pub(crate) notes: Arc<Notes>,
     pub(crate) rng: Rng,
-    /// How many writes were acknowledged, by all.
+    /// Number of acknowledged writes of all clients.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
-    /// How many writes it makes at most.
+    /// Remaining number of writes, if limited.
     pub(crate) left: Option<usize>,
 }
 
-/// What is done to an object.
+/// An operation on an object.
 #[derive(Clone, Copy)]
 enum Deed {
     Create,
@@ -57,7 +60,7 @@ enum Deed {
 }
 
 impl Notes {
-    /// Notes an answer.
+    /// Records a response.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");
@@ -75,10 +78,10 @@ impl Notes {
 }
 
 impl Writer {
-    /// Writes until the server is gone.
+    /// Writes until the server ends.
     ///
     /// # Errors
-    /// The server answers what it must not.
+    /// Returns an error if the server returns an invalid response.
     pub(crate) async fn storm(mut self) -> Result<()> {
         while self.left != Some(0) && self.write().await? {
             self.acknowledged.send_modify(|count| *count += 1);
@@ -87,7 +90,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes one write; returns whether it was answered.
+    /// Executes one write; returns whether it received a response.
     async fn write(&mut self) -> Result<bool> {
         let name = format!("w{}-{}", self.number, self.rng.usize(..NAMES));
         let kind = self.rng.usize(..KINDS.len());
@@ -99,7 +102,7 @@ impl Writer {
             1 => Deed::Patch,
             _ => Deed::Update,
         };
-        // No number is given twice, so that a change is known by it.
+        // Numbers are unique, so that a number identifies a change.
         let value = self.rng.u64(1..u64::MAX);
         let request = self.request(&key, deed, value)?;
         let wanted = (!matches!(deed, Deed::Delete)).then_some(value);
@@ -109,7 +112,7 @@ impl Writer {
             Err(refusal @ kube_client::Error::Api(_)) => {
                 return Err(refusal).with_context(|| format!("{key} was refused"));
             }
-            // Nobody can say what became of it, so that is open.
+            // The result is unknown, so the write stays open.
             Err(_) => return Ok(false),
         };
         self.notes.note(key, wanted, &answer)?;
@@ -142,10 +145,10 @@ impl Writer {
     }
 }
 
-/// Lists until the server is gone, and notes where it was.
+/// Lists until the server ends, and records the revisions.
 ///
 /// # Errors
-/// A list is older than one before it.
+/// Returns an error if a list is older than an earlier one.
 pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     let mut before = 0;
     loop {
@@ -166,10 +169,10 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     }
 }
 
-/// Makes the file large, and then mostly empty.
+/// Makes the file large and then mostly empty.
 ///
 /// # Errors
-/// The server does not answer as it must.
+/// Returns an error if the server returns an invalid response.
 pub(crate) async fn bloat(client: &Client, notes: &Notes) -> Result<()> {
     let key = |nth: usize| Key {
         kind: 0,
@@ -197,7 +200,7 @@ pub(crate) async fn bloat(client: &Client, notes: &Notes) -> Result<()> {
         let answer = client.request(request.body(body)?).await?;
         notes.note(key, Some(value), &answer)?;
     }
-    // The last one keeps the end of the file in use.
+    // The last object keeps the end of the file in use.
     for key in (0..BLOATED - 1).map(key) {
         delete(key).await?;
     }

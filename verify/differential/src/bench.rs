@@ -1,4 +1,4 @@
-//! [`Bench`]: both sides, ready to be asked the same.
+//! [`Bench`]: runs the same sequences on both sides.
 
 use std::{collections::BTreeMap, fmt::Write as _, thread};
 
@@ -15,10 +15,10 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// So many sequences are sent at one go: enough that nobody waits for a single one.
+/// Number of sequences sent in one batch.
 const AT_ONCE: usize = 250;
 
-/// Those that are conversations are carried out in turn anyway.
+/// Batch size for conversations, which run one at a time.
 const IN_TURN: usize = 50;
 
 /// The oracles.
@@ -26,20 +26,20 @@ pub(crate) struct Bench {
     oracles: BTreeMap<Version, Oracle>,
 }
 
-/// What a run over seeds came to.
+/// Result of a run over seeds.
 #[derive(Default)]
 pub(crate) struct Tally {
     /// What was seen.
     pub(crate) coverage: Coverage,
-    /// What differs, in the order of seeds.
+    /// The differences, in order of seeds.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What one sequence gave on both sides.
+/// The answers of both sides to one sequence.
 pub(crate) struct Told {
-    /// Here.
+    /// The library's answers.
     pub(crate) ours: Vec<Step>,
-    /// With each version that was asked.
+    /// The answers of each version of client-go.
     pub(crate) theirs: Vec<(Version, Vec<Option<Answer>>)>,
 }
 
@@ -57,8 +57,9 @@ impl Bench {
         Ok(Self { oracles })
     }
 
-    /// Carries out what these seeds draw, and compares. With `first_only` it ends with the sequences
-    /// among which the first difference is.
+    /// Runs the sequences of these seeds and compares.
+    ///
+    /// With `first_only` it ends after the batch with the first difference.
     ///
     /// # Errors
     /// An oracle has ended.
@@ -94,7 +95,7 @@ impl Bench {
         Ok(tally)
     }
 
-    /// Shortens a sequence that differs.
+    /// Shortens a sequence with a difference.
     ///
     /// # Errors
     /// An oracle has ended.
@@ -157,7 +158,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// What one sequence comes to on both sides.
+    /// Runs one sequence on both sides.
     ///
     /// # Errors
     /// An oracle has ended.
@@ -226,7 +227,7 @@ fn ask(
 }
 
 impl Told {
-    /// Compares with every version that was asked, newest first.
+    /// Compares with every version, newest first.
     pub(crate) fn outcomes(
         &self,
         component: &Component,

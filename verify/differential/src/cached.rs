@@ -1,4 +1,4 @@
-//! Objects as the library keeps them, and how both sides write them.
+//! Objects as the library caches them, and the notation of both sides.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use kube_informer::{
 
 use crate::sequence::Thing;
 
-/// What a cache keeps here: any kind will do.
+/// The kind of the cached objects; any kind would do.
 pub(crate) type K = ConfigMap;
 
-/// An object as users have it. What indices find in it is its data.
+/// An object as users receive it. Its data contains the index values.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -34,22 +34,22 @@ pub(crate) fn live(thing: &Thing) -> K {
     }
 }
 
-/// An object as caches have it.
+/// An object as caches store it.
 pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every object that is drawn has a name")
 }
 
-/// The name of a key that was drawn.
+/// The name of a drawn key.
 pub(crate) fn name(key: &str) -> ObjectName {
     key.parse().expect("every key that is drawn is a name")
 }
 
-/// A deletion that was told.
+/// A deletion with its event.
 pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// A deletion that was missed.
+/// A deletion without an event.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -87,14 +87,14 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Writes what one pop hands out.
+/// Writes the content of one pop.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// The type of a delta, as it is counted.
+/// The name of a delta's type for counting.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",
@@ -109,7 +109,7 @@ pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     }
 }
 
-/// What a store has, lent to a queue.
+/// The content of a store, lent to a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Store(pub(crate) BTreeMap<ObjectName, Object<K>>);
 
@@ -127,7 +127,7 @@ impl Known<K> for Store {
 }
 
 impl Store {
-    /// Takes what was popped, as an informer's store does.
+    /// Applies popped deltas, as an informer's store does.
     pub(crate) fn apply(&mut self, deltas: &[Delta<K>]) {
         for delta in deltas {
             match &delta.kind {

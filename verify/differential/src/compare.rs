@@ -1,4 +1,4 @@
-//! Comparison: step by step, until two answers differ and no divergence says why.
+//! Comparison of two lists of answers, step by step, until the first unexplained difference.
 
 use crate::{
     component::{Accepted, Component, Moment},
@@ -6,29 +6,29 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// How many steps were compared.
     pub(crate) compared: usize,
-    /// The divergences that were met, with the step.
+    /// The divergences, with their step.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first difference that is none.
+    /// The first difference that is not a divergence.
     pub(crate) failure: Option<Failure>,
 }
 
 /// A difference.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// With which version.
+    /// The version of client-go.
     pub(crate) version: Version,
-    /// At which operation.
+    /// The index of the operation.
     pub(crate) at: usize,
-    /// Why, if the answers are the same.
+    /// The reason, if the answers are equal.
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Compares what one version gave with ours.
+/// Compares the answers of one version with the library's.
 pub(crate) fn compare(
     component: &Component,
     version: Version,

@@ -1,4 +1,4 @@
-//! [`Coverage`]: what the sequences of a run have shown. Sequences that show nothing prove nothing.
+//! [`Coverage`]: what the sequences of a run have shown. Sequences without results prove nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// The middle one of all sequences' lengths must not be less.
+/// Minimum of the median length of all sequences.
 const MEDIAN_LENGTH: usize = 40;
 
-/// What was seen of one component.
+/// Counts of one component.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
-    /// How often each behaviour was seen.
+    /// Number of occurrences of each behaviour.
     seen: Counts<&'static str>,
-    /// How often it was compared with a version.
+    /// Number of comparisons of each behaviour with a version.
     compared: Counts<(Version, &'static str)>,
-    /// How often each divergence was met.
+    /// Number of occurrences of each divergence.
     accepted: Counts<&'static str>,
-    /// How often each divergence was met at a behaviour, by behaviour.
+    /// Number of divergences per behaviour.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
-    /// A sequence was drawn and carried out.
+    /// Records a sequence with the library's steps.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -62,17 +62,17 @@ impl Coverage {
         }
     }
 
-    /// How many sequences there were.
+    /// Number of sequences.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
 
-    /// How often a behaviour was seen.
+    /// Number of occurrences of a behaviour.
     pub(crate) fn seen(&self, behaviour: &str) -> usize {
         self.seen.of(behaviour)
     }
 
-    /// How often a version was asked about it.
+    /// Number of comparisons of a behaviour with a version.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }
@@ -86,19 +86,19 @@ impl Coverage {
             .collect()
     }
 
-    /// How often each divergence was met.
+    /// Number of occurrences of each divergence.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
 
-    /// The middle one of the lengths.
+    /// The median length.
     pub(crate) fn median(&self) -> usize {
         let mut lengths = self.lengths.clone();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// What is too rare, or too short.
+    /// Reports what is too rare or too short.
     pub(crate) fn findings(&self, component: &Component) -> Vec<String> {
         let mut findings = self
             .seen
@@ -116,7 +116,7 @@ impl Coverage {
     }
 }
 
-/// What one step has shown, each once.
+/// The behaviours of one step, without duplicates.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

@@ -1,4 +1,4 @@
-//! `DeltaFifo` against `cache.DeltaFIFO`, with a store as its consumer keeps it, or with none.
+//! Compares `DeltaFifo` with `cache.DeltaFIFO`, with or without the store of its consumer.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -30,9 +30,9 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Units are put back, which only 0.32 can.
+/// Units are put back, which only 0.32 supports.
 const REQUEUE: &str = "requeue";
-/// Units are popped as a controller does it.
+/// Units are popped as by a controller.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a key that is queued";
@@ -145,7 +145,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     if flags.contains(&REQUEUE) {
         verbs.extend([(6, "pop_requeue"), (6, "put_back")]);
     }
-    // Informers begin with a list, and some stores with what was known before.
+    // Informers start with a list, and some stores with previously known objects.
     let known = if draw.chance(40) {
         draw.number(1..=3)
     } else {
@@ -333,7 +333,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Which branches this list takes.
+    /// Records the branches that this list takes.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -386,7 +386,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Takes a unit, or as its consumer refuses it and puts it back.
+    /// Pops a unit; with `refuses` its consumer rejects it and puts it back.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen
@@ -425,7 +425,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
         loop {
             let batch = self.queue.pop_batch(usize::MAX)?;
-            // Without one it only says how far the store has come.
+            // An empty batch only reports the revision of the store.
             if let Some(first) = batch.deltas.first() {
                 return Some(Popped {
                     name: first.object_name()?.clone(),

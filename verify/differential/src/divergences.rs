@@ -1,5 +1,7 @@
-//! What differs on purpose: read from `verify/differential/divergences.toml`, and recognised by the predicates
-//! of the components, which know each by its name.
+//! Intentional differences.
+//!
+//! Read from `verify/differential/divergences.toml`, and recognised by predicates of the components, which refer to
+//! them by name.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +18,9 @@ pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Divergence {
-    /// In which component it shows.
+    /// The component that shows it.
     pub(crate) component: String,
-    /// What it is about.
+    /// The affected behaviour.
     pub(crate) behaviour: String,
     /// What client-go does.
     pub(crate) client_go: String,
@@ -30,7 +32,7 @@ pub(crate) struct Divergence {
     pub(crate) recognised: String,
 }
 
-/// All of them, by name.
+/// All divergences, by name.
 pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
 /// Reads the file.

@@ -6,23 +6,23 @@ use harness::draw::Choose;
 
 use crate::sequence::{Operation, Thing};
 
-/// Sequences have so many operations, 60 on the average.
+/// Number of operations of a sequence; 60 on average.
 const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 
-/// Clusters' and namespaces' objects; few enough that they meet again and again.
+/// Keys of cluster-scoped and namespaced objects; few, so that sequences reuse them.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
 /// Draws what sequences are made of.
 pub(crate) struct Draw {
     random: fastrand::Rng,
-    /// Every object and list has a revision of its own, so that it shows which one is told.
+    /// Every object and list has a unique revision, so that answers identify it.
     revision: u64,
 }
 
 impl Draw {
-    /// What this seed draws, for this component.
+    /// Creates the drawing for a seed and component.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
-        // Components must not all see the same pattern of choices.
+        // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
             salt.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte)
         });
@@ -32,7 +32,7 @@ impl Draw {
         }
     }
 
-    /// How long a sequence is.
+    /// Draws the length of a sequence.
     pub(crate) fn length(&mut self) -> usize {
         self.random.usize(LENGTH)
     }
@@ -53,7 +53,7 @@ impl Draw {
         self.revision.to_string()
     }
 
-    /// An object of a new revision.
+    /// Draws an object with a new revision.
     pub(crate) fn thing(&mut self) -> Thing {
         Thing {
             key: self.key(),
@@ -62,7 +62,7 @@ impl Draw {
         }
     }
 
-    /// The objects of a list: often few, sometimes none, rarely one of them twice.
+    /// Draws the objects of a list: often few, sometimes none, rarely a duplicate.
     pub(crate) fn things(&mut self) -> Vec<Thing> {
         let share = *self.one(&[0, 30, 30, 50, 50, 80]);
         let mut things = Vec::new();
@@ -88,7 +88,7 @@ impl Choose for Draw {
 }
 
 impl Operation {
-    /// A verb that needs nothing.
+    /// An operation without arguments.
     pub(crate) fn new(verb: &'static str) -> Self {
         Self {
             verb,
@@ -96,7 +96,7 @@ impl Operation {
         }
     }
 
-    /// With the object that it is about.
+    /// Adds an object.
     pub(crate) fn about(self, thing: Thing) -> Self {
         Self {
             thing: Some(thing),
@@ -104,7 +104,7 @@ impl Operation {
         }
     }
 
-    /// With a key, a value or a revision.
+    /// Adds a key, a value or a revision.
     pub(crate) fn text(self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -112,7 +112,7 @@ impl Operation {
         }
     }
 
-    /// With a number.
+    /// Adds a number.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

@@ -1,5 +1,6 @@
-//! `InOrder` against `cache.RealFIFO`, with the options that informers give it; and without, for what
-//! means the same there.
+//! Compares `InOrder` with `cache.RealFIFO`.
+//!
+//! The options are those of informers; without them only operations with the same meaning are compared.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -116,8 +117,8 @@ fn draw(draw: &mut Draw) -> Sequence {
         begin.extend(std::iter::repeat_n("replace", usize::from(draw.chance(75))));
     }
     let burst = draw.chance(12).then(|| draw.number(10..=30));
-    // A second resync while one waits is queued there and not here, and then both are in different
-    // states: most sequences avoid it.
+    // client-go queues a second resync while one is queued, the library does not, and then the states differ: most
+    // sequences avoid it.
     let repeats = draw.chance(10);
     let length = draw.length();
     let mut operations: Vec<Operation> = Vec::new();
@@ -164,7 +165,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     if moment.saw(POP_CLOSED) && their == "closed" {
         return Some(Accepted::Here("an_ordered_queue_is_not_closed"));
     }
-    // The resync that is not queued here shows when it is popped there, or ends a batch.
+    // The resync that the library does not queue appears in client-go when it is popped, or at the end of a batch.
     let before = &moment.ours[..moment.at];
     let repeated = before
         .iter()

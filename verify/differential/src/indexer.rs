@@ -1,4 +1,4 @@
-//! `Indexer` and its writer against `cache.Indexer`.
+//! Compares `Indexer` and its writer with `cache.Indexer`.
 
 mod store;
 
@@ -26,10 +26,10 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Changes come in batches too, which only 0.37 takes.
+/// Changes are also applied in batches, which only 0.37 supports.
 const BATCHES: &str = "batches";
 
-/// The index that every sequence begins with, and those that may be added.
+/// The index of every sequence, and the indexes that can be added.
 const APP: &str = "app";
 const ADDED: [&str; 2] = ["tags", "node"];
 const VALUES: [&str; 4] = ["x", "y", "z", ""];
@@ -205,10 +205,10 @@ fn thing(draw: &mut Draw) -> Thing {
     valued(draw, thing)
 }
 
-/// In "app" an object has one value or none, in "tags" up to three, in "node" always one.
+/// An object has up to one value in "app", up to three in "tags", and exactly one in "node".
 fn valued(draw: &mut Draw, mut thing: Thing) -> Thing {
     let mut values = BTreeMap::new();
-    // Often enough an object comes back as it was.
+    // Sometimes an object is written unchanged.
     if draw.chance(25) {
         thing.values = [(APP, "x"), (ADDED[0], "x,y"), (ADDED[1], "z")]
             .map(|(index, values)| (index, values.to_owned()))
@@ -248,7 +248,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Which write has left client-go's store at another revision than ours.
+/// The write after which client-go's store has another revision than the library's.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

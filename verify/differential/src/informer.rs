@@ -1,10 +1,11 @@
-//! `SharedInformer` against client-go's shared informers, over a source that does as it is told: with
-//! `InOrder` against 0.37, whose informers run on `RealFIFO`, and with `DeltaFifo` against 0.32.
+//! Compares `SharedInformer` with client-go's shared informers.
 //!
-//! Each answer says what has changed since the last one: has-synced, the revision and the objects of the
-//! store, and what every handler has been told. Virtual time passes with each operation, after a fault
-//! enough for everybody to have recovered, so pauses are not compared. The order of events across
-//! objects is compared where it is defined: see [`IN_ORDER`].
+//! The operations control the source. `InOrder` is compared with 0.37, whose informers use `RealFIFO`,
+//! and `DeltaFifo` with 0.32.
+//!
+//! Each answer contains the changes since the last one: has-synced, the revision and objects of the store, and the
+//! events of every handler. Virtual time passes with each operation, after a fault enough for both sides to recover, so
+//! pauses are not compared. The order of events across objects is compared where it is defined: see [`IN_ORDER`].
 
 mod listener;
 mod shared;
@@ -39,18 +40,20 @@ pub(crate) const COMPONENT: Component = Component {
     must_not,
 };
 
-/// Over `DeltaFifo`, against the version that has it.
+/// Uses `DeltaFifo`, and the version of client-go that has it.
 const DELTA_FIFO: &str = "delta_fifo";
-/// The source streams lists.
+/// The source supports streaming lists.
 const STREAMING: &str = "streaming";
-/// Handlers are resynced.
+/// Handlers have a resync period.
 const RESYNC: &str = "resync";
 
-/// The verbs whose events have one order across objects: only the watch tells them, and a queue in order
-/// keeps it. Lists, late handlers and resyncs follow the order of a Go map in client-go.
+/// The verbs whose events have a defined order across objects.
+///
+/// Only the watch reports them, and a queue in order keeps it. Lists, late handlers and resyncs follow the order of a
+/// Go map in client-go.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
-/// The verbs after which a handler waits in its callback.
+/// The verbs after which a handler blocks in its callback.
 const HOLDS: [&str; 2] = ["hold", "add_held"];
 
 const ADD_INITIAL: &str = "OnAdd, in the initial list";
@@ -180,11 +183,11 @@ const ENDED: &[(u32, &str)] = &[
 ];
 
 fn draw(draw: &mut Draw) -> Sequence {
-    // The first one is that of the empty collection.
+    // The first revision is that of the empty collection.
     draw.revision();
     let flags = draw.subset(&[(45, DELTA_FIFO), (40, STREAMING), (35, RESYNC)]);
-    // When resyncs come is another question once a list has failed or is repeated, or a handler is held
-    // up: most sequences that have them do without.
+    // The times of resyncs are undefined after a failed or repeated list, or while a handler blocks: most sequences
+    // with resyncs avoid these.
     let resync = flags.contains(&RESYNC);
     let mut drawing = Drawing {
         resync,
@@ -287,7 +290,7 @@ impl Drawing<'_> {
         self.handlers += 1;
         let operation = operation.text(format!("h{}", self.handlers));
         if operation.verb == "join_amid" {
-            // How far the others have come with the changes when it joins.
+            // The progress of the other handlers when it is registered.
             let turns = self.draw.number(0..=12);
             return self.burst(operation).number(turns);
         }
@@ -300,7 +303,7 @@ impl Drawing<'_> {
     }
 }
 
-/// What an answer says, without the events that are known to differ, of a handler.
+/// The parts of an answer, without the events of a handler that are known to differ.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -316,7 +319,7 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Whether an event tells what was told before: `~a@1 a@1`, perhaps several times.
+/// Whether an event repeats the last state: `~a@1 a@1`, perhaps several times.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));
@@ -333,7 +336,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
         .map(|thing| format!("-{}@{}", thing.key, thing.revision))
         .collect();
     let is_stray = |event: &str| strays.iter().any(|stray| stray == event);
-    // Whether the answers are the same but for strays and what these handlers are told again.
+    // Whether the answers are equal except for strays and repeated events of these handlers.
     let agrees = |of: &dyn Fn(&str) -> bool| {
         let again = |handler: &str, event: &str| of(handler) && is_repeated(event);
         without(ours, again)
@@ -372,8 +375,9 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// What ours promises where client-go differs: every handler's events follow from each other, lead to
-/// what is in the cache, and are news unless it asked for more.
+/// What the library guarantees where client-go differs.
+///
+/// Every handler's events are consistent, lead to the cached state, and are changes unless the handler has resyncs.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -393,7 +397,7 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Which divergence it is that the last of these operations gave these answers.
+    /// The divergence that explains the answers to the last of these operations.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

@@ -1,7 +1,6 @@
-//! Asks client-go and the library the same, and compares what they say.
+//! Runs the same operations on client-go and the library, and compares the answers.
 //!
-//! `cargo xtask conformance oracle` starts it; what it asks client-go with stands in
-//! `verify/differential/oracle`.
+//! `cargo xtask conformance oracle` starts it; `verify/differential/oracle` contains the client-go side.
 
 mod sequence;
 mod draw;

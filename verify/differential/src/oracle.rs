@@ -1,4 +1,4 @@
-//! [`Oracle`]: a process that answers with client-go.
+//! [`Oracle`]: a process that runs operations on client-go.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use crate::sequence::{Answer, Sequence};
 pub(crate) enum Version {
     /// 0.37: queues in order, stores with revisions.
     V37,
-    /// 0.32: the last one in which informers had `DeltaFIFO` only, whose units could be put back.
+    /// 0.32: the last version whose informers use only `DeltaFIFO`, and whose units can be put back.
     V32,
 }
 
@@ -44,15 +44,15 @@ impl fmt::Display for Version {
     }
 }
 
-/// Whom client-go talks to in the midst of a sequence.
+/// The peer of client-go during a sequence.
 pub(crate) trait Counterpart {
-    /// Hears a line, and says what the oracle waits for, if it does.
+    /// Processes a line, and returns the response if the oracle waits for one.
     ///
     /// # Errors
-    /// It can't be understood.
+    /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// The sequence is over, and has given this: what it comes to with all that was heard.
+    /// Ends the sequence with these answers, and returns them combined with the received lines.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
@@ -64,10 +64,10 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the oracle of a version; Go keeps what has not changed. Returns its file.
+    /// Builds the oracle of a version and returns its file; Go caches unchanged builds.
     ///
     /// # Errors
-    /// There is no Go, or it does not compile.
+    /// Returns an error if Go is missing or the build fails.
     pub(crate) fn build(version: Version) -> Result<PathBuf> {
         let module = workspace().join("verify/differential/oracle");
         let module = module.join(version.folder());
@@ -84,10 +84,10 @@ impl Oracle {
         Ok(binary)
     }
 
-    /// Starts what was built.
+    /// Starts a built oracle.
     ///
     /// # Errors
-    /// It can't be started.
+    /// Returns an error if it can't be started.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
         let mut child = Command::new(binary)
             .args(["-test.run=TestOracle", "-test.timeout=0"])
@@ -104,15 +104,15 @@ impl Oracle {
         })
     }
 
-    /// Asks many sequences, and reads an answer per operation of each.
+    /// Runs many sequences, and reads an answer per operation of each.
     ///
     /// # Errors
-    /// The oracle has ended; what it said stands on standard error.
+    /// Returns an error if the oracle has ended; its standard error contains the reason.
     pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
         thread::scope(|scope| {
-            // Written beside, so that neither side waits for the other with a full pipe.
+            // Written concurrently, so that neither side blocks on a full pipe.
             let written = scope.spawn(|| -> Result<()> {
                 for sequence in sequences {
                     serde_json::to_writer(&mut *input, sequence)?;
@@ -141,10 +141,10 @@ impl Oracle {
         })
     }
 
-    /// Asks one sequence that client-go asks something itself while it carries it out.
+    /// Runs one sequence during which client-go sends requests itself.
     ///
     /// # Errors
-    /// As [`Oracle::ask`], and those of the counterpart.
+    /// Returns the errors of [`Oracle::ask`], and those of the counterpart.
     pub(crate) fn converse(
         &mut self,
         sequence: &Sequence,
@@ -178,7 +178,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // Its input ends, and so does it.
+        // The process ends when its input is closed.
         self.input = None;
         let _ = self.child.wait();
     }

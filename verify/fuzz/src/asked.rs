@@ -1,4 +1,4 @@
-//! Asks the embedded server, in virtual time, and holds every answer to what all answers must be.
+//! Sends requests to the embedded server in virtual time, and checks every response.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service as _;
 
-/// So long, in virtual time, the body of an answer is read; a watch goes on.
+/// Maximum virtual time to read the body of a response; a watch does not end on its own.
 const READ: Duration = Duration::from_secs(1);
 
 thread_local! {
@@ -23,17 +23,17 @@ thread_local! {
     );
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Vec<u8>,
-    /// Null if the body is no JSON.
+    /// Null if the body is not JSON.
     pub(crate) json: Value,
 }
 
 impl Answer {
-    /// The reason of a refusal.
+    /// The reason of an error.
     pub(crate) fn reason(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
@@ -44,12 +44,12 @@ impl Answer {
     }
 }
 
-/// Sends a request, and reads its answer to the end, or for a second.
+/// Sends a request, and reads its response to the end, or for a second.
 pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(answer(server.clone(), request)))
 }
 
-/// Asks for a path that is known to be well-formed.
+/// Sends a GET to a well-formed path.
 pub(crate) fn get(server: &Server, uri: &str) -> Answer {
     let request = Request::get(uri).body(Bytes::new());
     ask(server, request.expect("what is asked for is a URL"))
@@ -91,11 +91,11 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// What is answered where there is nothing, as Go's server writes it.
+/// The response for an unserved path, as in Go's server.
 const NOWHERE: &str = "404 page not found\n";
 
-/// What Kubernetes says of a client's mistakes with a 500 that has no reason, beside what it does not
-/// classify of strategic merge patches.
+/// The messages of Kubernetes' 500 responses for invalid client input, in addition to unclassified errors
+/// of strategic merge patches.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
@@ -103,15 +103,15 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Every refusal is a `Status` of its code, and what a client sends is never the server's failure.
+/// Checks that every error is a `Status` with its code, and that client input never causes a server error.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);
     let message = json["message"].as_str().unwrap_or_default();
     let is_unclassified = json["reason"].is_null() && (is_strategic || is_known_500(message));
-    // A revision that is still to come is waited for, in vain.
+    // A request for a future revision waits and times out.
     let is_to_come = *code == 504 && json["reason"] == "Timeout";
-    // Of what Kubernetes has and this server has not.
+    // Features of Kubernetes that this server does not have.
     let is_missing = *code == 501 && json["reason"] == "NotImplemented";
     let is_known = *code == 500 && is_unclassified || is_missing || is_to_come;
     assert!(*code < 500 || is_known, "{code}: {body}");
@@ -125,7 +125,7 @@ fn check(answer: &Answer, is_strategic: bool) {
     }
 }
 
-/// A text as a query's value.
+/// Encodes a text as a query value.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

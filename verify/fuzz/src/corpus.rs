@@ -1,14 +1,14 @@
-//! The inputs that a target begins with: files, named for what they are.
+//! The initial inputs of a target, as files with descriptive names.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use harness::report::workspace;
 
-/// The files of a target, in the order of their names.
+/// Returns the files of a target, ordered by name.
 ///
 /// # Errors
-/// There is none, or one can't be read.
+/// Returns an error if there is none, or one can't be read.
 pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let folder = workspace().join("verify/fuzz/corpus").join(target);
     let entries =
@@ -24,10 +24,10 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// The folder of what a run of a target leaves.
+/// Returns the output folder of a target's runs.
 ///
 /// # Errors
-/// It can't be made.
+/// Returns an error if it can't be created.
 pub(crate) fn left_by(target: &str) -> Result<PathBuf> {
     let folder = workspace().join("target/fuzz").join(target);
     fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;

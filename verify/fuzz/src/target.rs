@@ -1,4 +1,4 @@
-//! What can be fuzzed.
+//! The fuzz targets.
 
 mod continue_token;
 mod decode;
@@ -20,16 +20,16 @@ use std::fmt;
 
 use crate::planted::Bug;
 
-/// A function under test, and what an input for it is made of.
+/// A function under test with its inputs.
 pub struct Target {
-    /// What it is called: on the command line, in `corpus`, and as a libFuzzer target.
+    /// Name on the command line, in `corpus`, and as a libFuzzer target.
     pub name: &'static str,
-    /// Takes an input, and panics if it shows a defect; with a [`Bug`] as if the code had that.
-    /// What comes back names the way that the input took, so that a new one can be told.
+    /// Processes an input and panics if it shows a defect; with a [`Bug`], as if the code had that bug.
+    /// The returned text names the path that the input took, so that new paths are recognised.
     pub run: fn(&[u8], Option<Bug>) -> String,
-    /// What mutations put in, beside what the corpus has.
+    /// Text that mutations insert, in addition to the corpus.
     pub dictionary: &'static [&'static str],
-    /// How many mutations a smoke run makes: a few seconds, unoptimized.
+    /// Number of mutations in a smoke run: a few seconds, unoptimized.
     pub runs: u32,
 }
 
@@ -90,7 +90,7 @@ const REQUEST: &[&str] = &[
     "null",
 ];
 
-/// All of them.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "list",
@@ -172,10 +172,10 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Gives one input to a target.
+/// Runs a target with one input.
 ///
 /// # Panics
-/// There is no target of that name, or the input shows a defect.
+/// Panics if there is no target of that name, or the input shows a defect.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("no target {name}"));

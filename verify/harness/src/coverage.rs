@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
-/// How often a run must see each thing that is required: once per so many lives or sequences.
+/// Runs per required occurrence: each required thing must be seen once per this number of runs.
 const ONCE_PER: usize = 20;
 
 /// How often each thing was seen.
@@ -21,7 +21,7 @@ impl<T: Ord> Counts<T> {
         self.add(what, 1);
     }
 
-    /// Counts a thing so many times.
+    /// Counts a thing several times.
     pub fn add(&mut self, what: T, times: usize) {
         *self.0.entry(what).or_default() += times;
     }
@@ -58,7 +58,7 @@ impl<T: Ord> Counts<T> {
     }
 }
 
-/// How often each required thing must be seen in so many lives or sequences.
+/// Required number of occurrences in this number of runs.
 pub fn required(runs: usize) -> usize {
     runs / ONCE_PER
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_less_often_than_required_is_reported() {
+    fn things_seen_too_rarely_are_reported() {
         let mut counts = Counts::default();
         counts.add("delete", 24);
         counts.count("write");

@@ -38,7 +38,7 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// The values that are on, each in so many of 100 draws.
+    /// Selects a subset: each value with its own probability in percent.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_draws_the_choices_that_it_always_drew() {
+    fn the_choices_of_a_seed_never_change() {
         let mut random = Rng::with_seed(7);
         let ones: Vec<_> = (0..8).map(|_| *random.one(&[1, 2, 3])).collect();
         let weighted: Vec<_> = (0..8)

@@ -1,4 +1,6 @@
-//! What the verification programs share: reports, seeds, drawing, threads, shrinking, coverage and planted bugs.
+//! Common parts of the verification programs.
+//!
+//! Reports, seeds, drawing, threads, shrinking, coverage and planted bugs.
 //!
 //! The programs are the simulation, the crash program, the fuzz runner and the comparison with client-go.
 //! Each of them owns what it draws and how it judges a run; this crate knows neither.

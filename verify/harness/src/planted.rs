@@ -1,4 +1,4 @@
-//! Planted bugs: a proof that does not find them proves nothing.
+//! Planted bugs: a verification that does not find them proves nothing.
 
 use std::fmt;
 
@@ -25,9 +25,9 @@ pub enum Search {
         /// The failure.
         shown: String,
     },
-    /// The bug was not found in so many runs.
+    /// The bug was not found.
     Missed {
-        /// The runs.
+        /// The number of runs.
         within: String,
     },
 }

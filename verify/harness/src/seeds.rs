@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_fixed_seeds_has_a_range_and_those_that_joined() {
+    fn a_file_of_fixed_seeds_has_a_range_and_joined_seeds() {
         let fixed: Fixed<Vec<u64>> = toml::from_str("all = \"1..3\"\njoined = [77]").unwrap();
         assert_eq!(fixed.and(&fixed.joined), [1, 2, 77]);
         let fixed: Fixed<Vec<u64>> = toml::from_str("all = \"1..3\"").unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_selects_the_seeds_that_it_always_selected() {
+    fn the_seeds_of_a_text_never_change() {
         assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(

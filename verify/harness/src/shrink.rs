@@ -1,4 +1,4 @@
-//! Shrinking: what a failure does not need is left out.
+//! Shrinking: removes elements that a failure does not need.
 
 use std::ops::Range;
 
@@ -48,13 +48,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_what_the_failure_needs() {
+    fn only_elements_that_the_failure_needs_are_left() {
         let needs = |elements: &[u8]| elements.contains(&3) && elements.contains(&17);
         assert_eq!(shortest((0..20).collect(), needs), [3, 17]);
     }
 
     #[test]
-    fn what_fails_without_any_element_becomes_empty() {
+    fn a_failure_without_elements_becomes_empty() {
         assert_eq!(shortest(vec![7; 100], |_| true), []);
     }
 

@@ -1,4 +1,4 @@
-//! [`Seen`]: what lives have shown. Lives in which nothing happens prove nothing.
+//! [`Seen`]: what lives have shown. Lives without events prove nothing.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// How often each thing was seen, by its table and its name.
+/// Number of occurrences of each thing, by table and name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -59,7 +59,7 @@ impl Seen {
         }
     }
 
-    /// Which faults have hit a request; figures are left out.
+    /// Counts the faults that affected a request, without their numbers.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -82,13 +82,13 @@ impl Seen {
         self.count("checked", what);
     }
 
-    /// A line for each thing that was seen.
+    /// One line per thing that was seen.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let counts = self.0.iter();
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// How many things are required, and which of them was seen least often.
+    /// Number of required things, and the one seen least often.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -97,7 +97,7 @@ impl Seen {
         format!("{count} things that must be seen; the least often: {what}, {least} times")
     }
 
-    /// The required things that were seen too rarely in so many lives.
+    /// The required things that were seen too rarely in this number of lives.
     pub(crate) fn missing(&self, lives: usize) -> Vec<String> {
         self.0.rare(&required(), coverage::required(lives))
     }
@@ -154,7 +154,7 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// What a source does after what.
+/// Transitions between a source's activities.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -172,7 +172,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Faults that hit requests, as the server's log has them.
+/// Faults that affected requests, as in the server's log.
 const HITS: [&str; 28] = [
     "401",
     "410",
@@ -204,7 +204,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// An activity, without its figures.
+/// The name of an activity, without its numbers.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Draws the life of a seed: the same one, always.
+/// Draws the life of a seed; always the same one.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -48,7 +48,7 @@ pub(crate) fn draw(seed: u64) -> Life {
 
 struct Drawing {
     rng: Rng,
-    /// Counts up, so that every state differs from all others.
+    /// Increments, so that every state is unique.
     value: u32,
 }
 
@@ -135,7 +135,7 @@ impl Drawing {
         }
     }
 
-    /// One that hears everything, so that each life has at least one full history.
+    /// Draws a handler; one that receives everything gives each life at least one full history.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();
@@ -163,7 +163,7 @@ impl Drawing {
         }
     }
 
-    /// Mostly short, now and then as long as a time-out.
+    /// Usually short, sometimes as long as a timeout.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

@@ -1,53 +1,53 @@
-//! The faults: what each does to the server's answers, and within what time an informer is right again
-//! once it has ended.
+//! The faults: their effect on the server's responses, and the time within which an informer must
+//! recover once the faults have ended.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// A failure that is backed off from: the pause in progress, at most twice the cap of 30 s.
+/// Recovery time from a failure with backoff: the current pause, at most twice the cap of 30 s.
 const ONE_PAUSE: u64 = 60;
 
-/// Seconds by which an answer is held back at most. One that is on its way when the faults end may bring
-/// another fault with it, which is backed off from only then.
+/// Maximum seconds by which a response is delayed. A delayed response that arrives after the end of the
+/// faults may contain another fault, whose backoff starts only then.
 const DELAY_MAX: u32 = 20;
 
-/// Watches fall silent.
+/// Watches send nothing.
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// They go on.
+/// Watches resume.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Watches send the state of an object that has not changed for a while, at its own revision.
+/// Watches send an unchanged object again, at its old revision.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
-/// The same of what does not mean that the server was away: when it answers again, and what was asked
-/// for is gone, that is a failure too.
+/// Recovery time from a fault that does not look like an unreachable server: when the server responds
+/// again, and the requested history is lost, that is a second failure.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
 /// A kind of fault.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// In schedules and tables.
+    /// Name in schedules and tables.
     pub(crate) name: &'static str,
-    /// Within so many seconds after the end of all faults the cache is the server's state again.
+    /// Maximum seconds after the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
-    /// What may be said of the cache while it is in force.
+    /// What the cache may contain while the fault is active.
     pub(crate) harm: Harm,
-    /// Draws one, as a fault plan.
+    /// Draws a fault of this kind, as a fault plan.
     pub(crate) draw: fn(&mut Rng) -> String,
 }
 
-/// What a fault can do to what an informer believes.
+/// How a fault can affect an informer's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// Nothing: what is told is true, though not all of it comes through.
+    /// Not at all: events are correct, although some may be missing until a relist.
     None,
-    /// What the server sends is wrong or in the wrong order; the informer notices.
+    /// The server sends wrong events, or events in the wrong order; the informer detects this.
     Lies,
-    /// An event is lost without a trace. Only a comparison with the server shows it.
+    /// An event is lost without a trace; only a comparison with the server detects it.
     Loses,
-    /// The server is another one: it was put back to what it had been.
+    /// The server was restored to an older state.
     PutsBack,
 }
 
@@ -55,12 +55,12 @@ pub(crate) enum Harm {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     kind: usize,
-    /// What is done, in the words of the server's fault plans.
+    /// The effect, in the grammar of the server's fault plans.
     pub(crate) plan: String,
 }
 
 impl Fault {
-    /// Draws one of any kind for which there is a use.
+    /// Draws a fault of any kind for which `is_used` returns true.
     pub(crate) fn draw(rng: &mut Rng, is_used: impl Fn(&Kind) -> bool) -> Self {
         loop {
             let kind = rng.usize(..KINDS.len());
@@ -71,7 +71,7 @@ impl Fault {
         }
     }
 
-    /// The one of a name, which has no figures.
+    /// The fault of a kind without numbers.
     pub(crate) fn named(name: &str) -> Self {
         let kind = KINDS.iter().position(|kind| kind.name == name);
         let kind = kind.expect("a kind of that name");
@@ -91,7 +91,7 @@ impl Fault {
         self.kind().harm
     }
 
-    /// The last figure of the plan; 0 without one.
+    /// The last number of the plan; 0 without one.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()
@@ -102,10 +102,10 @@ impl Fault {
     }
 }
 
-/// Makes watches end, and what they would go on from forgotten, so that there is a list.
+/// Ends watches and drops their history, so that the informer lists again.
 const LIST: &str = "expire history; cut watch pods";
 
-/// A fault that is only noticed is healed at once: the next request goes out within a second.
+/// Recovery time from a fault without a failure: the next request is sent within a second.
 const AT_ONCE: u64 = 1;
 
 const fn kind(name: &'static str, heals_within: u64, draw: fn(&mut Rng) -> String) -> Kind {
@@ -121,18 +121,18 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// More often than anybody asks whom pauses hold back; those that are left are void with the faults.
+/// Number of failures that is never exhausted, because of backoff; the rest ends with the faults.
 const WITHOUT_END: u32 = 60;
 
-/// All of them. A watch that ends at once, before it has told anything, counts as a failure too, so
-/// most are healed within one pause.
+/// All kinds of faults. A watch that ends immediately, without an event, counts as a failure too, so
+/// most recover within one pause.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {
         let (bytes, times) = (rng.u32(..600), rng.u32(1..4));
         format!("watch pods: cut after {bytes} bytes x{times}; cut watch pods")
     }),
-    // So often that whoever asks again at once is seen to.
+    // Often enough to affect an informer that retries immediately.
     kind("every watch cut", ONE_PAUSE, |rng| {
         let bytes = rng.u32(..300);
         format!("watch pods: cut after {bytes} bytes x{WITHOUT_END}; cut watch pods")
@@ -188,7 +188,7 @@ pub(crate) const KINDS: [Kind; 36] = [
     kind("500", ONE_PAUSE, |rng| {
         format!("* pods: 500 x{}; {LIST}", rng.u32(1..5))
     }),
-    // What a watch keeps its revision through.
+    // Failures after which a watch keeps its revision.
     kind("refused for now", ONE_PAUSE, |rng| {
         let code = [401, 502, 503, 504][rng.usize(..4)];
         format!("* pods: {code} x{}; cut watch pods", rng.u32(1..5))
@@ -232,9 +232,9 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // Which one, the world chooses.
+    // The world selects the object.
     harmful(Harm::Lies, kind(OLD_OBJECT, ONE_PAUSE, |_| String::new())),
-    // The next state of the object mends it.
+    // The next state of the object corrects it.
     harmful(
         Harm::Lies,
         kind("undecodable object", ONE_PAUSE, |rng| {
@@ -244,7 +244,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             )
         }),
     ),
-    // Two rounds of the comparison, the first of which may be on its way, and the list that it asks for.
+    // Two rounds of the comparison, the first of which may be pending, and the list that it triggers.
     harmful(
         Harm::Loses,
         kind("event lost", TWO_PAUSES, |rng| {
@@ -252,7 +252,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             format!("watch pods: drop event {event} x{times}; cut watch pods")
         }),
     ),
-    // The same, for a watch may end between the two.
+    // The same, because a watch may end between the two rounds.
     harmful(
         Harm::Loses,
         kind("events swapped", TWO_PAUSES, |rng| {
@@ -260,7 +260,7 @@ pub(crate) const KINDS: [Kind; 36] = [
             format!("watch pods: swap event {event} x{times}; cut watch pods")
         }),
     ),
-    // A watch that is on its way ends a pause later, and a server is probed once a minute at most.
+    // A pending watch ends one pause later, and a server is probed at most once a minute.
     harmful(
         Harm::PutsBack,
         kind("server put back", TWO_PAUSES, |rng| {

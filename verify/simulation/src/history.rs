@@ -1,4 +1,4 @@
-//! A handler that checks while it listens that what it hears makes sense.
+//! A handler that checks the consistency of the events it receives.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,31 +12,32 @@ use crate::{
     truth::{State, States},
 };
 
-/// What one handler has heard.
+/// The events that one handler has received.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
-    /// What was told last of each object.
+    /// The last delivered state of each object.
     state: States,
-    /// What had been told when everything from the beginning was.
+    /// The delivered states at the time of the initial sync.
     at_sync: Option<States>,
-    /// How often it asked to hear of unchanged objects; zero is never.
+    /// The handler's resync period; zero is never.
     every: Duration,
-    /// From when on they count; `None` if a resync that is held up can be told with the next one.
+    /// Time from which resyncs count; `None` if a delayed resync can be merged with the next one.
     since: Option<Instant>,
-    /// Whether what it is told of can begin to be there before it has heard the marker: the informer has
-    /// several sources, of which one can be past its first list before all are, or the handler has a
-    /// filter, which an object can begin to pass.
+    /// Whether objects can be added before the initial-sync marker without being part of the initial list:
+    /// the informer has several sources, one of which can complete its first list before the others, or the
+    /// handler has a filter that an object can start to match.
     begins_early: bool,
-    /// Whether the server has sent an event twice, or was put back, after which a state can be told that
-    /// looks like the last one.
+    /// Whether the server has sent an event twice, or was restored to an older state.
+    ///
+    /// Then a delivered state can equal the previous one.
     lied: bool,
     lines: Vec<String>,
-    /// The first thing that made no sense.
+    /// The first inconsistent event.
     wrong: Option<String>,
     events: u32,
-    /// How often it has heard of each object because it asked to.
+    /// Number of resync events per object.
     resynced: BTreeMap<ObjectName, u32>,
     /// Whether a callback is running.
     telling: bool,
@@ -59,7 +60,7 @@ impl History {
         })))
     }
 
-    /// A handler that writes this history.
+    /// Creates a handler that records this history.
     pub(crate) fn listening(&self, handler: &Handler) -> Listening {
         Listening {
             history: self.clone(),
@@ -68,12 +69,12 @@ impl History {
         }
     }
 
-    /// What was told of every object, by the end.
+    /// The last delivered state of every object.
     pub(crate) fn state(&self) -> States {
         self.0.lock().state.clone()
     }
 
-    /// What had been told when the marker came; `None` before.
+    /// The delivered states at the marker; `None` before it.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -87,17 +88,17 @@ impl History {
         self.0.lock().telling
     }
 
-    /// How many events it has heard.
+    /// Number of received events.
     pub(crate) fn events(&self) -> u32 {
         self.0.lock().events
     }
 
-    /// How often it has heard of each object again because it asked to.
+    /// Number of resync events per object.
     pub(crate) fn resynced(&self) -> BTreeMap<ObjectName, u32> {
         self.0.lock().resynced.clone()
     }
 
-    /// From now on the server may say again what it has said.
+    /// From now on the server may repeat events.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -110,7 +111,7 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Tells it of an object that its handler was not told of by the informer.
+    /// Records an object that the informer did not deliver to this handler.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -120,7 +121,7 @@ impl History {
     }
 }
 
-/// Writes a history.
+/// Records a history.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -141,7 +142,7 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// A callback that is running, until it is dropped, also by a panic.
+/// A running callback, until it is dropped, also by a panic.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {
@@ -158,7 +159,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// How many events that makes.
+    /// Number of events that this call counts for.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -169,8 +170,8 @@ impl Heard {
         self.events
     }
 
-    /// Per object: added, any number of updates, deleted; `old` is always what was told last; what
-    /// was there at the beginning comes flagged, before the marker, and only then.
+    /// Per object: added, any number of updates, deleted; `old` is always the last delivered state;
+    /// initial objects are flagged as such, before the marker and only then.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -220,7 +221,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Not more often than it asked for.
+    /// Checks that resyncs are not more frequent than requested.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

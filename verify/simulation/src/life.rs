@@ -1,7 +1,7 @@
-//! A [`Life`]: what there is at the beginning, and what happens, step by step.
+//! A [`Life`]: an initial setting, and the steps that happen.
 //!
-//! It is a plain value that can be printed, shortened, and lived again: nothing in a world is drawn but
-//! from [`Setting::rng`], which stays what it is when steps are left out.
+//! It is a plain value that can be printed, shortened and run again: all random choices in a world come from
+//! [`Setting::rng`], which does not change when steps are removed.
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
@@ -12,112 +12,112 @@ use crate::fault::Fault;
 /// The namespaces in which objects live.
 pub(crate) const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
-/// Few names, so that the same object is changed, deleted and made again over and over.
+/// Few names, so that the same object is changed, deleted and created again repeatedly.
 pub(crate) const NAMES: usize = 5;
 
-/// What happens between birth and end of an informer.
+/// Everything that happens between start and end of an informer.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
-    /// Where it was drawn from.
+    /// The seed that it was drawn from.
     pub(crate) seed: u64,
-    /// What there is at the beginning.
+    /// The initial setting.
     pub(crate) setting: Setting,
-    /// What happens, each with its place in the life as it was drawn.
+    /// The steps, each with its index in the life as drawn.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
-/// What there is at the beginning.
+/// The initial setting.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// Seeds the server and the informers.
     pub(crate) rng: u64,
-    /// What the informer keeps of an object.
+    /// The part of an object that the informer stores.
     pub(crate) store: Store,
-    /// Whether they are kept packed, with dictionaries of so many.
+    /// Number of dictionaries for packed objects; `None` for unpacked objects.
     pub(crate) packed: Option<usize>,
-    /// Whether they are kept as bytes until somebody reads them.
+    /// Whether objects are stored as bytes until they are read.
     pub(crate) lazy: bool,
-    /// Which objects it is about.
+    /// The observed objects.
     pub(crate) scope: Scope,
-    /// Where changes wait.
+    /// The queue of changes.
     pub(crate) queue: Queue,
-    /// How many may wait.
+    /// Capacity of the queue.
     pub(crate) capacity: usize,
-    /// How everything is brought.
+    /// How the initial list is transferred.
     pub(crate) initial_list: InitialList,
-    /// Objects per page of a list; by default 500.
+    /// Objects per page of a list; the default is 500.
     pub(crate) page_size: Option<u32>,
     /// The informer's own resync period, in seconds.
     pub(crate) resync: u64,
-    /// How often the cache is compared with the server, in seconds; 0 is never.
+    /// Interval in seconds between comparisons of the cache with the server; 0 is never.
     pub(crate) consistency: u64,
-    /// Events in the server's watch cache; `None` without one.
+    /// Number of events in the server's watch cache; `None` without one.
     pub(crate) watch_cache: Option<usize>,
-    /// The objects that are there from the beginning.
+    /// The initial objects.
     pub(crate) objects: Vec<Key>,
-    /// How it ends.
+    /// How the life ends.
     pub(crate) end: End,
 }
 
-/// What an informer keeps of an object.
+/// The part of an object that an informer stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
-    /// A type of its own.
+    /// The typed object.
     Typed,
-    /// JSON.
+    /// The object as JSON.
     Dynamic,
-    /// Its metadata.
+    /// Only the metadata.
     Metadata,
 }
 
-/// Which objects an informer is about.
+/// The objects that an informer observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All.
+    /// All objects.
     Everywhere,
-    /// Those of the first two namespaces, each from a source of its own.
+    /// Objects in the first two namespaces, with one source per namespace.
     TwoNamespaces,
-    /// Those with the label `app=web`.
+    /// Objects with the label `app=web`.
     Labelled,
 }
 
-/// Where changes wait for the cache.
+/// The queue of changes before the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// All in order, so many at a time.
+    /// In order, with this maximum batch size.
     InOrder(usize),
-    /// Per object.
+    /// One queue entry per object.
     DeltaFifo,
 }
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The faults end, and everything comes right.
+    /// The faults end, and the informer must recover.
     Heal,
-    /// The informer is stopped as it is.
+    /// The informer is stopped in its current state.
     Stop,
-    /// The informer is dropped as it is.
+    /// The informer is dropped in its current state.
     Kill,
 }
 
-/// An object, by the numbers of its namespace and name.
+/// An object, by the indexes of its namespace and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
     pub(crate) name: usize,
 }
 
-/// What happens at one go.
+/// One step.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Time passes.
     Pass(Duration),
     /// The cluster changes.
     Change(Change),
-    /// Something breaks.
+    /// A fault starts.
     Fault(Fault),
-    /// The informer's user does something.
+    /// The informer's user acts.
     User(Act),
 }
 
@@ -126,65 +126,65 @@ pub(crate) enum Step {
 pub(crate) enum Change {
     /// An object is created, or updated.
     Write(Written),
-    /// An object is deleted, if it is there.
+    /// An object is deleted, if it exists.
     Delete(Key),
-    /// An object is deleted, and made again at once.
+    /// An object is deleted and immediately created again.
     Recreate(Written),
-    /// Many objects are written at one moment.
+    /// Several objects are written at one moment.
     Burst(Vec<Written>),
-    /// A namespace is deleted with all that is in it.
+    /// A namespace is deleted with its contents.
     DeleteNamespace(usize),
 }
 
-/// What an object is to be.
+/// The new state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// The label `v`, by which states are told apart.
+    /// The label `v`, which distinguishes states.
     pub(crate) value: u32,
     /// Whether it has the label `app=web`.
     pub(crate) web: bool,
 }
 
-/// What a user does.
+/// An action of a user.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// A handler joins.
+    /// A handler is registered.
     Join(Handler),
-    /// The handler of this number, counted round, leaves.
+    /// The handler with this number, modulo their count, is removed.
     Leave(usize),
     /// An index is added.
     AddIndex,
-    /// It is removed.
+    /// The index is removed.
     RemoveIndex,
-    /// The informer ends, and another one begins; its handlers join anew.
+    /// The informer ends, and a new one starts; its handlers are registered again.
     Restart {
-        /// Whether it is dropped rather than stopped.
+        /// Whether it is dropped instead of stopped.
         kill: bool,
     },
-    /// The user writes an object, and waits to read it.
+    /// The user writes an object, and waits until the cache contains it.
     WriteAndRead(Written),
-    /// The user deletes an object, and waits to see it gone.
+    /// The user deletes an object, and waits until the cache no longer contains it.
     DeleteAndRead(Key),
 }
 
 /// A handler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handler {
-    /// How often it wants to hear everything again, in seconds; 0 is never.
+    /// Resync period in seconds; 0 is never.
     pub(crate) resync: u64,
-    /// How long it takes for an event, in milliseconds.
+    /// Duration of a callback in milliseconds.
     pub(crate) slow: u64,
-    /// It panics with every so many events; 0 is never.
+    /// The handler panics on every nth event; 0 is never.
     pub(crate) panics: u32,
-    /// What waits for it.
+    /// Buffer of undelivered events.
     pub(crate) buffer: ListenerBuffer,
-    /// Whether it only wants to hear of objects with the label `app=web`.
+    /// Whether it receives only objects with the label `app=web`.
     pub(crate) filtered: bool,
 }
 
 impl Setting {
-    /// Whether the informer is about an object.
+    /// Whether the informer observes an object.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -193,12 +193,12 @@ impl Setting {
         }
     }
 
-    /// Whether an index function reads each state when it arrives, so that no object is unread.
+    /// Whether an index function reads each state on arrival, so that no object stays unread.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
 
-    /// How many lists and watches the informer has.
+    /// Number of sources, each with its own list and watch.
     pub(crate) fn sources(&self) -> usize {
         if self.scope == Scope::TwoNamespaces {
             2
@@ -209,7 +209,7 @@ impl Setting {
 }
 
 impl Key {
-    /// Every object that can be.
+    /// Every possible object.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let namespaces = 0..NAMESPACES.len();
         namespaces.flat_map(|namespace| (0..NAMES).map(move |name| Self { namespace, name }))
@@ -219,14 +219,14 @@ impl Key {
         NAMESPACES[self.namespace]
     }
 
-    /// As in paths and caches.
+    /// The name in paths and caches.
     pub(crate) fn object_name(self) -> ObjectName {
         ObjectName::new(Some(self.namespace()), &format!("p{}", self.name))
     }
 }
 
 impl Handler {
-    /// What a coverage table calls its buffer.
+    /// Name of its buffer in the coverage table.
     pub(crate) fn policy(&self) -> &'static str {
         match self.buffer {
             ListenerBuffer::Coalesce => "coalesce",
@@ -235,7 +235,7 @@ impl Handler {
         }
     }
 
-    /// A bounded buffer, which may hold the informer up.
+    /// The capacity of a bounded buffer, which may block the informer.
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),

@@ -1,4 +1,4 @@
-//! Lets informers live through drawn changes and faults, and checks that all comes right.
+//! Runs informers through drawn changes and faults, and checks that they recover.
 //!
 //! `cargo xtask simulate` starts it.
 

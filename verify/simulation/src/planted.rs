@@ -1,6 +1,6 @@
 //! Planted bugs, which the simulation must find.
 //!
-//! Each is a faulty implementation behind a seam of the library, or what a user would see of one.
+//! Each is a faulty implementation of one of the library's interfaces, or the effect that a user would observe.
 
 mod source;
 mod waiting;
@@ -43,14 +43,14 @@ bugs! {
     }
 }
 
-/// A handler that does not hear what was there when it began.
+/// A handler that does not receive the initial objects.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
 }
 
 impl<H> Late<H> {
-    /// Spoils a handler, if it is to be spoilt.
+    /// Wraps a handler, with the bug if `skips` is set.
     pub(crate) fn new(handler: H, skips: bool) -> Self {
         Self { handler, skips }
     }
@@ -71,22 +71,22 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Whether a cache lists an object in this very state.
+/// Whether a cache contains an object in exactly this state.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
-    // With the bug the reader's failure changes nothing: the state is listed until the next one arrives.
+    // With the bug a decode failure changes nothing: the old state stays until the next one arrives.
     is_kept
         || bug == Some(Bug::BrokenUncounted)
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// What the index of thirds says of a value.
+/// The value's key in the index of thirds.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// The function of the index of thirds: of an object's name and value.
+/// The function of the index of thirds, from an object's name and value.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

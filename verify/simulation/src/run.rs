@@ -1,4 +1,4 @@
-//! The command: which lives, and what is said of them.
+//! The command: selects lives, runs them, and reports the results.
 
 use std::ops::ControlFlow;
 
@@ -24,13 +24,13 @@ use crate::{
 /// The file of the fixed seeds.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
-/// So many failing lives are shortened and shown.
+/// Maximum number of failing lives that are shortened and shown.
 const SHOWN: usize = 3;
 
-/// A run over so many lives must have seen everything.
+/// Number of lives from which a run must have seen everything.
 const FULL_RUN: usize = 500;
 
-/// A planted bug must be found among so many lives.
+/// Maximum number of lives until a planted bug is found.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.
@@ -46,18 +46,18 @@ pub(crate) struct Arguments {
     /// Of each life only these steps, as a shortened schedule names them: 3,7,12
     #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
     steps: Option<Vec<usize>>,
-    /// Say how often everything was seen
+    /// Print how often everything was seen
     #[arg(long)]
     counts: bool,
-    /// Say what was asked and what was heard
+    /// Print the requests and the received events
     #[arg(long, requires = "seeds")]
     trace: bool,
 }
 
-/// Runs the selected lives. Returns whether all of them came right and every bug was found.
+/// Runs the selected lives. Returns whether all of them passed and every bug was found.
 ///
 /// # Errors
-/// The file of the fixed seeds can't be read.
+/// Returns an error if the file of the fixed seeds can't be read.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     // Handlers panic as drawn, and other panics are reported with their seed.
     std::panic::set_hook(Box::new(|_| {}));
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// What lives came to.
+/// Results of the lives.
 #[derive(Default)]
 struct Tally {
     seen: Seen,
@@ -83,7 +83,7 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Lives all of these; with `first_only` until one fails.
+/// Runs all of these lives; with `first_only` until one fails.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,
@@ -194,14 +194,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lives_come_right_whatever_breaks() {
+    fn informers_recover_from_all_faults() {
         std::panic::set_hook(Box::new(|_| {}));
         let seeds: Vec<_> = (1..41).collect();
         assert_eq!(live_all(&seeds, None, None, false).failed, []);
     }
 
     #[test]
-    fn a_seed_lives_the_same_life_twice() {
+    fn a_seed_always_runs_the_same_life() {
         for seed in [3, 7, 12] {
             let life = draw(seed);
             let (first, second) = (live(&life, None).trace, live(&life, None).trace);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_with_a_bug_is_found_and_its_shortest_schedule_fails_alike() {
+    fn a_planted_bug_is_found_and_its_shortened_schedule_fails_alike() {
         let mut life = draw(1);
         let bug = Some(Bug::TaskLeaked);
         let wrong = live(&life, bug).wrong.expect("a task is left");

@@ -6,8 +6,8 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Leaves out the steps that a failure does not need, and returns the failure of what is left.
-/// `judge` lives a life.
+/// Removes the steps that a failure does not need, and returns the failure of the shortened life.
+/// `judge` runs a life.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -25,7 +25,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps of these places.
+/// Keeps only the steps at these indexes.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }
@@ -39,7 +39,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_left_is_what_the_failure_needs() {
+    fn only_elements_that_the_failure_needs_are_left() {
         let is_burst = |step: &Step| matches!(step, Step::Change(Change::Burst(_)));
         let fails = |life: &Life| {
             let bursts = life.steps.iter().filter(|(_, step)| is_burst(step));

@@ -1,4 +1,4 @@
-//! What an informer may keep of a pod: a type of its own, JSON, or metadata.
+//! The representations of a pod that an informer can store: typed, JSON, or metadata.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
@@ -15,7 +15,7 @@ pub(crate) trait Stored:
     + Sync
     + 'static
 {
-    /// What says that these are pods.
+    /// The dynamic type of pods.
     fn dyntype() -> Self::DynamicType;
 }
 

@@ -1,4 +1,4 @@
-//! What the server had, at every revision at which it was looked at.
+//! The server's state at every revision at which it was recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::life::Setting;
 
-/// What of an object is compared.
+/// The compared parts of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) revision: String,
@@ -21,16 +21,16 @@ pub(crate) struct State {
 /// The objects of a collection.
 pub(crate) type States = BTreeMap<ObjectName, State>;
 
-/// What an informer should have had.
+/// The expected states of an informer.
 pub(crate) struct Truth {
-    /// By revision. There are several of one after the server was put back.
+    /// States by revision. A revision has several states after the server was restored to an older one.
     seen: BTreeMap<u64, Vec<States>>,
-    /// What has not changed since the informer began.
+    /// Objects that have not changed since the informer started.
     lasting: States,
 }
 
 impl State {
-    /// Of an object of a cache.
+    /// The compared parts of a cached object.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// What a cache has.
+/// The states in a cache.
 pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     let states = snapshot
         .iter()
@@ -64,8 +64,7 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
-/// The objects that don't decode; of packed and lazy ones that is not known
-/// before.
+/// The objects that fail to decode; for packed and lazy objects this is known only after a read.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -74,13 +73,13 @@ pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
         .collect()
 }
 
-/// All but these.
+/// The states without these names.
 pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> States {
     states.retain(|name, _| !names.contains(name));
     states
 }
 
-/// Whatever form they are kept in, bodies are what their handles say.
+/// Checks that bodies match their handles in every representation.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
     for object in snapshot.iter() {
         let Ok(body) = object.get() else {
@@ -101,7 +100,7 @@ pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), St
     Ok(())
 }
 
-/// What the server has of what an informer is about.
+/// The states of the observed objects on the server.
 pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
     let objects = server.list("v1", "pods");
     let states = objects.iter().map(State::of_server);
@@ -110,7 +109,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// Those of one namespace, or all.
+/// The states in one namespace, or all.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -119,7 +118,7 @@ pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
         .collect()
 }
 
-/// What differs, a line each.
+/// The differences, one line each.
 pub(crate) fn difference(have: &States, want: &States) -> String {
     let names: BTreeSet<_> = have.keys().chain(want.keys()).collect();
     let lines = names.into_iter().filter_map(|name| {
@@ -137,18 +136,18 @@ impl Truth {
         }
     }
 
-    /// An informer begins.
+    /// Records the start of an informer.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
     }
 
-    /// What there was when the informer began, and is still there as it was.
+    /// The objects that existed when the informer started and have not changed.
     pub(crate) fn lasting(&self) -> &States {
         &self.lasting
     }
 
-    /// Notes what there is now.
+    /// Records the current state.
     pub(crate) fn note(&mut self, server: &Server, setting: &Setting) {
         let states = on_server(server, setting);
         self.lasting
@@ -159,7 +158,7 @@ impl Truth {
         }
     }
 
-    /// Whether a namespace, or all, was like this at a revision; `None` if that was not looked at.
+    /// Whether a namespace, or everything, had this state at a revision; `None` if none was recorded.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -170,12 +169,12 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// What there was at a revision.
+    /// The recorded state at a revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }
 
-    /// Whether a namespace, or all, was like this at any revision.
+    /// Whether a namespace, or everything, had this state at any revision.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

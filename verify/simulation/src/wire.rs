@@ -1,4 +1,4 @@
-//! What goes over the wire, seen by somebody between informer and server.
+//! Records the requests and response bodies between informer and server.
 
 mod pace;
 
@@ -17,22 +17,22 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// What stands behind an object that is sent again as it has been for a while. No client looks at it.
+/// Marks an old object that the server sends again; clients ignore the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
-/// Whether a line is the event of such an object, as it was sent.
+/// Whether a line is the event of such an object.
 pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
 }
 
-/// What precedes a revision in a body.
+/// Text before a revision in a body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
 
-/// What the bookmark says that ends a streaming list.
+/// Text in the bookmark that ends a streaming list.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// The requests of a life, and what their answers said.
+/// The requests of a life, with data from their responses.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(Arc<Mutex<Seen>>);
 
@@ -45,17 +45,17 @@ struct Seen {
 }
 
 impl Wire {
-    /// Lists and watches until now, further pages left out.
+    /// Number of lists and watches so far, without further pages of a list.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
 
-    /// Bodies that somebody still holds.
+    /// Number of bodies that have not been dropped.
     pub(crate) fn open(&self) -> usize {
         self.0.lock().open
     }
 
-    /// The first request that should not have been made.
+    /// The first invalid request.
     pub(crate) fn wrong(&self) -> Option<String> {
         self.0.lock().wrong.clone()
     }
@@ -93,7 +93,7 @@ impl Wire {
     }
 }
 
-/// A source whose requests are watched.
+/// A source whose requests are recorded.
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
@@ -101,7 +101,7 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// `compared` says whether the cache is compared with the server, which may lead to a list any time.
+    /// `compared` is whether the cache is compared with the server, which can trigger a list at any time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -163,23 +163,24 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
     }
 }
 
-/// The body of an answer, read along.
+/// The body of a response.
 struct Body {
     wire: Wire,
-    /// Of a watch.
+    /// The state of a watch's source.
     pace: Option<Arc<Mutex<Pace>>>,
-    /// A streaming list whose end bookmark has not come. If the wait for it ends, a list follows, whatever
-    /// the last event was.
+    /// Whether this is a streaming list whose final bookmark has not arrived.
+    ///
+    /// If the wait for it times out, a list follows, whatever the last event was.
     is_listing: bool,
     bytes: ByteStream,
-    /// The end of the last chunk, which may hold the beginning of a revision.
+    /// The end of the last chunk, which may contain the start of a revision.
     carried: Vec<u8>,
-    /// The end of the last chunk, which may be the beginning of a line.
+    /// The end of the last chunk, which may be the start of a line.
     line: Vec<u8>,
 }
 
 impl Body {
-    /// Notes which of its lines are of old objects.
+    /// Records which lines are events of old objects.
     fn read_lines(&mut self, chunk: &Bytes) {
         let Some(pace) = &self.pace else {
             return;
@@ -224,7 +225,7 @@ impl Stream for Body {
         } else if next.is_ready()
             && let Some(pace) = &self.pace
         {
-            // Whatever follows, follows the end.
+            // Any later request follows the end of this body.
             pace.lock().heard(false);
         }
         next

@@ -1,4 +1,4 @@
-//! [`World`]: a server, an informer with its users, and what happens to them.
+//! [`World`]: a server, an informer with its users, and the events that affect them.
 
 mod check;
 mod running;
@@ -36,33 +36,33 @@ use crate::{
     wire::{self, Wire},
 };
 
-/// Within it an informer that is told to stop has stopped: the callback in progress ends, which takes
-/// 200 ms at most.
+/// Maximum time of a shutdown: the running callback takes at most 200 ms.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Longer than any answer is delayed.
+/// Longer than any delay of a response.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// A list in pages at a revision is of exactly that state. If a pause has held it back, and the server has
-/// restarted meanwhile, the watch from there expires, and the present is listed behind another pause. Both
-/// last twice the cap of 30 s at most.
+/// Recovery time for a list in pages at a revision, which has exactly that state.
+///
+/// If backoff delays it and the server restarts meanwhile, the watch from that revision expires, and the current state
+/// is listed after another pause. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
-/// Something that does not hold.
+/// A violated property.
 pub(crate) type Wrong = String;
 
-/// What a life came to.
+/// Result of a life.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// What does not hold in it, in words.
+    /// The violated property, in words.
     pub(crate) wrong: Option<Wrong>,
-    /// What happened in it.
+    /// What the life has shown.
     pub(crate) seen: Seen,
-    /// Every request, and every event that a handler heard.
+    /// Every request, and every event that a handler received.
     pub(crate) trace: Vec<String>,
 }
 
-/// Lives a life, and says what it came to.
+/// Runs a life and returns the result.
 pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
     let lived = std::panic::catch_unwind(|| {
         let runtime = runtime::Builder::new_current_thread()
@@ -97,13 +97,13 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Reads of one's own writes that are waited for.
+    /// Pending reads of written objects.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether the server has been in states that nobody has looked at.
+    /// Whether the server had states that were not recorded.
     gaps: bool,
-    /// What may be said of the cache, after the faults that there were.
+    /// Effects of past faults on the cache.
     harm: BTreeSet<&'static str>,
-    /// Objects that a snapshot listed and that could not be decoded, with when they were read.
+    /// Snapshot objects that failed to decode, with the time of the read.
     read_in_vain: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
@@ -127,7 +127,7 @@ impl<'a, K: Stored> World<'a, K> {
                 })
             }))
             .watch_cache(cache)
-            // A life goes on writing to a namespace that it has deleted.
+            // A life writes to a namespace that it has deleted.
             .enforce_namespaces(false)
             .rng_seed(rng.u64(..))
             .build();
@@ -234,18 +234,19 @@ impl<'a, K: Stored> World<'a, K> {
                     self.server.create(namespace).expect("a namespace is made");
                 }
                 let before = truth::on_server(&self.server, &self.life.setting).len();
-                // One that is being deleted already stays as it is.
+                // A namespace that is already being deleted stays unchanged.
                 drop(self.server.delete("v1", "namespaces", name));
                 self.truth.note(&self.server, &self.life.setting);
-                // Its objects go one by one.
+                // Its objects are deleted one by one.
                 let after = truth::on_server(&self.server, &self.life.setting).len();
                 self.gaps |= before > after + 1;
             }
         }
     }
 
-    /// Creates or updates an object, and gives what the server answered; `None` if it can't be: a
-    /// server that was put back may be about to delete the namespace.
+    /// Creates or updates an object, and returns the server's response.
+    ///
+    /// `None` if that is impossible: a restored server may be about to delete the namespace.
     fn write(&mut self, written: Written) -> Option<Value> {
         let name = path(written.key);
         let answer = if self.server.get("v1", "pods", &name).is_some() {
@@ -257,7 +258,7 @@ impl<'a, K: Stored> World<'a, K> {
         answer.ok()
     }
 
-    /// Deletes an object, and gives its last state; `None` if there is none.
+    /// Deletes an object, and returns its last state; `None` if it does not exist.
     fn delete(&mut self, key: Key) -> Option<Value> {
         let deleted = self.server.delete("v1", "pods", &path(key)).ok();
         self.truth.note(&self.server, &self.life.setting);
@@ -283,8 +284,9 @@ impl<'a, K: Stored> World<'a, K> {
             .map_err(|error| error.to_string())
     }
 
-    /// Sends one object again to the watches that are about it, as the cache has had it for a while: at a
-    /// revision that its source has left behind. Aggregated API servers do so when access is granted.
+    /// Sends the cached state of an object to its watches again, at a revision that the source has passed.
+    ///
+    /// Aggregated API servers do so when access is granted.
     fn old_object(&self) -> Option<String> {
         let snapshot = self.informer.informer.indexer().snapshot();
         let namespace_of = |namespace: &str| match self.life.setting.scope {
@@ -325,21 +327,22 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// An informer that comes to ask only when the server has passed what it knew can't tell that the
-    /// server is another one; so nothing happens until it has noticed.
+    /// Restores the server, and waits until the informer has detected it.
+    ///
+    /// An informer that sends its next request only after the server has passed its last revision can't detect it.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
         if self.server.revision() <= fault.figure() {
             return Ok(());
         }
-        // What is on its way does not survive the server.
+        // Pending responses do not survive the restore.
         sleep(ON_ITS_WAY).await;
         let gone = faults.inject("refuse connections for 2s; break watch pods");
         gone.map_err(|error| error.to_string())?;
         sleep(Duration::from_secs(1)).await;
         if faults.inject(&fault.plan).is_err() {
-            // It has forgotten what it would go back to.
+            // The server no longer has that revision.
             return Ok(());
         }
         self.harmed(fault);
@@ -348,8 +351,9 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Within which time everything is right again once the faults have ended: that of the slowest
-    /// fault there was, and of handlers that hold the informer up.
+    /// Maximum recovery time after the end of the faults.
+    ///
+    /// That of the slowest fault, and of handlers that block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -366,7 +370,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer, begins another one, and lets its users join that.
+    /// Ends the informer, starts a new one, and registers its users again.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -382,7 +386,7 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops or drops the informer. What its users have heard until then makes sense.
+    /// Stops or drops the informer, and checks the events that its users received until then.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {
@@ -414,12 +418,12 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Lets go of everything, and sees that nothing is left.
+    /// Drops everything, and checks that nothing is left.
     async fn finish(mut self) -> Result<(), Wrong> {
         self.reads.shutdown().await;
         let wire = self.wire.clone();
         drop(self);
-        // Whoever has been told to end needs turns to do so.
+        // Tasks that are shutting down need several turns.
         for _ in 0..100 {
             yield_now().await;
         }
@@ -433,7 +437,7 @@ impl<'a, K: Stored> World<'a, K> {
     }
 }
 
-/// A request in a line.
+/// Formats a request as one line.
 fn shown(request: &LoggedRequest) -> String {
     let options = &request.options;
     let verb = format!("{:?}", request.verb).to_lowercase();
@@ -459,7 +463,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// An object as it is sent: without a revision, so that writing it is unconditional.
+/// The object to send, without a revision, so that the write is unconditional.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {
@@ -477,7 +481,7 @@ fn pod(written: Written) -> Value {
     })
 }
 
-/// Waits for something that must come, and must not panic.
+/// Waits for a result that must arrive without a panic.
 async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
     let waited = AssertUnwindSafe(waited).catch_unwind();
     waited.await.map_err(|_| "a panic".to_owned())

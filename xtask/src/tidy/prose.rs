@@ -3,6 +3,7 @@
 //! Rust files are read in their comments; Markdown outside of backticks, where a word may be quoted.
 
 use super::finding::Finding;
+use super::markdown;
 use super::rust::{Source, is_word};
 
 /// Marks of unfinished work, allowed only with the issue that will end it.
@@ -40,7 +41,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
 
 /// Reads a Markdown file.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
-    text(path, &without_code(markdown))
+    text(path, &markdown::prose(markdown))
 }
 
 fn text(path: &str, text: &str) -> Vec<Finding> {
@@ -65,7 +66,7 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Where a word stands alone.
-fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word)
         .map(|(at, _)| at)
@@ -78,21 +79,6 @@ fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
 fn names_issue(line: &str) -> bool {
     let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     line.split('#').skip(1).any(digit) || line.split("/issues/").skip(1).any(digit)
-}
-
-/// The text with fenced blocks and quoted words blanked, line by line.
-fn without_code(markdown: &str) -> String {
-    let mut fenced = false;
-    let mut kept = String::with_capacity(markdown.len());
-    for line in markdown.lines() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            kept.extend(line.split('`').step_by(2));
-        }
-        kept.push('\n');
-    }
-    kept
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn the_workspace_is_tidy() {
 #[test]
 fn every_rule_is_part_of_the_check() {
     let tree = Tree::of(&[
-        ("ARCHITECTURE.md", "`src/gone.rs`, as requested"),
+        ("ARCHITECTURE.md", "`src/gone.rs`, as requested, [a](b)"),
         ("docs/client-go.md", "| ★1 | x | `no_such_test` |"),
         (
             "crates/apiserver/Cargo.toml",
@@ -44,6 +44,7 @@ fn every_rule_is_part_of_the_check() {
             "crates/informer/src/queue/utils.rs",
             &format!("//! Long.\n{}", "\n".repeat(500)),
         ),
+        ("xtask/src/tidy/phrases.rs", "//! For whoever reads.\n"),
     ]);
     let rules: Vec<_> = check_tree(&tree)
         .iter()
@@ -51,6 +52,7 @@ fn every_rule_is_part_of_the_check() {
         .collect();
     let object = "crates/informer/src/object.rs";
     let expected = [
+        ("ARCHITECTURE.md", "dead-link"),
         ("ARCHITECTURE.md", "dead-path"),
         ("ARCHITECTURE.md", "narration"),
         ("crates/informer/Cargo.toml", "dev-version"),
@@ -63,6 +65,7 @@ fn every_rule_is_part_of_the_check() {
         ("crates/informer/src/queue/utils.rs", "file-name"),
         ("crates/informer/src/queue/utils.rs", "size"),
         ("docs/client-go.md", "dead-test"),
+        ("xtask/src/tidy/phrases.rs", "phrase"),
     ];
     assert_eq!(rules, expected.map(|(path, rule)| (path.to_owned(), rule)));
 }

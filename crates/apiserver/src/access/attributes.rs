@@ -1,8 +1,9 @@
-//! What a request is about, as authorization sees it.
+//! Attributes of a request that authorization decides on.
 //!
 //! Guarantees:
-//! - read from method, path and query alone, as `requestinfo.go` does, so a resource that is not served is forbidden like one that is;
-//! - the path is split and decoded as routing does it, so no spelling of a path is one resource here and another there.
+//! - only method, path and query are used, as in `requestinfo.go`, so unserved resources are forbidden like served
+//!   ones;
+//! - the path is split and decoded like in routing, so both agree on the resource for any spelling of a path.
 
 use http::Method;
 
@@ -10,7 +11,7 @@ use super::User;
 use crate::route::{self, Query, Target};
 use crate::status::ApiError;
 
-/// A verb on a resource; what a request does not say is empty.
+/// A verb on a resource; absent parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) verb: String,
@@ -22,7 +23,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// `None` for a path that is no resource's: discovery, health, and what leads nowhere.
+    /// Returns `None` for a path without a resource: discovery, health, and unserved paths.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -32,7 +33,7 @@ impl Attributes {
             _ => return None,
         };
         let (namespace, rest) = match rest {
-            // The namespace itself and its subresources are in that namespace too.
+            // The namespace object and its subresources also belong to that namespace.
             ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => {
                 (*namespace, rest)
             }
@@ -57,7 +58,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// The creation of the object that a PUT names.
+    /// Attributes of creating the object that a PUT names.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -70,7 +71,9 @@ impl Attributes {
         }
     }
 
-    /// Whether this asks what the asker may do, or who they are: everybody may (the role `system:basic-user`).
+    /// Whether the request is a review of the user's own access or identity.
+    ///
+    /// Every user may send these (role `system:basic-user`).
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
@@ -80,7 +83,7 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// The refusal of this to a user.
+    /// Returns the 403 for a user.
     pub(super) fn forbidden(&self, user: &User) -> ApiError {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let place = if self.namespace.is_empty() {
@@ -110,7 +113,9 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// The name that a field selector requires, so that a rule for one object lets an informer of that object in.
+/// Returns the name that a field selector requires.
+///
+/// With it a rule with names also applies to lists and watches.
 fn selected_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|requirement| {
         let value = requirement.trim().strip_prefix("metadata.name=")?;

@@ -1,8 +1,11 @@
-//! Requests that a page in a browser sends to a port of the same machine, where nobody is asked who they are.
+//! Rejects requests of web pages to a local port without authentication.
 //!
-//! Guarantees: a request that names another host than this machine, as after DNS rebinding, or comes from a page of another host, is refused with 403; programs that name no host, or this one, are not.
+//! Guarantees: a request that names another host (as after DNS rebinding), or whose `Origin` is another host, receives
+//! 403.
+//! Requests without a host or with this machine's host are accepted.
 //!
-//! It is what `kubectl proxy` does (`--accept-hosts`), and `Origin` besides: a page may POST without asking.
+//! `kubectl proxy` checks the host the same way (`--accept-hosts`).
+//! `Origin` is checked too, because a page can POST without a preflight request.
 
 use std::net::IpAddr;
 
@@ -12,7 +15,7 @@ use http::uri::Authority;
 
 use crate::status::ApiError;
 
-/// Why a request is not answered, if it is not.
+/// Returns the reason to reject the request, if any.
 pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let named = parts.uri.authority().map(Authority::to_string);
@@ -21,7 +24,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
         return Some(refused("Host", &host));
     }
     let mut origins = parts.headers.get_all(ORIGIN).iter().map(text);
-    // Without a scheme it is `null`: a page of nowhere.
+    // An origin without a scheme is `null`: a page without an origin.
     let is_own_page = |origin: &String| {
         origin
             .split_once("://")
@@ -31,7 +34,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     Some(refused("Origin", &origin))
 }
 
-/// Whether a host, perhaps with a port, is this machine by a name that nobody else can have.
+/// Whether a host, with or without a port, is a name that always means this machine.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return host.is_empty();
@@ -67,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_somebody_else_can_have_is_refused() {
+    fn a_host_that_can_belong_to_another_machine_is_rejected() {
         for host in [
             "localhost",
             "LOCALHOST:8001",
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_host_is_refused() {
+    fn a_page_from_another_host_is_rejected() {
         for (origin, refused) in [
             ("http://localhost:3000", false),
             ("https://127.0.0.1", false),

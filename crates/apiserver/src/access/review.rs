@@ -1,6 +1,6 @@
-//! The reviews: questions about tokens and rules, answered and never stored.
+//! Access reviews: evaluated against tokens and rules, and never stored.
 //!
-//! Guarantees: the answer is what [`super::Gate::admit`] would decide at that moment; a review that is not one of access gets no status.
+//! Guarantees: the result equals the decision of [`super::Gate::admit`] at that moment; other reviews get no status.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use super::{Gate, Policy, User};
 use crate::kinds::Kind;
 use crate::status::{ApiError, FieldError};
 
-/// Why everything is allowed.
+/// Reason in a review when no rules are configured.
 const NO_RULES: &str = "this server has no access rules";
 
-/// The review with its status.
+/// Returns the review with its status.
 ///
 /// # Errors
 ///
-/// 400 or 422 if it asks nothing.
+/// Returns 400 or 422 if the review's spec is incomplete.
 pub(crate) fn review(
     gate: &Gate,
     asker: &User,
@@ -104,7 +104,7 @@ impl Policy {
     }
 }
 
-/// Whom a `SubjectAccessReview` asks about; groups are as it lists them.
+/// Returns the user in a `SubjectAccessReview`; the groups are exactly those listed.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

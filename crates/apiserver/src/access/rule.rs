@@ -1,13 +1,13 @@
-//! One rule: verbs on resources, for some users or all.
+//! An access rule: verbs on resources, for some users or all.
 //!
-//! Guarantees: rules only allow, so their order does not matter; they match as the rules of Kubernetes' RBAC do.
+//! Guarantees: rules only allow, so their order does not matter; matching follows Kubernetes' RBAC rules.
 
 use serde_json::{Value, json};
 
 use super::User;
 use super::attributes::Attributes;
 
-/// Allows verbs on resources; to everybody and everywhere, until it is narrowed.
+/// Allows verbs on resources, for all users and namespaces unless restricted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]
 pub struct Rule {
@@ -19,23 +19,27 @@ pub struct Rule {
     groups: Vec<String>,
 }
 
-/// Resources, as `kubectl create role --resource` names them.
+/// A resource pattern as in `kubectl create role --resource`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
-    /// `*` is every group.
+    /// `*` matches every group.
     group: String,
-    /// `*` is every resource.
+    /// `*` matches every resource.
     plural: String,
-    /// `None` is the resource itself, and for the plural `*` its subresources too.
+    /// `None` matches the resource itself; with the plural `*` also all subresources.
     subresource: Option<String>,
 }
 
 // === impl Rule ===
 
 impl Rule {
-    /// Allows these verbs, such as `list`, on these resources: `pods`, `pods/log`, `deployments.apps`, `deployments.apps/scale`.
+    /// Allows these verbs, such as `list`, on these resources.
     ///
-    /// The verb `*` is every verb; `*` every resource and subresource, `*.apps` those of one group, and `*/scale` one subresource of every resource.
+    /// Resources are written as `pods`, `pods/log`, `deployments.apps` or `deployments.apps/scale`.
+    ///
+    /// The verb `*` matches every verb.
+    /// The resource `*` matches every resource and subresource, `*.apps` those of one group, and `*/scale` one
+    /// subresource of every resource.
     /// A resource does not include its subresources.
     pub fn allow<'a, 'b>(
         verbs: impl IntoIterator<Item = &'a str>,
@@ -51,27 +55,27 @@ impl Rule {
         }
     }
 
-    /// Only for objects of these names.
+    /// Restricts the rule to objects with these names.
     ///
-    /// A create has no name yet; a list or watch has one if its field selector requires `metadata.name`.
+    /// A create request has no name; a list or watch has one if its field selector requires `metadata.name`.
     pub fn named<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Rule {
         self.names.extend(owned(names));
         self
     }
 
-    /// Only in these namespaces; neither across all namespaces nor for what has none.
+    /// Restricts the rule to these namespaces; excludes cluster-wide requests and cluster-scoped resources.
     pub fn in_namespaces<'a>(mut self, namespaces: impl IntoIterator<Item = &'a str>) -> Rule {
         self.namespaces.extend(owned(namespaces));
         self
     }
 
-    /// Only for this user, or another that the rule is for.
+    /// Restricts the rule to this user; further calls add users.
     pub fn for_user(mut self, name: &str) -> Rule {
         self.users.push(name.to_owned());
         self
     }
 
-    /// Only for this group, such as `system:authenticated`, or another that the rule is for.
+    /// Restricts the rule to this group, such as `system:authenticated`; further calls add groups.
     pub fn for_group(mut self, name: &str) -> Rule {
         self.groups.push(name.to_owned());
         self
@@ -91,14 +95,14 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Whether it allows something to a user in a namespace.
+    /// Whether the rule applies to a user and namespace.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)
             && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
     }
 
-    /// As a `SelfSubjectRulesReview` lists it: one `ResourceRule` per group.
+    /// Formats the rule as in a `SelfSubjectRulesReview`: one `ResourceRule` per group.
     pub(super) fn to_resource_rules(&self) -> Vec<Value> {
         let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
         for pattern in &self.resources {

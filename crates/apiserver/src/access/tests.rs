@@ -1,4 +1,4 @@
-//! Headers, paths and patterns, as tables.
+//! Tests of headers, paths and patterns, as tables.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ fn check(requests: &[&str], expected: &Expect) {
 }
 
 #[test]
-fn a_request_is_refused_in_the_words_of_kubernetes() {
+fn a_forbidden_request_receives_kubernetes_message() {
     check(
         &[
             "GET /api/v1/pods",
@@ -62,7 +62,7 @@ fn a_request_is_refused_in_the_words_of_kubernetes() {
 }
 
 #[test]
-fn no_spelling_of_a_path_hides_its_resource() {
+fn every_spelling_of_a_path_has_the_same_resource() {
     check(
         &[
             "GET //api/v1//pods/",
@@ -85,7 +85,7 @@ fn no_spelling_of_a_path_hides_its_resource() {
     );
 }
 
-/// Whether a rule lets `u`, in group `g`, do what a request asks.
+/// Whether a rule allows user `u` in group `g` a request.
 fn allows(rule: Rule, method: &Method, uri: &str) -> bool {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let attributes = Attributes::of(method, path, &Query::parse(query)).unwrap();
@@ -95,7 +95,7 @@ fn allows(rule: Rule, method: &Method, uri: &str) -> bool {
 }
 
 #[test]
-fn a_resource_pattern_is_what_kubectl_takes() {
+fn resource_patterns_follow_kubectl_syntax() {
     let get =
         |pattern: &str, path: &str| allows(Rule::allow(["get"], [pattern]), &Method::GET, path);
     let (pod, log) = (
@@ -124,7 +124,7 @@ fn a_resource_pattern_is_what_kubectl_takes() {
 }
 
 #[test]
-fn a_rule_is_as_narrow_as_it_was_made() {
+fn a_rule_matches_only_within_its_restrictions() {
     let pods = || Rule::allow(["get", "list"], ["pods"]);
     let one = "/api/v1/namespaces/x/pods/a";
     let all = "/api/v1/pods";
@@ -154,7 +154,7 @@ fn a_rule_is_as_narrow_as_it_was_made() {
 }
 
 #[test]
-fn a_token_stands_behind_bearer_in_any_case_and_nothing_else() {
+fn a_token_follows_bearer_in_any_case_and_no_other_scheme() {
     for (value, token) in [
         ("Bearer a", Some("a")),
         ("  bearer a  ", Some("a")),
@@ -171,7 +171,7 @@ fn a_token_stands_behind_bearer_in_any_case_and_nothing_else() {
 }
 
 #[test]
-fn only_the_whole_token_is_the_token() {
+fn only_the_whole_token_matches() {
     let mut policy = Policy::default();
     policy.grant("secret", User::new("a"));
     policy.grant("other", User::new("b"));

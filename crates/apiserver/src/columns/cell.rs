@@ -1,6 +1,7 @@
-//! What a column is, and how cells are computed from objects that any client may have written.
+//! Definition of a column, and computation of its cells.
 //!
-//! Guarantees: an absent or odd value is an empty or `<none>` cell, never an error.
+//! Clients can store arbitrary values.
+//! Guarantees: an absent or malformed value results in an empty or `<none>` cell, never in an error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -46,10 +47,12 @@ pub(super) const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Val
 pub(super) const NAME: Column = text("Name", |object, _| json!(object.text("name")));
 pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now)));
 
-/// What an empty cell says in most columns.
+/// Text of an empty cell in most columns.
 pub(super) const NONE: &str = "<none>";
 
-/// A duration as `kubectl` shows it (`duration.HumanDuration`): two units at most, fewer the longer it is.
+/// Formats a duration as `kubectl` does (`duration.HumanDuration`).
+///
+/// It shows at most two units, and fewer for longer durations.
 pub(crate) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -86,7 +89,7 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// The value at a JSON pointer; empty if there is none.
+/// Returns the value at a JSON pointer; empty if absent.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -106,12 +109,12 @@ pub(super) fn count(object: &Object, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or(0)
 }
 
-/// `spec.replicas`, which is 1 where it is not said.
+/// Returns `spec.replicas`; 1 if absent.
 pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
 
-/// The value at a pointer, or what Kubernetes would have filled in.
+/// Returns the value, or the default that Kubernetes would set.
 pub(super) fn or(value: Value, default: &str) -> Value {
     if value == "" { json!(default) } else { value }
 }
@@ -124,7 +127,7 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// How many members an object or list has.
+/// Number of members of an object or list.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Object(members) => members.len(),
@@ -133,7 +136,7 @@ pub(super) fn size(object: &Object, pointer: &str) -> usize {
     }
 }
 
-/// The texts at a pointer in each item, joined.
+/// Joins the strings at a pointer in each item.
 pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     let texts = items
         .iter()
@@ -141,7 +144,7 @@ pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Labels as they are typed, or `<none>`.
+/// Formats labels as `key=value` pairs, or `<none>`.
 pub(super) fn labels(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<String> = pairs
@@ -150,7 +153,7 @@ pub(super) fn labels(labels: &Value) -> String {
     none_if_empty(pairs.join(","))
 }
 
-/// A `metav1.LabelSelector` as it is typed, or `<none>`.
+/// Formats a `metav1.LabelSelector` in selector syntax, or `<none>`.
 pub(super) fn selector(selector: &Value) -> String {
     let equal = labels(&selector["matchLabels"]);
     let mut terms: Vec<String> = Vec::new();
@@ -182,7 +185,7 @@ pub(super) fn none_if_empty(text: String) -> String {
     }
 }
 
-/// How long ago a time was; `unknown` if there is none.
+/// Time elapsed since a time; `unknown` if absent.
 pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     time.map_or_else(

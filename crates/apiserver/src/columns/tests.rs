@@ -1,9 +1,9 @@
-//! What cells say.
+//! Content of cells.
 
 use super::cell::human_duration;
 
 #[test]
-fn durations_are_as_coarse_as_kubectl_shows_them() {
+fn durations_have_the_precision_of_kubectl() {
     for (seconds, expected) in [
         (-5, "0s"),
         (0, "0s"),

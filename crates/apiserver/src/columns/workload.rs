@@ -1,6 +1,7 @@
-//! The columns of pods, of what makes pods, and of nodes.
+//! Printer columns of pods, of the workloads that create pods, and of nodes.
 //!
-//! Guarantees: names, types, order and priorities are those of Kubernetes' printers; priority 1 is shown by `-o wide` only.
+//! Guarantees: names, types, order and priorities match Kubernetes' printers; columns with priority 1 are shown only by
+//! `-o wide`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -244,7 +245,7 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// How often containers were started again, and how long ago the last of them had ended.
+/// Number of container restarts, and the time since the last one.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -264,7 +265,8 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
     }
 }
 
-/// The phase, or what says more: that it is being deleted, the reason of its first container that has one, or its own reason.
+/// Status of a pod: its phase, or a more specific state.
+/// That is: that it is being deleted, the reason of its first container with a reason, or its own reason.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";
@@ -275,7 +277,7 @@ fn pod_status(pod: &Object) -> String {
     let is_up = |it: &Value| it["ready"] == true && it["state"]["running"].is_object();
     let told = statuses.iter().find_map(container_reason);
     match told {
-        // One has ended as it should, and another goes on.
+        // One container has completed, and another is running.
         Some(reason) if reason == "Completed" && statuses.iter().any(is_up) => phase,
         Some(reason) => reason,
         None => [string(pod, "/status/reason"), phase]

@@ -1,9 +1,9 @@
-//! What faults do to the bytes of one body: chunks go in, steps come out.
+//! Effects of faults on the bytes of one body: chunks are the input, steps are the output.
 //!
 //! Guarantees:
-//! - nothing here waits: a pause or an end is a step, to be taken by whoever holds the body;
-//! - the same chunks with the same seed give the same steps;
-//! - lines are put together only if a fault is about events, so a body without such faults is not copied.
+//! - this module does not wait: a pause or an end is a step that the owner of the body executes;
+//! - the same chunks with the same seed result in the same steps;
+//! - chunks are combined into lines only if a fault applies to events, so other bodies are not copied.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,47 +14,47 @@ use bytes::Bytes;
 use super::edit::{Edit, is_bookmark, is_end_bookmark};
 use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
-/// The largest chunk of a body that is split randomly: small enough to fall into every member of an object.
+/// Maximum size of a chunk of a randomly split body: small enough to split every member of an object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
-/// What is to be done next with a body.
+/// The next action on a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Lets what was sent reach the wire before the next chunk.
+    /// Flushes what was sent before the next chunk.
     Flush,
     End(Ending),
-    /// The fault of this name has shown its effect.
+    /// The fault of this name has taken effect.
     Hit(Arc<str>),
 }
 
 /// One fault on one body.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
-    /// As the request log has it.
+    /// The name in the request log.
     name: Arc<str>,
     rng: fastrand::Rng,
-    /// Whether its effect has been told.
+    /// Whether its effect has been reported.
     told: bool,
 }
 
-/// The faults on one body, and how much of it has passed.
+/// The faults on one body, and the progress of the body.
 #[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether lines must be put together.
+    /// Whether chunks must be combined into lines.
     by_events: bool,
     started: bool,
-    /// The start of a line.
+    /// The incomplete last line.
     line: Vec<u8>,
-    /// Lines that came in.
+    /// Number of received lines.
     events: u64,
-    /// Bytes that went out.
+    /// Number of sent bytes.
     bytes: u64,
-    /// The next border of a random split.
+    /// The next boundary of a random split.
     random_border: u64,
-    /// A line that waits for the next one to overtake it.
+    /// A line that is held back until after the next one.
     overtaken: Option<Bytes>,
 }
 
@@ -70,7 +70,7 @@ impl Laid {
         }
     }
 
-    /// Tells of its effect, the first time.
+    /// Reports its effect once.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
             steps.push_back(Step::Hit(Arc::clone(&self.name)));
@@ -81,7 +81,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// The steps before the first chunk are put into `steps`.
+    /// Writes the steps before the first chunk to `steps`.
     pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
         let by_events = laid.iter().any(|laid| laid.fault.needs_events());
         let mut disturbance = Disturbance {
@@ -99,7 +99,7 @@ impl Disturbance {
         self.laid.is_empty()
     }
 
-    /// Takes the next chunk of the body.
+    /// Processes the next chunk of the body.
     pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.started, true) {
             self.pause(Moment::FirstByte, steps);
@@ -116,7 +116,7 @@ impl Disturbance {
         }
     }
 
-    /// The body is at its end, or its faults are taken back: gives out what was kept.
+    /// Sends held-back data at the end of the body, or when its faults are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
@@ -124,7 +124,7 @@ impl Disturbance {
         }
     }
 
-    /// Takes every fault off the body; pauses and ends that were still to come are off too.
+    /// Removes all faults from the body, including future pauses and ends.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
         self.laid.clear();
         self.by_events = false;
@@ -141,7 +141,7 @@ impl Disturbance {
             let Fault::Edit(edit, which) = laid.fault else {
                 continue;
             };
-            // Two lines can't wait for each other.
+            // Only one line at a time can be held back.
             let possible = edit != Edit::Swap || (overtaken.is_none() && !swapped);
             if possible && picks(which, self.events, line, &mut laid.rng) {
                 swapped |= edit == Edit::Swap;
@@ -174,7 +174,7 @@ impl Disturbance {
         }
     }
 
-    /// What stands behind so many events.
+    /// Applies the faults that are due after this number of events.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -194,7 +194,7 @@ impl Disturbance {
         }
     }
 
-    /// Sends bytes, with the borders and ends that are among them.
+    /// Sends bytes, split at the boundaries and ends among them.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -205,7 +205,7 @@ impl Disturbance {
         }
     }
 
-    /// How many bytes there are to the next border or end.
+    /// Number of bytes until the next boundary or end.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -231,7 +231,7 @@ impl Disturbance {
         room
     }
 
-    /// What stands behind so many bytes.
+    /// Applies the faults that are due after this number of bytes.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {
@@ -250,7 +250,7 @@ impl Disturbance {
     }
 }
 
-/// Whether an edit is for the event of this number.
+/// Whether an edit applies to the event with this number.
 fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
     match which {
         Which::All => true,

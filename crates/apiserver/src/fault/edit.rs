@@ -1,26 +1,27 @@
-//! [`Edit`]: a change to one event of a watch. Everything about an edit is here: its word in a plan and its effect.
+//! [`Edit`]: a change to one event of a watch, with its word in a plan and its effect.
 //!
-//! Guarantees: a line stays a line; one that is not an event of this server passes unchanged, except that [`Edit::Garble`] takes half of it.
+//! Guarantees: a line stays a line; a line that is not an event of this server passes unchanged, except that
+//! [`Edit::Garble`] truncates it to half.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// What happens to one event.
+/// A change to one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// It changes places with the next one.
+    /// The event is sent after the next one.
     Swap,
-    /// Half of its line is lost.
+    /// The second half of its line is lost.
     Garble,
     /// Its object can't be decoded.
     Spoil,
-    /// Its type is one that no client knows.
+    /// Its type is unknown to every client.
     Retype,
 }
 
-/// The words of the edits, as a plan has them.
+/// The words of the edits in a plan.
 pub(super) const EDITS: [(&str, Edit); 6] = [
     ("drop", Edit::Drop),
     ("duplicate", Edit::Duplicate),
@@ -31,12 +32,12 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Edits what is to be sent for one event.
+    /// Edits the lines to send for one event.
     pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
         match self {
             Self::Drop => lines.clear(),
             Self::Duplicate => lines.extend_from_within(..),
-            // Two events take part, so whoever sends them swaps them.
+            // The caller swaps events, because two of them are involved.
             Self::Swap => {}
             Self::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
             Self::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
@@ -45,16 +46,16 @@ impl Edit {
     }
 }
 
-/// How the lines of this server start.
+/// The start of every line of this server.
 const START: &[u8] = b"{\"type\":\"";
 
-/// The type that no client knows.
+/// A type that is unknown to every client.
 const UNKNOWN_TYPE: &[u8] = b"MOVED";
 
-/// How the line of a bookmark starts.
+/// The start of a bookmark's line.
 const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 
-/// What the bookmark that closes a streamed list has in it.
+/// Text in the bookmark that ends a streamed list.
 const END: &[u8] = b"\"k8s.io/initial-events-end\":\"true\"";
 
 pub(super) fn is_bookmark(line: &[u8]) -> bool {
@@ -65,14 +66,16 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 
-/// The first half of a line, so that what is left is not JSON.
+/// Returns the first half of a line, which is not JSON.
 fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
     half.into()
 }
 
-/// The event with annotations that are a number: JSON of which a client can read the name and the revision, but not the object.
+/// Returns the event with a number as annotations.
+///
+/// A client can decode its name and revision, but not the object.
 fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();
@@ -82,12 +85,12 @@ fn spoilt(line: &Bytes) -> Bytes {
         return line.clone();
     };
     metadata.insert("annotations".to_owned(), json!(0));
-    // The type comes first, as in every line: clients may read it without the rest.
+    // The type is first, as in every line: clients may read it without the rest.
     let (event_type, object) = (&event["type"], &event["object"]);
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// The event with a type that no client knows.
+/// Returns the event with a type that is unknown to every client.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

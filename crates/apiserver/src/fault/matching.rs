@@ -1,13 +1,14 @@
-//! Which requests a fault is for.
+//! Selection of the requests that a fault applies to.
 //!
-//! Guarantees: every condition must hold; what is printed is what a fault plan says, and reads back as the same.
+//! Guarantees: a request must meet every condition; the printed form is the grammar of fault plans and parses to the
+//! same value.
 
 use std::fmt;
 
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// Which requests a fault is for; every condition must hold.
+/// Selects the requests that a fault applies to; a request must meet every condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
     pub(super) verb: Option<Verb>,
@@ -17,28 +18,28 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// A word of a plan: in quotes, as JSON has them, if it could be read as something else.
+/// A word of a plan, printed in quotes with JSON's escapes if it is ambiguous otherwise.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===
 
 impl Match {
-    /// Every request.
+    /// Selects every request.
     pub fn any() -> Match {
         Match::default()
     }
 
-    /// Lists of a resource, such as `pods`.
+    /// Selects lists of a resource, such as `pods`.
     pub fn list(resource: &str) -> Match {
         Match::verb(Verb::List, resource)
     }
 
-    /// Watches of a resource, such as `pods`.
+    /// Selects watches of a resource, such as `pods`.
     pub fn watch(resource: &str) -> Match {
         Match::verb(Verb::Watch, resource)
     }
 
-    /// One verb on a resource, such as `pods`.
+    /// Selects requests with one verb on a resource, such as `pods`.
     pub fn verb(verb: Verb, resource: &str) -> Match {
         Match {
             verb: Some(verb),
@@ -47,28 +48,28 @@ impl Match {
         }
     }
 
-    /// Only those whose `User-Agent` contains this.
+    /// Restricts the selection to requests whose `User-Agent` contains `part`.
     #[must_use]
     pub fn from_user_agent(mut self, part: &str) -> Match {
         self.user_agent = Some(part.to_owned());
         self
     }
 
-    /// Only those about an object of this name.
+    /// Restricts the selection to requests for an object with this name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Match {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Only those below this namespace.
+    /// Restricts the selection to requests in this namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Match {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Every watch.
+    /// Selects every watch.
     pub(crate) fn watches() -> Match {
         Match {
             verb: Some(Verb::Watch),
@@ -76,7 +77,7 @@ impl Match {
         }
     }
 
-    /// Whether it asks for nothing that `narrower` does not ask for too.
+    /// Whether it selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
@@ -126,7 +127,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Whether a character can stand in a word without quotes.
+    /// Whether a word without quotes may contain this character.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

@@ -1,9 +1,9 @@
-//! The bodies that are being read: what they are told at once, and how their faults take their time.
+//! The response bodies in transfer: orders to them, and the timing of their faults.
 //!
 //! Guarantees:
-//! - an order reaches every open body that it is for, and is noticed before anything else: nothing that was pending is delivered after a cut;
-//! - a body is forgotten when its reader drops it;
-//! - all timers live in the body, so a server without readers has nothing running.
+//! - an order reaches every matching open body, and takes effect before pending data: nothing is delivered after a cut;
+//! - a body is removed when its reader drops it;
+//! - all timers belong to the body, so a server without readers runs nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,15 +22,15 @@ use super::rule::Ending;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
-/// The bodies that can be given orders.
+/// The bodies that can receive orders.
 #[derive(Default)]
 pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Which bodies are silent, also those that are opened later.
+    /// Selects the frozen bodies, including those opened later.
     frozen: Vec<Match>,
-    /// By their request's sequence number.
+    /// By the sequence number of their request.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -39,26 +39,26 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Where a body finds its orders; it looks each time that it is polled, so looking is one lock that nobody else wants.
+/// Orders for one body; the body checks it on every poll, which takes one uncontended lock.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
-    /// Who polled the body last.
+    /// The task that polled the body last.
     reader: Option<Waker>,
 }
 
-/// What one body is told.
+/// The current orders of one body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,
     frozen: bool,
-    /// How often a thaw has been for it.
+    /// Number of thaws that applied to the body.
     thaws: u64,
-    /// Whether its faults have been taken back.
+    /// Whether its faults were removed.
     released: bool,
 }
 
-/// A body's place among the open ones, given up on drop.
+/// Registration of an open body; dropping it removes the body.
 pub(crate) struct Held {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
@@ -73,9 +73,9 @@ struct Disturbed {
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// How many thaws there had been when a fault froze it.
+    /// Number of thaws at the time a fault froze it.
     frozen_at: Option<u64>,
-    /// Whether the break that comes next has let what stands before it go out.
+    /// Whether the data before a pending break has been flushed.
     breaks: bool,
     /// Whether the inner body has ended.
     drained: bool,
@@ -85,7 +85,7 @@ struct Disturbed {
 // === impl OpenBodies ===
 
 impl OpenBodies {
-    /// Enters a body that is about to be read; for a watch, in the step that registers it.
+    /// Registers a body before it is read; for a watch, in the step that registers the watch.
     pub(crate) fn enter(&self, requests: &Arc<Recorder>, request: &Arc<LoggedRequest>) -> Held {
         let mut open = self.0.lock();
         let frozen = open.frozen.iter().any(|matches| matches.matches(request));
@@ -107,7 +107,7 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes the matching bodies; returns the numbers of their requests.
+    /// Ends or freezes the matching bodies; returns the sequence numbers of their requests.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -119,7 +119,7 @@ impl OpenBodies {
         })
     }
 
-    /// Lets the matching bodies go on, and takes back what froze them.
+    /// Resumes the matching bodies, and removes the freezes.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -129,7 +129,7 @@ impl OpenBodies {
         });
     }
 
-    /// Lets every body go on, without its faults.
+    /// Resumes every body and removes its faults.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -166,7 +166,7 @@ impl Inbox {
         }
     }
 
-    /// The orders as they are now; the reader is woken by the next one.
+    /// Returns the current orders; the next order wakes the reader.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -183,7 +183,7 @@ impl Held {
         &self.request
     }
 
-    /// The body as its reader gets it.
+    /// Wraps the body for its reader.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -247,7 +247,7 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Takes a step; what it gives ends this poll.
+    /// Executes a step; returns a result if it ends this poll.
     fn take(
         &mut self,
         step: Step,
@@ -258,14 +258,14 @@ impl Disturbed {
             Step::Bytes(bytes) => return Some(Poll::Ready(Some(Ok(bytes)))),
             Step::Pause(period) => self.pause = Some(Box::pin(tokio::time::sleep(period))),
             Step::Flush => {
-                // Whoever writes sends what it has when there is nothing to be read.
+                // The connection flushes when there is nothing to read.
                 cx.waker().wake_by_ref();
                 return Some(Poll::Pending);
             }
             Step::Hit(name) => self.hit(&name),
             Step::End(Ending::Freeze) => self.frozen_at = Some(orders.thaws),
             Step::End(Ending::Break) if !self.breaks => {
-                // hyper drops what it has not written yet when a body fails.
+                // hyper drops unwritten data when a body fails.
                 self.breaks = true;
                 self.steps.push_front(step);
                 cx.waker().wake_by_ref();
@@ -276,7 +276,7 @@ impl Disturbed {
         None
     }
 
-    /// Reads on: a chunk to pass at once, or nothing where there is a step to take.
+    /// Polls the inner body; returns a chunk to pass through, or nothing if there is a step to execute.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -1,9 +1,9 @@
-//! The grammar of fault plans: from text to statements.
+//! The grammar of fault plans: parses text into statements.
 //!
 //! Guarantees:
-//! - a plan is read as a whole: nothing of one with a mistake takes effect;
-//! - the first mistake is told with its place and with what could stand there;
-//! - the printed form of a statement reads back as the same statement.
+//! - a plan with a mistake has no effect at all;
+//! - the error contains the position of the first mistake and the expected input;
+//! - the printed form of a statement parses to the same statement.
 
 mod parser;
 mod token;
@@ -17,7 +17,7 @@ use crate::route::Verb;
 use parser::{Parser, share};
 use token::{Kind, tokens};
 
-/// The verbs that a match can name.
+/// The verbs in a match.
 const VERBS: [Verb; 9] = [
     Verb::Get,
     Verb::List,
@@ -30,12 +30,12 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// The words that an action starts with.
+/// The first words of actions.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];
 
-/// A fault plan that can't be read, or an action of it that can't be done.
+/// A fault plan with a mistake, or with an action that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault plan, line {line}, column {column}: {message}")]
 pub struct PlanError {
@@ -50,14 +50,14 @@ pub(crate) struct Plan {
     pub(crate) statements: Vec<Placed>,
 }
 
-/// A statement and the byte it starts at.
+/// A statement and its byte offset.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) statement: Statement,
     pub(crate) at: usize,
 }
 
-/// What is wrong, and the byte where it starts.
+/// A mistake and its byte offset.
 struct Mistake {
     at: usize,
     message: String,
@@ -74,7 +74,7 @@ impl Plan {
     }
 }
 
-/// Reads a plan.
+/// Parses a plan.
 pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
     let read = || Parser::new(tokens(text)?).plan();
     read().map_err(|mistake| PlanError::new(text, mistake.at, mistake.message))
@@ -83,7 +83,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
 // === impl PlanError ===
 
 impl PlanError {
-    /// A mistake that starts at a byte of the plan.
+    /// Creates an error at a byte offset of the plan.
     pub(crate) fn new(text: &str, at: usize, message: String) -> PlanError {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
@@ -94,12 +94,12 @@ impl PlanError {
         }
     }
 
-    /// The line of the mistake, counted from 1.
+    /// The line of the mistake, starting at 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The character of the line where the mistake starts, counted from 1.
+    /// The column where the mistake starts, in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -265,7 +265,7 @@ impl Parser<'_> {
         })
     }
 
-    /// How much goes first; nothing, if that is not said.
+    /// Parses the position after which a fault applies; the default is the start.
     fn after(&mut self) -> Parsed<After> {
         if !self.takes("after") {
             return Ok(After::Bytes(0));
@@ -339,7 +339,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a fault: which of the matching requests it hits.
+    /// Parses the limits of a rule: which matching requests it affects.
     fn limits(&mut self, mut rule: Rule) -> Parsed<Rule> {
         loop {
             let token = self.peek();
@@ -414,7 +414,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Open watches: the only requests that an action can be about.
+    /// Parses a match on open watches, the only requests that actions can apply to.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");
@@ -423,7 +423,7 @@ impl Parser<'_> {
     }
 }
 
-/// What a fault begins with.
+/// The first words of faults.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

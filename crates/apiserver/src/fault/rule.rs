@@ -1,6 +1,6 @@
-//! What a fault plan consists of: rules, which wait for requests, and actions, which happen at once.
+//! Statements of a fault plan: rules, which wait for requests, and actions, which run immediately.
 //!
-//! Guarantees: plain values; each is printed as the plan's grammar has it, and reads back as the same value.
+//! Guarantees: plain values; each prints in the plan's grammar and parses to the same value.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,10 +12,10 @@ use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// One sentence of a plan.
+/// One statement of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
-    /// Seeds the chances of the rules that follow.
+    /// Seeds the probabilities of the rules that follow.
     Seed(u64),
     Rule(Rule),
     Action(Action),
@@ -26,31 +26,31 @@ pub(crate) enum Statement {
 pub(crate) struct Rule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// How many matching requests are let by first.
+    /// Number of matching requests that pass first.
     pub(crate) skip: u64,
-    /// How likely it is for each of the others.
+    /// Probability for each request after those.
     pub(crate) chance: Share,
-    /// How many requests it hits at most.
+    /// Maximum number of affected requests.
     pub(crate) times: Option<u64>,
 }
 
-/// What happens to a request or to the body of its answer.
+/// The effect on a request or on the body of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(Refusal),
-    /// The connection breaks before the answer.
+    /// The connection breaks before the response.
     Reset,
-    /// Watches with `sendInitialEvents` are refused, as by a server without streaming lists.
+    /// Watches with `sendInitialEvents` are rejected, as by a server without streaming lists.
     RefuseStreaming,
     Delay(Moment, Duration),
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Puts text behind so many events.
+    /// Inserts text after this number of events.
     Send(Arc<str>, u64),
 }
 
-/// A refusal in the stead of the answer.
+/// An error instead of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
@@ -58,13 +58,13 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<u32>,
 }
 
-/// How a refusal is said.
+/// The format of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Text, as flow control answers before anything knows of `Status`.
+    /// Text, as from flow control, which responds before the API server.
     Plain,
-    /// A `Status` that says that the revision asked for has not been reached.
+    /// A `Status` that reports that the requested revision has not been reached.
     TooLarge,
 }
 
@@ -76,34 +76,34 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// How a body ends before its end.
+/// How a body ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Cleanly.
+    /// With a clean end.
     Cut,
-    /// With an error, as a connection that is reset.
+    /// With an error, as from a connection reset.
     Break,
-    /// Not at all: nothing more comes.
+    /// Without an end: nothing more is sent.
     Freeze,
 }
 
-/// How much of a body goes first.
+/// Position in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
     Bytes(u64),
 }
 
-/// Where the borders between the chunks of a body are.
+/// Boundaries between the chunks of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     Every(NonZeroU64),
-    /// Behind so many bytes each, in growing order.
+    /// After each of these byte offsets, in ascending order.
     At(Vec<u64>),
     Randomly,
 }
 
-/// Which events of a watch, counted from 1.
+/// Selects events of a watch, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -111,7 +111,7 @@ pub(crate) enum Which {
     Every(NonZeroU64),
     Share(Share),
     Bookmarks,
-    /// The bookmark that closes a streamed list.
+    /// The bookmark that ends a streamed list.
     EndBookmark,
 }
 
@@ -119,7 +119,7 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// What happens at once; matches are about open watches.
+/// An effect that happens immediately; matches apply to open watches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -133,16 +133,16 @@ pub(crate) enum Action {
     Accept,
 }
 
-/// Which revision a restarted server is at.
+/// The revision of a restarted server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// So many revisions before the present one.
+    /// This number of revisions before the current one.
     Back(u64),
 }
 
-/// The words of the endings, as a plan has them.
+/// The words of the endings in a plan.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -182,7 +182,7 @@ impl fmt::Display for Rule {
 // === impl Fault ===
 
 impl Fault {
-    /// Whether it is about the lines of a watch.
+    /// Whether it applies to the lines of a watch.
     pub(crate) fn needs_events(&self) -> bool {
         matches!(
             self,
@@ -193,12 +193,12 @@ impl Fault {
         )
     }
 
-    /// Whether it is for watches only.
+    /// Whether it applies only to watches.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Whether it stands in the stead of the answer.
+    /// Whether it replaces the response.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -206,7 +206,7 @@ impl Fault {
         )
     }
 
-    /// Whether it can do anything to this request.
+    /// Whether it can affect this request.
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
@@ -333,7 +333,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Text in quotes, with JSON's escapes.
+/// Text in quotes with JSON's escapes.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -342,7 +342,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A time in the largest of seconds and milliseconds that is exact.
+/// A duration in seconds if exact, otherwise in milliseconds.
 struct Period(Duration);
 
 impl fmt::Display for Period {
@@ -354,7 +354,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// The word that stands for a value in a table of words.
+/// Returns the word for a value in a table of words.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

@@ -1,7 +1,8 @@
-//! Every fault is shown to a client that is not ours.
+//! Checks that the client-go tests cover every fault.
 //!
-//! Guarantees: a fault that the grammar has and no plan of the tests with client-go in `conformance/clients/go` names fails a test here.
-//! Whether those tests see what the plan does is checked there, by running them without it.
+//! Guarantees: a test fails if the grammar has a fault that no plan in the client-go tests (`verify/clients/go`)
+//! uses.
+//! Those tests check the effect of their plans, by also running without them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +15,13 @@ use super::rule::{
     Which,
 };
 
-/// Where the rows are, seen from this crate.
-const TESTS: &str = "../../conformance/clients/go";
+/// Path of the client-go tests, relative to this crate.
+const TESTS: &str = "../../verify/clients/go";
 
-/// What stands before and behind the plan of a row.
+/// Text before and after the plan of a row.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// A table of forms: `shapes` are all, and the function finds a value's, for every value that there is.
+/// Generates a list of forms and the function that returns a value's form; the match is exhaustive.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -88,12 +89,12 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// Which requests a rule is for, and how many of them.
+/// The limits of a rule.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
-/// The limits that a rule has.
+/// Returns the limits that a rule uses.
 fn limits(rule: &Rule) -> impl Iterator<Item = &'static str> {
-    // By their fields, so that a new one is not forgotten.
+    // Destructured, so that a new field is a compile error here.
     let Rule {
         matches,
         fault: _,
@@ -122,7 +123,7 @@ fn limits(rule: &Rule) -> impl Iterator<Item = &'static str> {
         .filter_map(|(form, has)| has.then_some(form))
 }
 
-/// Every form that a statement has.
+/// Returns every form that a statement uses.
 fn forms(statement: &Statement) -> Vec<&'static str> {
     match statement {
         Statement::Seed(_) => vec!["seed N"],
@@ -138,7 +139,7 @@ fn forms(statement: &Statement) -> Vec<&'static str> {
     }
 }
 
-/// The plans of all rows.
+/// Returns the plans of all rows.
 fn plans() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(TESTS);
     let mut plans = Vec::new();
@@ -155,7 +156,7 @@ fn plans() -> Vec<String> {
 }
 
 #[test]
-fn each_fault_of_the_grammar_is_in_a_plan_that_client_go_is_shown() {
+fn client_go_tests_cover_every_fault() {
     let shown: BTreeSet<&str> = plans()
         .iter()
         .flat_map(|plan| parse(plan).unwrap_or_else(|error| panic!("{plan}: {error}")))

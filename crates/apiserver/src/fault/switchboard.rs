@@ -1,9 +1,10 @@
-//! The faults in force, and what they decide about a request.
+//! The active faults and their decisions about requests.
 //!
 //! Guarantees:
-//! - a request has at most one answer from a fault: that of the rule added first; its other faults are delays of the answer;
-//! - a rule counts a request when it is laid on it, also if its effect never comes;
-//! - every rule draws from a generator of its own, seeded by the plan's seed and the rule's number, so one rule's requests don't change another's chances.
+//! - at most one fault responds to a request: that of the rule added first; other faults only delay the response;
+//! - a rule counts a request when it is applied, even if its effect never occurs;
+//! - every rule has its own random generator, seeded by the plan's seed and the rule's number, so rules do not
+//!   influence each other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,10 +22,10 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Rules among which those that are used up are kept, so that the printed plan has them.
+/// Number of rules above which exhausted ones are dropped; until then the printed plan contains them.
 const USED_UP_MAX: usize = 1_000;
 
-/// For ever, as far as a timer is concerned: 30 years, as tokio has it.
+/// Practically unlimited time for a timer: 30 years, as in tokio.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The faults of one server.
@@ -32,7 +33,7 @@ pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
     open: OpenBodies,
-    /// Where the hits of faults are recorded.
+    /// Records the effects of faults.
     requests: Arc<Recorder>,
 }
 
@@ -40,19 +41,19 @@ pub(crate) struct Switchboard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// How long that was to be; `None` is for ever.
+    /// The requested period; `None` is unlimited.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// How many rules there have been since the seed was set.
+    /// Number of rules since the seed was set.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// A rule that is counting.
+/// An active rule with its counters.
 struct InForce {
     rule: Rule,
     skip: u64,
@@ -60,14 +61,14 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// What the faults in force do with a request as a whole.
+/// Effects of the active faults on a whole request.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// What stands in the stead of an answer.
+/// Replacement of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     Refusal(Refusal),
@@ -120,12 +121,12 @@ impl Switchboard {
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
-    /// Adds a rule; the number refers to it.
+    /// Adds a rule; the returned number identifies it.
     pub(crate) fn add(&self, rule: Rule) -> u64 {
         self.rules.lock().add(rule)
     }
 
-    /// Lets a rule hit so many requests from now on.
+    /// Sets how many more requests a rule affects.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -133,14 +134,14 @@ impl Switchboard {
         }
     }
 
-    /// Changes what a rule does.
+    /// Changes the effect of a rule.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
         }
     }
 
-    /// Takes rules back.
+    /// Removes rules.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -148,7 +149,7 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Takes everything back.
+    /// Removes all rules and their effects.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -158,7 +159,7 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Decides about a request when it arrives, and records the faults that hit it.
+    /// Decides about a request on arrival, and records the faults that affect it.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -185,7 +186,7 @@ impl Switchboard {
         verdict
     }
 
-    /// Adds a watch to the open bodies; to be called in the step that registers the watch.
+    /// Registers the body of a watch; must be called in the step that registers the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> Held {
         self.open.enter(&self.requests, request)
     }
@@ -196,7 +197,7 @@ impl Switchboard {
         held.disturb(body, laid)
     }
 
-    /// Applies faults to the body of a response other than a watch's.
+    /// Applies faults to the body of any other response.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
             return body;
@@ -208,7 +209,7 @@ impl Switchboard {
         self.hold(request).disturb(body, laid)
     }
 
-    /// Takes the faults for the body of an answer.
+    /// Returns the faults for the body of a response.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {
@@ -224,7 +225,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Everything in force, as a plan.
+    /// Prints all active faults as a plan.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -251,7 +252,7 @@ impl Switchboard {
 // === impl Connections ===
 
 impl Connections {
-    /// When connections are accepted again, while they are refused.
+    /// Time at which connections are accepted again, while they are refused.
     pub(crate) fn refused_until(&self) -> Option<Instant> {
         self.refused_until.filter(|until| *until > Instant::now())
     }
@@ -266,7 +267,7 @@ impl Rules {
         }
         self.since_seed += 1;
         self.last += 1;
-        // An odd factor spreads neighbouring numbers over all bits (Knuth's multiplicative hashing).
+        // The odd factor spreads neighbouring numbers over all bits (Knuth's multiplicative hashing).
         let seed = self.seed ^ self.since_seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let in_force = InForce {
             skip: rule.skip,
@@ -282,7 +283,7 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Whether this request is hit; if so, it is counted.
+    /// Whether this request is affected; if so, counts it.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

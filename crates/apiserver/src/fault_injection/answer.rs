@@ -1,6 +1,6 @@
-//! What is decided about a request before it is done.
+//! Responses and resets that faults decide before a request is executed.
 //!
-//! Guarantees: a refusal looks as the same refusal of Kubernetes does, in words, headers and form; the request log shows it.
+//! Guarantees: an error equals that of Kubernetes in wording, headers and format; the request log contains it.
 
 use std::io;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// What flow control says to wait if the plan does not (`retryAfter` in `maxinflight.go`).
+/// Default seconds in the `Retry-After` header of flow control (`retryAfter` in `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// The answer in the stead of the real one, if there is one.
+    /// Returns the response that replaces the real one, if any.
     ///
     /// # Errors
     ///
-    /// If the connection is to be reset.
+    /// Returns an error if the connection is to be reset.
     pub(crate) fn answer(
         &self,
         shared: &Shared,
@@ -48,7 +48,7 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers that no `Status` stands for.
+    /// Adds the headers that a `Status` does not imply.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::Refusal(refusal)) = self.answer else {
             return;
@@ -56,7 +56,7 @@ impl Verdict {
         let headers = response.headers_mut();
         let plain = refusal.form == Form::Plain;
         if plain {
-            // What Go's http.Error adds.
+            // Go's `http.Error` adds it.
             let nosniff = HeaderValue::from_static("nosniff");
             headers.insert(HeaderName::from_static("x-content-type-options"), nosniff);
         }

@@ -1,6 +1,6 @@
-//! Faults over HTTP.
+//! The HTTP endpoint for faults.
 //!
-//! Guarantees: off unless the builder asked for it; what a client sends is read as a whole before anything of it takes effect.
+//! Guarantees: off unless the builder enables it; a plan is parsed completely before it takes effect.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Where the fault plan is served.
+/// Path of the fault plan.
 pub(crate) const PATH: &str = "/faults";
 
-/// Shows, extends or clears the plan, and answers what is then in force.
+/// Shows, extends or clears the plan, and returns the active plan.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -1,31 +1,31 @@
-//! What is known of a value before it is read: the fields of the built-in kinds, from the table of their messages.
+//! Known structure of a value, from the table of messages of the built-in kinds.
 //!
-//! Guarantees: a value that has JSON of its own, such as a quantity or a raw extension, may be anything.
+//! Guarantees: a value with its own JSON encoding, such as a quantity or a raw extension, may be anything.
 
 use crate::kinds::Kind;
 use crate::kinds::wire::{Container, Field, Form, MessageId, Messages, Type};
 
-/// What a value's members can be.
+/// Allowed members of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
     /// An object of a kind that the user added.
     Custom,
     Message(MessageId),
-    /// A list of these.
+    /// A list of values of this type.
     List(Type),
-    /// A map from strings to these.
+    /// A map from strings to values of this type.
     Map(Type),
     /// A JSON patch, and one operation of it.
     Operations,
     Operation,
 }
 
-/// The members of a JSON patch's operation.
+/// The members of a JSON patch operation.
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl Known {
-    /// An object of a kind that is served.
+    /// An object of a served kind.
     pub(crate) fn of(kind: &Kind) -> Known {
         if kind.custom {
             return Known::Custom;
@@ -39,7 +39,7 @@ impl Known {
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// What is known of a member; `None` if there is no such one.
+    /// Returns the structure of a member; `None` if the member is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -52,7 +52,7 @@ impl Known {
         }
     }
 
-    /// What is known of an item.
+    /// Returns the structure of an item.
     pub(super) fn item(self) -> Known {
         match self {
             Known::List(item) => Known::of_type(item),
@@ -77,13 +77,13 @@ impl Known {
         match (message.form, message.fields.as_slice()) {
             (Form::Object, _) => Known::Message(id),
             (Form::List, [items]) => Known::of_field(items),
-            // Kubernetes too looks no further into what has a decoder of its own.
+            // Kubernetes does not check values that have a decoder of their own either.
             _ => Known::Anything,
         }
     }
 }
 
-/// What is known of a message's member, which may stand in a message that is inlined.
+/// Returns the structure of a message's member, which may belong to an inlined message.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
@@ -108,7 +108,7 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// The fields of a definition that are not known, by path, and those below it.
+    /// The paths of fields that are missing here but defined in the schema, recursively.
     fn missing(
         definition: &'static Definition,
         known: Known,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_openapi_has_is_known() {
+    fn every_openapi_field_is_known() {
         let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
         for kind in Kinds::builtin().iter() {
             let known = Known::of(kind);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_inside_another_has_its_own_kind_too() {
+    fn a_nested_kind_has_apiversion_and_kind() {
         let set = Known::named("apps/v1", "StatefulSet");
         let spec = set.member("spec").unwrap();
         let claim = spec.member("volumeClaimTemplates").unwrap().item();

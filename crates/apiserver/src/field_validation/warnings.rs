@@ -1,17 +1,18 @@
-//! `Warning` headers of one answer.
+//! `Warning` headers of one response.
 //!
-//! Guarantees: each text once, in the order it came; if they get too long, each is cut, and the last ones are left out, as kube-apiserver does.
+//! Guarantees: each text appears once, in order of its first occurrence.
+//! If the texts are too long in total, each is truncated, and the last ones are omitted, as in kube-apiserver.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Characters of all texts together before they are cut (`truncateAtTotalRunes` in `filters/warning.go`).
+/// Maximum characters of all texts before truncation (`truncateAtTotalRunes` in `filters/warning.go`).
 const TOTAL_MAX: usize = 4 * 1024;
 
-/// Characters of one text when they are cut (`truncateItemRunes`).
+/// Maximum characters of a truncated text (`truncateItemRunes`).
 const ITEM_MAX: usize = 256;
 
-/// What the client is to be warned of, whatever the answer is.
+/// Warnings for the client, sent with any response.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<Vec<String>>);
 
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn each_text_is_one_header_once_with_its_quotes_escaped() {
+    fn each_text_is_sent_once_with_escaped_quotes() {
         assert_eq!(
             written(&["a \"b\" \\", "ä", "ä", "no\nline"]),
             [r#"299 - "a \"b\" \\""#, "299 - \"ä\""]
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_fit_are_whole_and_others_are_cut_until_the_limit() {
+    fn texts_are_truncated_only_above_the_total_limit() {
         let long = "x".repeat(TOTAL_MAX);
         assert_eq!(written(&[&long]), [format!("299 - \"{long}\"")]);
         let cut = format!("299 - \"{}\"", &long[..ITEM_MAX]);

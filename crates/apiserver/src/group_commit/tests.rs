@@ -1,4 +1,4 @@
-//! Writes before, on and after their way to a disk that can be held up, counted, and made to fail.
+//! Writes to a disk that tests can block, count and make fail.
 
 use std::future::Future;
 use std::io;
@@ -20,34 +20,34 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::Opener;
 
-/// What a disk does, call by call.
+/// Behaviour of a disk, call by call.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// The call that fails, and all behind it; `u64::MAX` for none.
+    /// The first failing call; all later calls fail too. `u64::MAX` for none.
     fails_from: AtomicU64,
     syncs: AtomicU64,
-    /// Whether opening the file again ends the failures.
+    /// Whether reopening the file ends the failures.
     heals_when_opened: AtomicBool,
-    /// Held by a test, it holds up every call.
+    /// A test that holds this lock blocks every call.
     gate: Mutex<()>,
-    /// Where the file lies that a loss of power would leave: what was synced.
+    /// What a loss of power would leave of the file.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// What of a file is safe, and what may still be lost, write by write.
+/// Synced bytes of a file, and the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// After how many more calls the power goes.
+    /// Number of calls until the power fails.
     calls_left: Option<u64>,
-    /// What is left then.
+    /// Content after the loss of power.
     left: Option<Vec<u8>>,
     rng: fastrand::Rng,
 }
 
-/// What was asked of a file and not synced.
+/// A change that was not synced.
 #[derive(Debug)]
 enum Unsynced {
     Length(u64),
@@ -79,7 +79,7 @@ impl Survivor {
         }
     }
 
-    /// Of the writes that were not synced some sectors have arrived, in any order, and some have not.
+    /// Applies a random part of the unsynced sectors, in random order.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();
@@ -101,7 +101,7 @@ impl Survivor {
     }
 }
 
-/// Makes a change to the bytes of a file.
+/// Applies a change to the bytes of a file.
 fn apply(file: &mut Vec<u8>, change: &Unsynced) {
     let place = |at: u64| usize::try_from(at).unwrap();
     match change {
@@ -121,7 +121,7 @@ impl Medium {
         Arc::new(medium)
     }
 
-    /// Fails from the nth call on, counted from now.
+    /// Fails from the `calls`th next call on.
     fn fail_after(&self, calls: u64) {
         let now = self.calls.load(Ordering::Relaxed);
         self.fails_from.store(now + calls, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Notes a change, or that all were synced, if a test wants to lose power.
+    /// Records a change or a sync, if a test simulates a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
         if let Some(survivor) = self.survivor.lock().as_mut() {
             survivor.call(change());
@@ -205,7 +205,7 @@ impl StorageBackend for Faulty {
     }
 }
 
-/// A directory of this test alone, empty at its start and gone at its end.
+/// A directory for one test, created empty and removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -260,7 +260,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// The names and values of what is stored.
+/// The names and values of the stored objects.
 fn stored(server: &Server) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = server.list("v1", "configmaps");
@@ -274,7 +274,7 @@ fn stored(server: &Server) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_sees_a_write_before_the_disk_has_it() {
+async fn a_write_is_invisible_before_it_is_on_the_disk() {
     let scratch = Scratch::new("unseen");
     let server = scratch.open(&Medium::sound());
     let before = server.revision();
@@ -295,7 +295,7 @@ async fn nobody_sees_a_write_before_the_disk_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_that_wait_for_the_disk_go_to_it_together() {
+async fn writes_that_wait_for_the_disk_are_stored_together() {
     let scratch = Scratch::new("together");
     let medium = Medium::sound();
     let server = scratch.open(&medium);
@@ -323,14 +323,14 @@ async fn writes_that_wait_for_the_disk_go_to_it_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_caller_has_gone_is_stored() {
+async fn a_write_whose_caller_was_dropped_is_stored() {
     let scratch = Scratch::new("gone");
     let server = scratch.open(&Medium::sound());
     {
         let mut write = Box::pin(create(&server, "a"));
         let _ = poll(write.as_mut());
     }
-    // The next write waits for the disk behind it.
+    // The next write waits for the disk after it.
     assert_eq!(create(&server, "b").await.0, 201);
     assert_eq!(stored(&server).len(), 2);
 }
@@ -347,9 +347,11 @@ fn a_direct_call_needs_no_runtime() {
     assert_eq!(stored(&server), [("a".to_owned(), "2".to_owned())]);
 }
 
-/// The disk is full from the nth call on, for every n that a write gets to: each time the write is refused, nothing of it is seen, and what follows is as if it had never been.
+/// The disk is full from the nth call on, for every n that a write reaches.
+///
+/// Each time the write is rejected, nothing of it is visible, and later writes are not affected.
 #[tokio::test(start_paused = true)]
-async fn a_full_disk_refuses_writes_and_loses_none() {
+async fn a_full_disk_rejects_writes_and_loses_none() {
     let scratch = Scratch::new("full");
     let medium = Medium::sound();
     let server = scratch.open(&medium);
@@ -374,7 +376,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
         assert_eq!(server.revision(), revision);
         assert_eq!(server.list("v1", "configmaps").len(), 2);
         medium.heal();
-        // A write of something else, so that the refused one has to be set right by it.
+        // Another write, which must correct the rejected one on the disk.
         server
             .patch(
                 "v1",
@@ -398,9 +400,11 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
-/// The power goes at any call of a write, and when it is answered; of what was not synced then, any sectors are on the disk.
+/// The power fails at each call of a write, and after its acknowledgement.
+///
+/// Any unsynced sectors may be on the disk.
 #[test]
-fn what_was_acknowledged_survives_a_loss_of_power() {
+fn acknowledged_writes_survive_a_loss_of_power() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("power"));
     *medium.survivor.lock() = Some(Survivor::new());
     let server = scratch.open(&medium);
@@ -441,7 +445,7 @@ fn what_was_acknowledged_survives_a_loss_of_power() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_accepted_behind_a_failing_batch_fails_with_it() {
+async fn writes_accepted_after_a_failing_batch_fail_too() {
     let scratch = Scratch::new("behind");
     let medium = Medium::sound();
     let server = scratch.open(&medium);
@@ -454,7 +458,7 @@ async fn what_was_accepted_behind_a_failing_batch_fails_with_it() {
     while medium.calls.load(Ordering::Relaxed) == calls {
         std::thread::yield_now();
     }
-    // The first write is on its way to the disk; the second builds on it.
+    // The first write is being stored; the second is based on it.
     let change = ask(server.clone(), Method::PUT, "a", config_map("a", 1));
     let mut change = pin!(change);
     assert!(poll(change.as_mut()).is_pending());
@@ -465,7 +469,7 @@ async fn what_was_accepted_behind_a_failing_batch_fails_with_it() {
 }
 
 #[test]
-fn many_objects_created_by_one_call_wait_for_the_disk_as_often_as_one() {
+fn objects_created_by_one_call_are_synced_once() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("many"));
     let server = scratch.open(&medium);
     let syncs = || medium.syncs.swap(0, Ordering::Relaxed);

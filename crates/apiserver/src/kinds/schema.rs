@@ -1,29 +1,29 @@
-//! The fields that built-in kinds have, what OpenAPI says of them, and how a strategic merge patch treats each of them.
+//! Fields of the built-in kinds, their OpenAPI descriptions and strategic merge patch strategies.
 //!
-//! They come from a second table that `cargo xtask kinds` writes, from the OpenAPI document of the same pinned Kubernetes version.
+//! `cargo xtask kinds` writes the table from the OpenAPI document of the pinned Kubernetes version.
 //!
 //! Guarantees:
-//! - the table is read once, when the first patch or OpenAPI document asks for it, and not when a server is built;
-//! - every definition that a field names is in it.
+//! - the table is parsed once, by the first patch or OpenAPI request, and not when a server is built;
+//! - the table contains every definition that a field refers to.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of Kubernetes 1.36; its header says how it reads.
+/// The table of Kubernetes 1.36; its header explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
 /// The fields of all built-in kinds.
 #[derive(Debug)]
 pub(crate) struct Schema {
     definitions: Vec<Definition>,
-    /// `apiVersion/Kind` to the place in `definitions`.
+    /// Maps `apiVersion/Kind` to an index in `definitions`.
     kinds: BTreeMap<&'static str, usize>,
 }
 
 /// The fields of one type.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// The name of the type alone, such as `PodSpec`.
+    /// The name of the type without its package, such as `PodSpec`.
     pub(crate) name: &'static str,
     /// The name with its package, such as `io.k8s.api.core.v1.PodSpec`.
     pub(crate) full_name: &'static str,
@@ -35,40 +35,40 @@ pub(crate) struct Definition {
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: Strategy,
-    /// The type as the table has it.
+    /// The type as written in the table.
     pub(crate) cell: &'static str,
-    /// The patch strategies as the table has them, empty if there are none.
+    /// The patch strategies as written in the table; empty if there are none.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// What a field holds; the places are those in a schema's definitions.
+/// Content of a field; the numbers are indexes into a schema's definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// A scalar, or anything.
+    /// A scalar, or any value.
     Leaf,
     Struct(usize),
-    /// The place is that of its items, if they are structs.
+    /// The index is that of the items' definition, if they are structs.
     List(Option<usize>),
     Map,
 }
 
-/// What becomes of a field's value where object and patch both have one.
+/// How a patch combines its value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// Maps are merged, lists are replaced.
+    /// Maps are merged; lists are replaced.
     Default,
-    /// A list is merged: by this member of its items, or as a set if there is none.
+    /// A list is merged by this member of its items, or as a set if there is none.
     MergeList(Option<&'static str>),
-    /// The patch's value is taken.
+    /// The patch's value replaces the object's.
     Replace,
 }
 
-/// What is known of the structure of a value.
+/// Known structure of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
-    /// A map from strings, or a leaf: strategic merge patches know nothing below it.
+    /// A map with string keys, or a leaf: strategic merge patches do not know the structure below it.
     Map,
     /// A list, with the structure of its items.
     List(Option<&'static Definition>),
@@ -78,11 +78,11 @@ pub(crate) enum Structure {
 // === impl Schema ===
 
 impl Schema {
-    /// The schema of Kubernetes 1.36; the first call reads some 90 kilobytes.
+    /// The schema of Kubernetes 1.36; the first call parses about 90 kilobytes.
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test reads all of it.
+    /// Never: the table is part of the crate, and a test parses all of it.
     pub(crate) fn builtin() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
@@ -90,19 +90,19 @@ impl Schema {
         })
     }
 
-    /// The fields of a kind; `None` if it is not a built-in one.
+    /// The fields of a kind; `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
         let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
         self.definitions.get(*at)
     }
 
-    /// The definition of that name with its package.
+    /// The definition with this full name.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
     }
 
-    /// Reads a table; `None` if a line of it is no part of one.
+    /// Parses a table; `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -146,7 +146,7 @@ impl Definition {
         self.fields.iter().map(|(name, field)| (*name, field))
     }
 
-    /// Whether nothing is known of what it holds, as of `RawExtension`.
+    /// Whether its content is unknown, as for `RawExtension`.
     pub(crate) fn is_opaque(&self) -> bool {
         self.fields.is_empty()
     }
@@ -165,7 +165,7 @@ impl Field {
         }
     }
 
-    /// Reads `name, type, strategies, merge key`, of which the last two may be missing.
+    /// Parses `name, type, strategies, merge key`; the last two are optional.
     fn from_row(
         row: &'static str,
         places: &BTreeMap<&str, usize>,
@@ -181,7 +181,7 @@ impl Field {
             strategy = match word {
                 "merge" => Strategy::MergeList(merge_key),
                 "replace" => Strategy::Replace,
-                // It tells clients to send `$retainKeys`; a server obeys that wherever it is sent.
+                // `retainKeys` makes clients send `$retainKeys`; a server applies `$retainKeys` wherever it is sent.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_that_can_be_patched_has_fields() {
+    fn every_patchable_kind_has_fields() {
         let kinds = Kinds::builtin();
         let missing: Vec<_> = kinds
             .iter()
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_a_word_it_does_not_know_is_no_table() {
+    fn a_table_with_an_unknown_word_is_rejected() {
         let well = Schema::parse("x.A\tv1/A\n\tb\t[]x.A\tmerge\tname\n");
         assert!(well.is_some_and(|schema| schema.of_kind("v1", "A").is_some()));
         for broken in [

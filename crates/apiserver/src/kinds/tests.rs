@@ -1,4 +1,4 @@
-//! What the built-in table must hold, and what adding a kind changes.
+//! Content of the built-in table, and the effect of added kinds.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn describe(kind: &Kind) -> String {
 }
 
 #[test]
-fn every_row_of_the_table_reads_back() {
+fn every_row_of_the_table_parses() {
     let rows = V1_36.lines().filter(|line| !line.starts_with('#'));
     let bad: Vec<_> = rows
         .clone()
@@ -35,7 +35,7 @@ fn every_row_of_the_table_reads_back() {
 }
 
 #[test]
-fn the_kinds_that_everybody_uses_are_there_as_discovery_describes_them() {
+fn common_kinds_match_their_discovery_documents() {
     let kinds = Kinds::builtin();
     let found: Vec<_> = [
         ("", "v1", "persistentvolumeclaims"),
@@ -70,7 +70,7 @@ fn the_kinds_that_everybody_uses_are_there_as_discovery_describes_them() {
 }
 
 #[test]
-fn a_pod_has_its_short_name_its_category_and_its_subresources() {
+fn a_pod_has_its_short_name_category_and_subresources() {
     let kinds = Kinds::builtin();
     let pod = kinds.by_kind("v1", "Pod").unwrap();
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_pod_has_its_short_name_its_category_and_its_subresources() {
 }
 
 #[test]
-fn of_two_versions_only_the_preferred_one_says_so() {
+fn only_one_of_two_versions_is_preferred() {
     let kinds = Kinds::builtin();
     let preferred = |version| {
         kinds
@@ -130,7 +130,7 @@ fn a_kind_is_found_by_its_own_version_and_group_only() {
 }
 
 #[test]
-fn a_custom_kind_takes_its_place_in_the_order_and_serves_every_verb() {
+fn a_custom_kind_is_inserted_in_order_and_serves_every_verb() {
     let mut kinds = Kinds::builtin();
     let before = kinds.len();
     kinds.add(Kind::custom(
@@ -175,7 +175,7 @@ fn adding_a_kind_again_replaces_it() {
 }
 
 #[test]
-fn a_line_that_is_no_row_is_refused() {
+fn a_malformed_line_is_rejected() {
     let good = "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-";
     assert!(Kind::from_row(good).is_some());
     for bad in [

@@ -1,27 +1,27 @@
-//! How the built-in kinds look in protobuf: field numbers, types, and what JSON shows of each field.
+//! Protobuf encoding of the built-in kinds: field numbers, types, and their JSON.
 //!
-//! They come from a third table that `cargo xtask kinds` writes, from the proto files and the struct tags of the same pinned Kubernetes version.
+//! `cargo xtask kinds` writes the table from the proto files and struct tags of the pinned Kubernetes version.
 //!
 //! Guarantees:
-//! - the table is read once, when the first body asks for it, and not when a server is built;
-//! - every message that a field names is in it, and the fields of each are ordered by number.
+//! - the table is parsed once, by the first protobuf body, and not when a server is built;
+//! - the table contains every message that a field refers to, with its fields ordered by number.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of Kubernetes 1.36; its header says how it reads.
+/// The table of Kubernetes 1.36; its header explains the format.
 const V1_36: &str = include_str!("wire_v1_36.tsv");
 
 /// The messages of all built-in kinds.
 #[derive(Debug)]
 pub(crate) struct Messages {
     all: Vec<Message>,
-    /// `apiVersion/Kind` to the place in `all`.
+    /// Maps `apiVersion/Kind` to an index in `all`.
     kinds: BTreeMap<&'static str, MessageId>,
     delete_options: MessageId,
 }
 
-/// The place of a message in its [`Messages`].
+/// Index of a message in its [`Messages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageId(usize);
 
@@ -29,29 +29,29 @@ pub(crate) struct MessageId(usize);
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) form: Form,
-    /// Whether it describes a kind, whose JSON has `apiVersion` and `kind` besides.
+    /// Whether it describes a kind, whose JSON also has `apiVersion` and `kind`.
     pub(crate) is_kind: bool,
-    /// Strictly ascending by number; empty for the forms that have JSON of their own.
+    /// Strictly ascending by number; empty for forms with a JSON encoding of their own.
     pub(crate) fields: Vec<Field>,
 }
 
-/// What JSON a message becomes.
+/// JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Object,
     /// The list in its only field; never null.
     List,
-    /// Its second field or, if that is null, the first.
+    /// Its second field, or the first if the second is null.
     Either,
     /// An integer or a string.
     IntOrString,
-    /// JSON in bytes.
+    /// JSON as bytes.
     Json,
-    /// A time, with microseconds.
+    /// A time with microseconds.
     MicroTime,
     /// A number with a unit, as text.
     Quantity,
-    /// A time, with seconds.
+    /// A time with seconds.
     Time,
 }
 
@@ -59,23 +59,23 @@ pub(crate) enum Form {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     number: u32,
-    /// As JSON has it.
+    /// The name in JSON.
     pub(crate) name: &'static str,
     pub(crate) container: Container,
     pub(crate) value: Type,
     pub(crate) presence: Presence,
 }
 
-/// How often a field's value is there.
+/// Whether a field has one value, a list or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Container {
     One,
     List,
-    /// From strings.
+    /// A map with string keys.
     Map,
 }
 
-/// What a field's value is, or an item's of a list, or a value's of a map.
+/// Type of a field's value, of a list's item, or of a map's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
     Bool,
@@ -87,29 +87,29 @@ pub(crate) enum Type {
     Message(MessageId),
 }
 
-/// When JSON shows a field.
+/// When a field appears in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// Always; with a zero value if none was sent.
+    /// Always; as a zero value if it was not sent.
     Always,
-    /// Its members stand in the parent.
+    /// Its members are members of the parent.
     Inline,
     /// Unless it is empty, zero or null.
     Nonzero,
-    /// Always; null unless it was sent.
+    /// Always; null if it was not sent.
     Nullable,
-    /// If it was sent.
+    /// Only if it was sent.
     Sent,
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// The messages of Kubernetes 1.36; the first call reads some 110 kilobytes.
+    /// The messages of Kubernetes 1.36; the first call parses about 110 kilobytes.
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test reads all of it.
+    /// Never: the table is part of the crate, and a test parses all of it.
     pub(crate) fn builtin() -> &'static Messages {
         static MESSAGES: OnceLock<Messages> = OnceLock::new();
         MESSAGES.get_or_init(|| {
@@ -117,13 +117,13 @@ impl Messages {
         })
     }
 
-    /// The message of a kind; `None` if it is not a built-in one.
+    /// The message of a kind; `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
         let known = self.kinds.get(format!("{api_version}/{kind}").as_str());
         known.copied()
     }
 
-    /// The message of `DeleteOptions`, which are of every group and version.
+    /// The message of `DeleteOptions`, which belongs to every group and version.
     pub(crate) fn delete_options(&self) -> MessageId {
         self.delete_options
     }
@@ -132,7 +132,7 @@ impl Messages {
         &self.all[at]
     }
 
-    /// Reads a table; `None` if a line of it is no part of one.
+    /// Parses a table; `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Messages> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -177,7 +177,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// The place of the field with a number.
+    /// The index of the field with this number.
     pub(crate) fn position(&self, number: u32) -> Option<usize> {
         self.fields
             .binary_search_by_key(&number, |field| field.number)
@@ -206,12 +206,12 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Whether its members stand in the parent.
+    /// Whether its members are members of the parent.
     pub(crate) fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }
 
-    /// Reads `number, name, type, presence`.
+    /// Parses `number, name, type, presence`.
     fn from_row(row: &'static str, places: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number = columns.next()?.parse().ok()?;
@@ -265,7 +265,7 @@ mod tests {
     use crate::kinds::{Kind, Kinds};
 
     #[test]
-    fn every_kind_that_can_be_written_has_a_message() {
+    fn every_writable_kind_has_a_message() {
         let kinds = Kinds::builtin();
         let missing: Vec<_> = kinds
             .iter()
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_the_name_that_the_table_of_fields_has() {
+    fn field_names_match_the_schema_table() {
         let messages = Messages::builtin();
         let schema = crate::kinds::schema::Schema::builtin();
         for (kind, id) in &messages.kinds {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_a_word_it_does_not_know_is_no_table() {
+    fn a_table_with_an_unknown_word_is_rejected() {
         const OPTIONS: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions\tobject\n";
         let parse = |rows: &str| Messages::parse(format!("{rows}{OPTIONS}").leak());
         let well = parse("x.A\tobject\tv1/A\n\t1\tb\t[]x.A\talways\n\t3\tc\tstring\tsent\n");

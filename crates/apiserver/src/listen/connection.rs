@@ -1,12 +1,19 @@
-//! One connection: the handshake, the protocol that the peer speaks, and its bounds.
+//! One connection: handshake, protocol and limits.
 //!
 //! Guarantees:
-//! - a peer that does not send its first request, or on HTTP/1.1 the head of any, within [`HEADER_TIMEOUT`] is disconnected, and so is an HTTP/1.1 connection idle for as long; the TLS handshake has as long;
-//! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or what hyper buffers of HTTP/1.1 (about 400 KiB), is answered with 431; one far over it ends the connection;
-//! - an HTTP/2 connection ends when nothing was asked on it for [`IDLE_MAX`] or twice as long, and when its peer does not answer a ping within [`PING_TIMEOUT`]; a connection whose peer stops reading is closed after [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT), and an HTTP/2 stream is reset ([`stream_stall`](super::stream_stall));
-//! - the streams of an HTTP/2 connection are tasks that end with it.
+//! - a peer must send its first request, and on HTTP/1.1 the head of every request, within [`HEADER_TIMEOUT`], or the
+//!   connection ends; the same limit applies to idle HTTP/1.1 connections and to the TLS handshake;
+//! - a head over [`HEADER_BYTES_MAX`] (HTTP/2), or over hyper's buffer on HTTP/1.1 (about 400 KiB), receives 431; a far
+//!   larger one ends the connection;
+//! - an HTTP/2 connection ends after one to two times [`IDLE_MAX`] without a request, or if its peer does not answer a
+//!   ping within [`PING_TIMEOUT`];
+//! - a connection whose peer stops reading is closed after [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT),
+//!   and an HTTP/2 stream is reset ([`stream_stall`](super::stream_stall));
+//! - the streams of an HTTP/2 connection are tasks that end with the connection.
 //!
-//! What floods there are besides is held by h2 itself: streams that are reset again and again (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the bound of heads), and answers to pings and settings, of which one is queued at a time.
+//! h2 itself limits other floods: streams that are reset again and again (`max_pending_accept_reset_streams`,
+//! `max_local_error_reset_streams`), heads in many frames (`max_continuation_frames`, from the limit of heads), and
+//! responses to pings and settings, of which one is queued at a time.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,26 +42,32 @@ use crate::tls::Tls;
 use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
 
-/// HTTP/2 streams per connection: a process with an informer per kind and some to spare, each holding one.
+/// Maximum HTTP/2 streams per connection.
+///
+/// A process with one informer per kind uses one stream each, with some to spare.
 const STREAMS_MAX: u32 = 1_000;
 
-/// How long a peer may take over the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
+/// Maximum time for the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// How long an HTTP/2 connection may be there without a request (`IdleTimeout` in `secure_serving.go`); on HTTP/1.1 the wait for the next head is as short as for the first.
+/// Maximum time of an HTTP/2 connection without a request (`IdleTimeout` in `secure_serving.go`).
+///
+/// On HTTP/1.1 the limit for the next head is [`HEADER_TIMEOUT`].
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// When a peer on HTTP/2 is asked whether it is there, and how long it may take to answer: as client-go asks its server (`ReadIdleTimeout`, `PingTimeout` in `apimachinery/pkg/util/net`).
+/// Interval between HTTP/2 pings, and maximum time for the response.
+///
+/// client-go pings its server with the same values (`ReadIdleTimeout`, `PingTimeout` in `apimachinery/pkg/util/net`).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest head of a request on HTTP/2: the longest URL, as much again for a token, and other headers.
+/// Maximum size of a request head on HTTP/2: the longest URL, the same for a token, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
-/// An answer that is being made.
+/// The future of a response.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
-/// What lies between TCP and HTTP.
+/// The layer between TCP and HTTP.
 #[derive(Clone)]
 pub(super) enum Security {
     Plain,
@@ -62,7 +75,7 @@ pub(super) enum Security {
     Tls(Tls),
 }
 
-/// What a connection leads to.
+/// The settings shared by all connections of a listener.
 pub(super) struct Door {
     pub(super) server: Server,
     pub(super) security: Security,
@@ -70,20 +83,20 @@ pub(super) struct Door {
     pub(super) alive: Alive,
 }
 
-/// Held by every task of a [`super::Listening`]: when the last is dropped, the receiver hears the end.
+/// Held by every task of a [`super::Listening`]; the receiver ends when the last is dropped.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
 }
 
-/// The requests of one connection.
+/// Serves the requests of one connection.
 struct Requests {
     server: Server,
-    /// Whom the peer's certificate names.
+    /// The user of the peer's certificate.
     peer: Option<Peer>,
-    /// Where it came in, if only programs of this machine may come in there.
+    /// Marks a port that only local programs may use.
     own_machine: Option<OwnMachine>,
-    /// Told of every request.
+    /// Notified of every request.
     asked: Arc<Notify>,
 }
 
@@ -91,7 +104,7 @@ struct Requests {
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,
-    /// Whether there ever was one.
+    /// Whether any stream was ever opened.
     any: Arc<AtomicBool>,
     alive: Alive,
 }
@@ -106,7 +119,7 @@ impl Alive {
     }
 }
 
-/// Answers the requests of one connection, until the peer or the listener ends it.
+/// Serves one connection until the peer or the listener ends it.
 pub(super) async fn converse(stream: TcpStream, door: Door) {
     match door.security.clone() {
         Security::Plain => speak(stream, None, door).await,
@@ -114,14 +127,14 @@ pub(super) async fn converse(stream: TcpStream, door: Door) {
         Security::Tls(tls) => {
             match tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await {
                 Ok(Ok((stream, user))) => speak(stream, user, door).await,
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             }
         }
     }
 }
 
-/// Speaks HTTP on a connection.
+/// Serves HTTP on a connection.
 async fn speak<I>(io: I, user: Option<Arc<User>>, door: Door)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -152,7 +165,7 @@ where
     };
     let io = TokioIo::new(StallTimeout::new(io));
     let mut connection = pin!(builder.serve_connection(io, requests));
-    // Until a peer's first bytes have told the protocol, no time-out of hyper runs.
+    // hyper's timeouts do not run until the peer's first bytes identify the protocol.
     let mut wait = HEADER_TIMEOUT;
     let mut quiet_looks = 0;
     let ended = loop {
@@ -161,15 +174,15 @@ where
             biased;
             ended = connection.as_mut() => break ended,
             asked = next_request => match asked {
-                // On HTTP/1.1 nothing else is looked at any more when an event wakes this task.
+                // On HTTP/1.1 nothing else needs to be checked when an event wakes this task.
                 Ok(()) if streams.are_none() => break connection.await,
                 Ok(()) => (wait, quiet_looks) = (IDLE_MAX, 0),
                 Err(_) if streams.are_busy() => quiet_looks = 0,
                 Err(_) if streams.are_none() || quiet_looks == 2 => {
-                    return tracing::debug!("a connection without a request was closed");
+                    return tracing::debug!("closed a connection without a request");
                 }
                 Err(_) => {
-                    // What was there at the first look may have ended just before it.
+                    // A stream that was open at the first check may have ended just before it.
                     quiet_looks += 1;
                     if quiet_looks == 2 {
                         connection.as_mut().graceful_shutdown();
@@ -179,17 +192,17 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
+        tracing::debug!(%error, "connection ended");
     }
 }
 
 impl Streams {
-    /// Whether there never was one: that is HTTP/1.1, or nothing yet.
+    /// Whether no stream was ever opened: HTTP/1.1, or no request yet.
     fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether one of them goes on.
+    /// Whether any stream is open.
     fn are_busy(&self) -> bool {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}

@@ -1,6 +1,7 @@
 //! Closes a connection whose peer stops reading.
 //!
-//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write does not fail.
+//! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection; a slow write
+//! does not fail.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Maximum time without progress of a write: the time for which history is kept, from which a watch could resume.
+/// Maximum time without progress of a write: the age of history, from which a watch could resume.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// A connection whose writes fail when the peer stops reading.

@@ -1,6 +1,7 @@
-//! The text with which `kubectl` and other clients find a server.
+//! A kubeconfig for `kubectl` and other clients.
 //!
-//! Guarantees: complete, with the certificate of the authority and the credentials inside; they are shown by [`Display`](fmt::Display) alone, never by `Debug`.
+//! Guarantees: complete, including the authority's certificate and the credentials; only [`Display`](fmt::Display)
+//! shows them, never `Debug`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,13 +10,13 @@ use super::connection::Security;
 #[cfg(feature = "tls")]
 use crate::tls::ClientCertificate;
 
-/// A kubeconfig for one server; its `Display` is the file's text.
+/// A kubeconfig for one server; its `Display` is the text of the file.
 ///
-/// A file with credentials in it should be readable by its owner alone.
+/// Make a file with credentials readable only by its owner.
 #[derive(Clone)]
 pub struct Kubeconfig {
     server: String,
-    /// The members of `cluster` and `user` besides, as YAML lines.
+    /// The other members of `cluster` and `user`, as YAML lines.
     cluster: Vec<String>,
     user: Vec<String>,
 }
@@ -38,9 +39,9 @@ impl Kubeconfig {
         }
     }
 
-    /// With a bearer token.
+    /// Adds a bearer token.
     ///
-    /// `kubectl` and other Go clients send one over TLS only.
+    /// `kubectl` and other Go clients send a token only over TLS.
     #[must_use]
     pub fn token(mut self, token: &str) -> Kubeconfig {
         let quoted = serde_json::Value::from(token);
@@ -48,7 +49,7 @@ impl Kubeconfig {
         self
     }
 
-    /// With a client certificate and its key.
+    /// Adds a client certificate and its key.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: &ClientCertificate) -> Kubeconfig {
@@ -107,7 +108,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// The address to connect to where a server listens on all of them.
+/// The address to connect to if a server listens on all addresses.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -142,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_one_that_a_client_reads() {
+    fn a_client_parses_the_kubeconfig() {
         let (server, user) = read(&plain("127.0.0.1:8001"));
         assert_eq!(server, "http://127.0.0.1:8001");
         assert!(user.token.is_none());
     }
 
     #[test]
-    fn a_listener_on_all_addresses_is_reached_on_loopback() {
+    fn a_listener_on_all_addresses_is_reachable_on_loopback() {
         assert_eq!(plain("0.0.0.0:1").server(), "http://127.0.0.1:1");
         assert_eq!(plain("[::]:1").server(), "http://[::1]:1");
     }

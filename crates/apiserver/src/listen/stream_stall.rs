@@ -1,8 +1,10 @@
 //! Resets an HTTP/2 stream whose peer stops reading it.
 //!
 //! Guarantees:
-//! - a stream that sends one chunk of a response (64 KiB, or a longer object or event) for more than [`STALL_TIMEOUT`] is reset, which frees all that it holds; other streams of the connection continue, and a slow stream is not reset;
-//! - the last chunk counts too: the end of a response is sent only after the connection has written everything before it. A response of at most [`FREE_BYTES`] ends with its chunk, and may be kept as long as the connection;
+//! - a stream that sends one chunk of a response (64 KiB, or a longer object or event) for more than [`STALL_TIMEOUT`]
+//!   is reset, which frees all that it holds; other streams of the connection continue, and a slow stream is not reset;
+//! - the last chunk counts too: the end of a response is sent only after the connection has written everything before
+//!   it. A response of at most [`FREE_BYTES`] ends with its chunk, and may be kept as long as the connection;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! The connection does not detect this: its peer still reads frames and answers pings.
@@ -27,14 +29,14 @@ use super::connection_stall::STALL_TIMEOUT;
 struct InFlight {
     /// Chunks that hyper or h2 hold and the connection has not written.
     chunks: AtomicUsize,
-    /// Counts how often a chunk was handed to hyper, or by hyper to h2.
+    /// Counts how often a chunk was passed to hyper, or by hyper to h2.
     steps: AtomicUsize,
     /// The task that waits until all chunks are written.
     written: AtomicWaker,
 }
 
 tokio::task_local! {
-    /// Of the stream that is being polled; unset on HTTP/1.1, where a stalled response stalls its connection.
+    /// The stream that is being polled; unset on HTTP/1.1, where a stalled response stalls its connection.
     static IN_FLIGHT: Arc<InFlight>;
 }
 
@@ -48,7 +50,9 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length of the last chunk, until hyper requests the next one: then it has passed this one to h2.
+    /// Length of the last chunk until hyper requests the next one.
+    ///
+    /// The request means that hyper passed the chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
@@ -60,7 +64,7 @@ pub(super) struct ResetOnStall<F> {
     steps: usize,
     /// Time of the last step.
     since: Instant,
-    /// May fire early: to reset it for each chunk costs more than a check when it fires.
+    /// May fire early: checking when it fires costs less than resetting it for each chunk.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -197,7 +201,7 @@ impl<F: Future<Output = ()>> ResetOnStall<F> {
         }
     }
 
-    /// Waits until a chunk has not been written in time.
+    /// Waits until a chunk exceeds the time limit.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let steps = self.in_flight.steps.load(Ordering::Relaxed);
         if steps != self.steps {

@@ -1,4 +1,4 @@
-//! Which alternative of an `Accept` header is taken.
+//! Selection of an alternative of `Accept`.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -13,7 +13,7 @@ fn accepting(accept: &str) -> HeaderMap {
 }
 
 #[test]
-fn the_first_alternative_that_can_be_had_is_taken() {
+fn the_first_available_alternative_is_selected() {
     let table = Some(Representation::Table(IncludeObject::Metadata));
     for (accept, expected) in [
         ("", Some(Representation::Object)),
@@ -47,7 +47,7 @@ fn the_first_alternative_that_can_be_had_is_taken() {
 }
 
 #[test]
-fn a_form_that_does_not_fit_is_refused_in_the_words_of_kubernetes_whatever_else_is_accepted() {
+fn an_unsuitable_form_is_rejected_with_kubernetes_message() {
     let one = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
     let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     let unknown = "application/json;as=Foo;g=meta.k8s.io;v=v1";
@@ -80,7 +80,7 @@ fn a_form_that_does_not_fit_is_refused_in_the_words_of_kubernetes_whatever_else_
 }
 
 #[test]
-fn aggregated_discovery_must_stand_before_plain_json() {
+fn aggregated_discovery_must_precede_plain_json() {
     const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     const V2_BETA: &str =
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -99,7 +99,7 @@ fn aggregated_discovery_must_stand_before_plain_json() {
 }
 
 #[test]
-fn a_content_type_loses_its_parameters_and_its_case() {
+fn a_content_type_is_lower_case_without_parameters() {
     let mut headers = HeaderMap::new();
     assert_eq!(content_type(&headers), "");
     headers.insert(

@@ -1,10 +1,10 @@
-//! A message of the table as JSON.
+//! Converts a protobuf message to JSON.
 //!
 //! Guarantees:
-//! - the JSON is what Go writes for the same object, what is left out, null or zero included;
-//! - fields that the table does not have are skipped, as a server of that version does;
-//! - what a sender can make of a few bytes is bounded: [`VALUES_MAX`] and [`DEPTH_MAX`];
-//! - a refusal names the place as JSON has it.
+//! - the JSON equals Go's for the same object, including omitted, null and zero values;
+//! - fields that are not in the table are skipped, as a server of that version does;
+//! - the size of the result is bounded by [`VALUES_MAX`] and [`DEPTH_MAX`], also for small inputs;
+//! - an error contains the field's path in JSON.
 
 use std::fmt;
 
@@ -15,14 +15,16 @@ use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
 use crate::object::{DEPTH_MAX, height};
 
-/// The most JSON values one body may become.
-/// An empty message has two bytes and may stand for a dozen members; measured, the worst that fits takes two thirds of the memory that the worst 3 MB of JSON take.
+/// Maximum number of JSON values that one body may produce.
+///
+/// An empty message has two bytes and may result in a dozen members.
+/// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
 const VALUES_MAX: usize = 500_000;
 
-/// What is wrong, and where.
+/// An error with its place.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// From the inside to the outside.
+    /// From the innermost to the outermost step.
     path: Vec<Step>,
     reason: Reason,
 }
@@ -34,19 +36,19 @@ enum Step {
     Key(String),
 }
 
-/// Reads one body.
+/// Decodes one body.
 pub(super) struct Decoder {
     messages: &'static Messages,
     values_left: usize,
 }
 
-/// What has come for one field so far.
+/// Data received so far for one field.
 #[derive(Clone)]
 enum Slot<'a> {
     Nothing,
     Value(Value),
     /// One message, in the parts in which it was sent.
-    /// They stay where they are: copied, a message in a message in a message would be there once for each.
+    /// The parts are borrowed: copies would multiply with the nesting depth.
     Message(Vec<&'a [u8]>),
 }
 
@@ -101,7 +103,7 @@ impl Decoder {
         }
     }
 
-    /// The members of a kind, without `apiVersion` and `kind`, which protobuf has elsewhere.
+    /// Decodes the members of a kind, except `apiVersion` and `kind`, which are part of the envelope.
     pub(super) fn kind(
         &mut self,
         id: MessageId,
@@ -110,7 +112,7 @@ impl Decoder {
         self.members(self.messages.get(id), &[bytes], 1)
     }
 
-    /// One message; `depth` counts the JSON containers there are with its own.
+    /// Decodes one message; `depth` is the number of nested JSON containers, including this one.
     fn message(&mut self, id: MessageId, parts: &[&[u8]], depth: usize) -> Result<Value, Refusal> {
         let message = self.messages.get(id);
         let mut value = match message.form {
@@ -168,7 +170,7 @@ impl Decoder {
                     counted.map_err(|refusal| refusal.below(Step::Member(field.name)))?;
                     members.insert(field.name.to_owned(), value);
                 }
-                // JSON has no such place as that of an inlined message.
+                // An inlined message has no path of its own in JSON.
                 Err(refusal) if field.presence == Presence::Inline => return Err(refusal),
                 Err(refusal) => return Err(refusal.below(Step::Member(field.name))),
             }
@@ -176,7 +178,7 @@ impl Decoder {
         Ok(members)
     }
 
-    /// Adds what came for a field.
+    /// Adds received data to a field.
     fn take<'a>(
         &mut self,
         field: &Field,
@@ -212,7 +214,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds an item, or several: numbers may come packed.
+    /// Adds one item, or several packed numbers.
     fn take_items(
         &mut self,
         value_type: Type,
@@ -240,7 +242,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds an entry, which is a message `{1: key, 2: value}`.
+    /// Adds a map entry, which is a message `{1: key, 2: value}`.
     fn take_entry(
         &mut self,
         value_type: Type,
@@ -268,7 +270,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// One item of a list, or one value of a map.
+    /// Decodes one item of a list, or one value of a map.
     fn element(
         &mut self,
         value_type: Type,
@@ -281,7 +283,7 @@ impl Decoder {
         }
     }
 
-    /// What JSON shows of a field, if anything.
+    /// Returns the JSON of a field, or `None` if it is omitted.
     fn shown(
         &mut self,
         field: &Field,

@@ -1,6 +1,7 @@
-//! Values that are one JSON value: scalars, and the messages with JSON of their own.
+//! Values that are one JSON value: scalars, and messages with their own JSON encoding.
 //!
-//! Guarantees: the JSON is what Go's types write once they have read the same bytes; what they can't write is an error.
+//! Guarantees: the JSON equals what Go's types write after reading the same bytes; a value that they can't write is an
+//! error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,10 +14,11 @@ use serde_json::{Number, Value, json};
 use super::wire::{WireError, WireFields, WireValue};
 use crate::kinds::wire::{Form, Type};
 
-/// The first second of the year 1, which is Go's zero time and the first that RFC 3339 can say; the last is that of [`Timestamp`].
+/// The first second of year 1: Go's zero time, and the minimum of RFC 3339.
+/// The maximum is that of [`Timestamp`].
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Up to here every integer is a double.
+/// Up to this value a double represents every integer exactly.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The error of one value, without its field.
@@ -43,7 +45,7 @@ impl From<WireError> for Reason {
     }
 }
 
-/// A scalar as JSON.
+/// Converts a scalar to JSON.
 pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Reason> {
     match (value_type, value) {
         (Type::Bool, WireValue::Varint(number)) => Ok(json!(number != 0)),
@@ -56,7 +58,7 @@ pub(super) fn scalar(value_type: Type, value: WireValue<'_>) -> Result<Value, Re
     }
 }
 
-/// What a map has for a key that came without a value.
+/// The value of a map entry that was sent without one.
 pub(super) fn zero(value_type: Type) -> Value {
     match value_type {
         Type::Bool => json!(false),
@@ -66,7 +68,7 @@ pub(super) fn zero(value_type: Type) -> Value {
     }
 }
 
-/// Whether Go leaves a value out where a field says so.
+/// Whether Go omits a value in a field with `omitempty`.
 pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -78,7 +80,7 @@ pub(super) fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A message whose form is neither an object's nor a list's.
+/// Converts a message whose form is neither an object nor a list.
 pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
     match form {
         Form::IntOrString => int_or_string(bytes),
@@ -90,18 +92,18 @@ pub(super) fn special(form: Form, bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// Text is not checked on the wire, and JSON has no place for bytes that are none.
+/// Protobuf does not guarantee UTF-8; invalid bytes are replaced, because JSON can't represent them.
 fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The lower half, as Go takes it.
+/// Keeps the lower 32 bits, as Go does.
 fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Go writes what is integral without a fraction.
+/// Go writes integral numbers without a fraction.
 fn double(number: f64) -> Result<Value, Reason> {
     if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
         #[expect(
@@ -116,7 +118,7 @@ fn double(number: f64) -> Result<Value, Reason> {
     Ok(Value::Number(number))
 }
 
-/// `{1: type, 2: integer, 3: text}`, where type 0 is an integer and 1 a text.
+/// `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
 fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     let (mut kind, mut integer, mut string) = (0, json!(0), json!(""));
     for field in WireFields::new(bytes) {
@@ -135,7 +137,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// `{1: text}`; it is what its sender made of it, which Go writes in its shortest form.
+/// `{1: text}`; Go writes a quantity in its canonical form.
 fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(json!("0")),
@@ -143,7 +145,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// `{1: JSON}`; nothing at all is null.
+/// `{1: JSON}`; an absent value is null.
 fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
     match only(bytes)? {
         None | Some([]) => Ok(Value::Null),
@@ -152,7 +154,7 @@ fn embedded_json(bytes: &[u8]) -> Result<Value, Reason> {
     }
 }
 
-/// The bytes in field 1 of a message that has no other.
+/// Returns the bytes in field 1 of a message without other fields.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     let mut found = None;
     for field in WireFields::new(bytes) {
@@ -164,7 +166,7 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// `{1: seconds, 2: nanoseconds}` since 1970; nothing at all is Go's zero time, which JSON says as null.
+/// `{1: seconds, 2: nanoseconds}` since 1970; an absent value is Go's zero time, which is null in JSON.
 fn time(bytes: &[u8], micro: bool) -> Result<Value, Reason> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -178,7 +180,7 @@ fn time(bytes: &[u8], micro: bool) -> Result<Value, Reason> {
             _ => {}
         }
     }
-    // `Time` has no fractions, whatever is sent; `MicroTime` cuts them off.
+    // `Time` has no fraction; `MicroTime` truncates it.
     let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
     let time = Timestamp::from_second(seconds)
         .and_then(|time| time.checked_add(SignedDuration::from_nanos(i64::from(nanos))))

@@ -1,4 +1,4 @@
-//! Whole bodies: the pairs that Kubernetes keeps of every kind, what is refused, and bytes that nobody sane sends.
+//! Whole bodies: Kubernetes' pairs for every kind, rejected bodies, and malformed bytes.
 
 use std::io::Read as _;
 
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::Kinds;
 
-/// One object of each kind with every field set, in both formats, as `cargo xtask kinds` wrote it.
+/// One object of each kind with every field set, in both formats, as written by `cargo xtask kinds`.
 const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
 
-/// A field with a length: text, bytes or a message.
+/// A length-delimited field: text, bytes or a message.
 pub(super) fn bytes(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let mut field = seven_bits_a_byte(u64::from(number) << 3 | 2);
@@ -21,7 +21,7 @@ pub(super) fn bytes(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     field
 }
 
-/// A field with a number.
+/// A varint field.
 pub(super) fn varint(number: u8, value: u64) -> Vec<u8> {
     let mut field = seven_bits_a_byte(u64::from(number) << 3);
     field.extend(seven_bits_a_byte(value));
@@ -47,7 +47,7 @@ fn body(api_version: &str, kind: &str, raw: impl AsRef<[u8]>) -> Vec<u8> {
 /// apiVersion, kind, protobuf, JSON.
 type Pair = (String, String, Vec<u8>, Value);
 
-/// Read once: there are many mutations.
+/// Parsed once, because there are many mutations.
 static PAIRS: std::sync::OnceLock<Vec<Pair>> = std::sync::OnceLock::new();
 
 fn expected<'a>(api_version: &'a str, kind: &'a str) -> Expected<'a> {
@@ -68,12 +68,12 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// A config map of this name.
+/// A config map with this name.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }
 
-/// The pairs: apiVersion, kind, protobuf, JSON.
+/// All pairs: apiVersion, kind, protobuf, JSON.
 fn pairs() -> Vec<Pair> {
     let mut lines = String::new();
     GzDecoder::new(CORPUS).read_to_string(&mut lines).unwrap();
@@ -91,7 +91,7 @@ fn pairs() -> Vec<Pair> {
 }
 
 #[test]
-fn every_kind_is_read_as_the_json_that_kubernetes_keeps_beside_it() {
+fn every_kind_decodes_to_kubernetes_json() {
     let pairs = pairs();
     for (api_version, kind, protobuf, json) in &pairs {
         let decoded = decode(protobuf, expected(api_version, kind)).unwrap();
@@ -113,7 +113,7 @@ fn every_kind_is_read_as_the_json_that_kubernetes_keeps_beside_it() {
 }
 
 #[test]
-fn the_kind_without_a_pair_is_read_too() {
+fn the_kind_without_a_pair_decodes() {
     let service = [bytes(1, "ns"), bytes(2, "name"), varint(3, 443)].concat();
     let spec = [
         bytes(1, service),
@@ -148,7 +148,7 @@ fn the_kind_without_a_pair_is_read_too() {
 }
 
 #[test]
-fn what_the_envelope_does_not_say_is_what_the_endpoint_takes() {
+fn an_empty_envelope_defaults_to_the_expected_kind() {
     let wanted = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     for (api_version, kind) in [("v1", "ConfigMap"), ("", "ConfigMap"), ("v1", ""), ("", "")] {
         let sent = body(api_version, kind, named("a"));
@@ -165,7 +165,7 @@ fn refused(sent: &[u8], expected: Expected<'_>, wanted: &Expect) {
 }
 
 #[test]
-fn what_is_no_body_in_protobuf_is_refused_with_its_start() {
+fn a_body_that_is_not_protobuf_is_rejected_with_its_prefix() {
     let refuse = |sent: &[u8], wanted| refused(sent, CONFIG_MAP, &wanted);
     refuse(
         b"",
@@ -206,7 +206,7 @@ fn what_is_no_body_in_protobuf_is_refused_with_its_start() {
 }
 
 #[test]
-fn what_is_not_the_kind_that_is_expected_is_refused() {
+fn an_unexpected_kind_is_rejected() {
     let refuse = |api_version, kind, wanted| {
         refused(&body(api_version, kind, named("a")), CONFIG_MAP, &wanted);
     };
@@ -252,7 +252,7 @@ fn what_is_not_the_kind_that_is_expected_is_refused() {
 }
 
 #[test]
-fn a_field_that_cannot_be_read_is_named_as_json_has_it() {
+fn an_unreadable_field_is_reported_by_its_json_path() {
     let refuse = |raw: Vec<u8>, wanted| {
         refused(&body("v1", "Pod", raw), expected("v1", "Pod"), &wanted);
     };
@@ -280,7 +280,7 @@ fn a_field_that_cannot_be_read_is_named_as_json_has_it() {
             r#"Pod in version "v1" cannot be handled as a Pod: spec.containers[0].resources.limits[cpu]: proto: wrong wireType = 0"#
         ]],
     );
-    // A volume's source is a part of the volume.
+    // A volume's source is inlined into the volume.
     let volume = bytes(1, bytes(2, bytes(2, varint(1, 1))));
     refuse(
         bytes(2, volume),
@@ -297,7 +297,7 @@ fn a_field_that_cannot_be_read_is_named_as_json_has_it() {
 }
 
 #[test]
-fn delete_options_are_of_any_group_and_their_refusals_are_bare() {
+fn delete_options_of_any_group_are_accepted() {
     let raw = [varint(1, 5), bytes(4, "Orphan"), bytes(5, "All")].concat();
     for api_version in ["v1", "apps/v1", "meta.k8s.io/v1", "example.com/v1", ""] {
         let sent = body(api_version, "DeleteOptions", &raw);
@@ -322,7 +322,7 @@ fn delete_options_are_of_any_group_and_their_refusals_are_bare() {
 
 proptest! {
     #[test]
-    fn whatever_is_sent_is_answered(
+    fn any_bytes_result_in_an_object_or_an_error(
         pair in 0..71_usize,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),
@@ -339,7 +339,7 @@ proptest! {
             sent.truncate(cut.index(sent.len()));
         }
         if let Ok(decoded) = decode(&sent, expected(api_version, kind)) {
-            // What was taken can be written and read again.
+            // An accepted object can be written and parsed again.
             let text = decoded.to_string();
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), decoded);
         }

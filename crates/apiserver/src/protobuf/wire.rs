@@ -1,51 +1,51 @@
-//! The bytes of a protobuf message as its fields, without knowing what they mean.
+//! Splits the bytes of a protobuf message into fields, without interpreting them.
 //!
-//! Guarantees: whatever the bytes are, reading ends, copies nothing and never panics; after an error nothing more is yielded.
+//! Guarantees: for any input, parsing terminates, copies nothing and never panics; nothing is yielded after an error.
 
 use std::fmt;
 
-/// The highest number a field can have (29 bits).
+/// Maximum field number (29 bits).
 const NUMBER_MAX: u64 = (1 << 29) - 1;
 
-/// A varint has seven bits a byte, so 64 bits need at most this many.
+/// Maximum bytes of a varint: 64 bits with seven bits per byte.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// What stands on the wire for one field.
+/// The encoded value of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum WireValue<'a> {
     Varint(u64),
     Fixed64(u64),
     /// Text, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
-    /// A group, which Kubernetes never writes; what is in it was skipped.
+    /// A group, which Kubernetes never writes; its content was skipped.
     Group,
     Fixed32,
 }
 
-/// Why bytes are no message; the words are those of Go's decoder.
+/// Why bytes are not a message; the wording is that of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireError {
-    /// They end in the middle of something.
+    /// The bytes end within a field.
     Truncated,
-    /// A varint goes on beyond 64 bits.
+    /// A varint exceeds 64 bits.
     Overflow,
-    /// A field has a number that there can't be.
+    /// A field number is invalid.
     Tag { number: u64, wire_type: u64 },
-    /// A group ends that has not begun.
+    /// The end of a group without its start.
     GroupEnd,
-    /// A wire type that there is not.
+    /// A wire type that does not exist.
     WireType(u64),
-    /// A wire type that the field can't have.
+    /// A wire type that is invalid for the field.
     Unexpected(u8),
 }
 
-/// The fields of a message, in the order of its bytes.
+/// The fields of a message, in the order of their bytes.
 #[derive(Clone, Debug)]
 pub(super) struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// A tag and what follows it, or the end of the group around it.
+/// A tag and the value after it, or the end of the enclosing group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -53,7 +53,7 @@ enum Part<'a> {
 }
 
 impl<'a> WireValue<'a> {
-    /// What to say if the field can't have it: the number of its wire type.
+    /// Returns the error for a field that does not allow this wire type.
     pub(super) fn unexpected(self) -> WireError {
         WireError::Unexpected(match self {
             WireValue::Varint(_) => 0,
@@ -64,7 +64,7 @@ impl<'a> WireValue<'a> {
         })
     }
 
-    /// The bytes, for a field that must have such.
+    /// Returns the bytes of a length-delimited field.
     pub(super) fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             WireValue::Bytes(bytes) => Ok(bytes),
@@ -93,7 +93,7 @@ impl<'a> WireFields<'a> {
         WireFields { rest: bytes }
     }
 
-    /// A varint at the front: a tag, a length, a number, or one of packed numbers.
+    /// Reads a varint: a tag, a length, a number, or one packed number.
     pub(super) fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0;
         for at in 0..VARINT_BYTES_MAX {
@@ -157,7 +157,7 @@ impl<'a> WireFields<'a> {
             Part::GroupEnd => return Err(WireError::GroupEnd),
             Part::GroupStart(number) => number,
         };
-        // Counted and not called, for groups in groups cost a sender one byte each.
+        // A counter instead of recursion, because a nested group costs a sender only one byte.
         let mut open = 1_usize;
         while open > 0 {
             match self.part()? {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_every_wire_type_are_told_in_order() {
+    fn fields_of_every_wire_type_are_yielded_in_order() {
         let bytes = [
             &[0x08, 0x96, 0x01][..],
             &[0x11, 1, 0, 0, 0, 0, 0, 0, 0x80],
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_has_ten_bytes_at_most() {
+    fn a_varint_has_at_most_ten_bytes() {
         let mut minus_one = vec![0x08];
         minus_one.extend([0xff; 9]);
         minus_one.push(0x01);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_skipped_with_all_that_is_in_them() {
+    fn groups_are_skipped_with_their_content() {
         let bytes = [0x0b, 0x13, 0x08, 1, 0x14, 0x1a, 1, 0, 0x0c, 0x10, 7];
         let fields = vec![(1, WireValue::Group), (2, WireValue::Varint(7))];
         assert_eq!(read(&bytes), Ok(fields));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_message_say_why_and_end_there() {
+    fn malformed_bytes_yield_one_error_and_end() {
         let cases: [(&[u8], &str); 8] = [
             (&[0x08], "unexpected EOF"),
             (&[0x08, 0x80], "unexpected EOF"),

@@ -1,15 +1,16 @@
-//! The query of a request, read into options and held against the rules of list and watch.
+//! Parses the query of a request into options and checks the rules of list and watch.
 //!
-//! Guarantees: an option that can't be read is a 400, options that contradict each other are the 422 of Kubernetes with one cause per field.
+//! Guarantees: a malformed option results in a 400; contradictory options result in Kubernetes' 422 with one cause per
+//! field.
 
 use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
-/// The longest `fieldManager`, in bytes (`FieldManagerMaxLength`).
+/// Maximum length of `fieldManager` in bytes (`FieldManagerMaxLength`).
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// What `fieldValidation` can be.
+/// Valid values of `fieldValidation`.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// The decoded pairs of a query, in the order sent.
@@ -18,11 +19,11 @@ pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// The options of a list or watch as they were sent; `None` stands for absent or empty.
+/// The options of a list or watch as sent; `None` stands for absent or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
-    /// Whether a watch was asked for.
+    /// Whether the request is a watch.
     pub watch: bool,
     /// `resourceVersion`.
     pub resource_version: Option<String>,
@@ -44,12 +45,12 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
 }
 
-/// A revision that a reader names.
+/// A revision in a read request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// None given: the most recent state.
+    /// None: the most recent state.
     Unset,
-    /// `0`: whatever is at hand.
+    /// `0`: any state that the server has.
     Any,
     At(u64),
 }
@@ -65,13 +66,13 @@ impl Query {
         }
     }
 
-    /// The first value of that name, if it is not empty.
+    /// Returns the first value of this name, if it is not empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// A boolean as apimachinery converts it: everything but `0` and `false` is true.
+    /// Returns a boolean as apimachinery converts it: everything except `0` and `false` is true.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))
@@ -89,7 +90,8 @@ impl Query {
         Ok(Some(number))
     }
 
-    /// Whether nothing is to be stored; reads all options of a write, of the kind that its verb has, and refuses what is none.
+    /// Parses and checks all options of a write; returns whether it is a dry run.
+    /// `options` is the options kind of the verb.
     pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let mut errors = Vec::new();
         if options == "PatchOptions" && self.flag("force").is_some() {
@@ -118,7 +120,7 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// The pairs as a JSON object of strings, as a body with the same options would be.
+    /// The pairs as a JSON object of strings, equal to a body with the same options.
     pub(crate) fn as_options(&self) -> Value {
         let members = self.pairs.iter().map(|(name, value)| {
             let value = match value.parse::<i64>() {
@@ -135,7 +137,7 @@ impl Query {
 // === impl ListOptions ===
 
 impl ListOptions {
-    /// Reads the options without judging them together.
+    /// Parses the options without checking them against each other.
     pub(crate) fn parse(query: &Query) -> Result<ListOptions, ApiError> {
         let owned = |name: &str| query.text(name).map(str::to_owned);
         let positive = |name: &str| -> Result<Option<u64>, ApiError> {
@@ -158,13 +160,13 @@ impl ListOptions {
         })
     }
 
-    /// The revision that a list asks for; anything but a decimal number is refused.
+    /// The revision of a list; anything but a decimal number is rejected.
     pub(crate) fn revision(&self) -> Result<Revision, ApiError> {
         let malformed = |cause| ApiError::bad_request(format!("invalid resource version: {cause}"));
         self.parse_revision().map_err(malformed)
     }
 
-    /// The revision that a get or a watch asks for; Kubernetes takes a malformed one for a fault of its own.
+    /// The revision of a get or a watch; as in Kubernetes, a malformed one is an internal error.
     pub(crate) fn revision_or_fault(&self) -> Result<Revision, ApiError> {
         self.parse_revision()
             .map_err(|cause| ApiError::unexplained(&cause))
@@ -188,7 +190,7 @@ impl ListOptions {
         })
     }
 
-    /// The contradictions that a list is refused for.
+    /// Rejects contradictory options of a list.
     pub(crate) fn check_list(&self) -> Result<(), ApiError> {
         let mut errors = Vec::new();
         if let Some(matching) = self.resource_version_match.as_deref() {
@@ -229,7 +231,9 @@ impl ListOptions {
         refuse(&errors)
     }
 
-    /// The contradictions that a watch is refused for; `watch_list` says whether the server streams lists.
+    /// Rejects contradictory options of a watch.
+    ///
+    /// `watch_list` is whether the server supports streaming lists.
     pub(crate) fn check_watch(&self, watch_list: bool) -> Result<(), ApiError> {
         const FIELD: &str = "resourceVersionMatch";
         let mut errors = Vec::new();
@@ -256,7 +260,7 @@ impl ListOptions {
                 errors.push(FieldError::unsupported(FIELD, matching, &["NotOlderThan"]));
             }
         }
-        // Without a revision the server asks itself for a streaming list, and for this match.
+        // Without a revision the server itself requests a streaming list with this match.
         let defaulted = watch_list
             && matching.is_none()
             && self.send_initial_events.is_none()

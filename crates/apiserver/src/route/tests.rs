@@ -1,4 +1,4 @@
-//! Every path leads where Kubernetes leads it.
+//! Routing of paths, as in Kubernetes.
 
 use http::Method;
 
@@ -26,7 +26,7 @@ fn describe(method: &Method, path: &str) -> String {
 }
 
 #[test]
-fn paths_of_resources_name_namespace_object_and_subresource() {
+fn resource_paths_contain_namespace_object_and_subresource() {
     for (path, expected) in [
         ("/api/v1/pods", "list pods - - -"),
         ("/api/v1/namespaces/a/pods", "list pods a - -"),
@@ -59,7 +59,7 @@ fn paths_of_resources_name_namespace_object_and_subresource() {
 }
 
 #[test]
-fn other_paths_are_discovery_health_or_nothing() {
+fn other_paths_are_discovery_health_or_unserved() {
     for (path, expected) in [
         ("/api", "other CoreVersions"),
         ("/apis", "other Groups"),
@@ -85,7 +85,7 @@ fn other_paths_are_discovery_health_or_nothing() {
 }
 
 #[test]
-fn methods_are_verbs() {
+fn methods_map_to_verbs() {
     let (one, all) = ("/api/v1/nodes/n", "/api/v1/nodes");
     for (method, path, verb) in [
         (Method::GET, one, "get"),
@@ -113,7 +113,7 @@ fn methods_are_verbs() {
 }
 
 #[test]
-fn flags_and_numbers_are_read_as_apimachinery_reads_them() {
+fn flags_and_numbers_parse_as_in_apimachinery() {
     let query = Query::parse("a=1&b=true&c=0&d=False&e=&n=12&m=x&s=a%20b");
     assert_eq!(
         ["a", "b", "c", "d", "e", "none"].map(|name| query.flag(name)),

@@ -1,8 +1,10 @@
-//! Field selectors, and the table of the field labels that kinds know.
+//! Field selectors, and the table of field labels per kind.
 //!
 //! Guarantees:
-//! - every kind knows `metadata.name` and `metadata.namespace`; the built-in ones also what [`FieldTable`] lists, as in the conversion functions of Kubernetes 1.36;
-//! - a field's value is read once, when the object is stored; an absent one has the default that Kubernetes would have filled in.
+//! - every kind has `metadata.name` and `metadata.namespace`; built-in kinds also have the labels in [`FieldTable`], as
+//!   in the conversion functions of Kubernetes 1.36;
+//! - a field's value is read once, when the object is stored; an absent value reads as the default that Kubernetes
+//!   would set.
 
 use serde_json::Value;
 
@@ -14,17 +16,17 @@ use crate::status::ApiError;
 #[derive(Debug)]
 pub(crate) struct Field {
     label: &'static str,
-    /// The members that lead to it, with dots between them.
+    /// Path of members, separated by dots.
     path: &'static str,
-    /// The value of an object that has none.
+    /// Value for an object without this field.
     default: &'static str,
 }
 
-/// The selectable fields of a kind besides name and namespace.
+/// The selectable fields of a kind other than name and namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second label of one of them.
+    /// A second label for one of the fields.
     alias: Option<(&'static str, &'static str)>,
     /// Whether the kind is custom; this changes the message for an unknown label.
     custom: bool,
@@ -33,7 +35,7 @@ pub(crate) struct FieldTable {
 /// The values of a kind's [`FieldTable`] in one object, in the table's order.
 pub(crate) type Fields = Texts;
 
-/// A conjunction of comparisons; the empty one selects everything.
+/// A conjunction of comparisons; an empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -46,7 +48,7 @@ struct Term {
     value: String,
 }
 
-/// Where a selector finds a value in an object; the smaller, the fewer objects have the same.
+/// Where a selector finds a value in an object; a smaller source matches fewer objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
@@ -55,7 +57,7 @@ pub(crate) enum Source {
     Namespace,
 }
 
-/// A field whose label is its path.
+/// A field whose label equals its path.
 const fn field(label: &'static str) -> Field {
     with_default(label, label, "")
 }
@@ -128,7 +130,7 @@ pub(crate) const RESOURCE_SLICE: FieldTable =
 // === impl FieldTable ===
 
 impl FieldTable {
-    /// A built-in kind without fields of its own.
+    /// A built-in kind without further fields.
     pub(crate) const NONE: FieldTable = FieldTable::of(&[]);
 
     /// A custom kind.
@@ -145,7 +147,7 @@ impl FieldTable {
         }
     }
 
-    /// The values of the fields in an object.
+    /// Reads the values of the fields from an object.
     pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
         self.own
             .iter()
@@ -153,7 +155,7 @@ impl FieldTable {
             .collect()
     }
 
-    /// The value of one field among an object's values.
+    /// Returns the value of one field from an object's values.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -225,20 +227,20 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// The values that every selected object has.
+    /// The values that every selected object must have.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
     }
 
-    /// The name that `metadata.name=` demands, if it does.
+    /// The name that `metadata.name=` requires, if present.
     pub(crate) fn required_name(&self) -> Option<&str> {
         self.demands()
             .find(|(source, _)| *source == Source::Name)
             .map(|(_, name)| name)
     }
 
-    /// Demands a name, as a watch of a single object does.
+    /// Adds a required name, as for a watch of a single object.
     pub(crate) fn require_name(&mut self, name: &str) {
         self.terms.push(Term {
             source: Source::Name,
@@ -247,7 +249,7 @@ impl FieldSelector {
         });
     }
 
-    /// Reads a selector for one kind.
+    /// Parses a selector for one kind.
     pub(crate) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
@@ -274,7 +276,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas that no backslash escapes.
+/// Splits at commas that are not escaped with a backslash.
 fn split_unescaped(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut escaped) = (0, false);

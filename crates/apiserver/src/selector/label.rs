@@ -1,6 +1,7 @@
-//! Label selectors, and the labels they are compared with.
+//! Label selectors, and the labels that they match.
 //!
-//! Guarantees: set-based and equality-based requirements read as apimachinery's `labels.Parse` reads them; an absent label satisfies `!=` and `notin`.
+//! Guarantees: parses set-based and equality-based requirements like apimachinery's `labels.Parse`; an absent label
+//! satisfies `!=` and `notin`.
 
 use std::cmp::Ordering;
 
@@ -13,7 +14,7 @@ use crate::name_syntax;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Labels(Texts);
 
-/// A conjunction of requirements; the empty one selects everything.
+/// A conjunction of requirements; an empty one selects everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -35,7 +36,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// What is left to read of a selector.
+/// The unread rest of a selector.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -47,10 +48,10 @@ enum Token<'a> {
     End,
 }
 
-/// What separates words; any other space is part of one, and makes it wrong.
+/// Word separators; any other whitespace is part of a word and makes it invalid.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Longest first, so that `==` is not read as two `=`.
+/// Ordered by length, so that `==` is not read as two `=`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 // === impl Labels ===
@@ -96,7 +97,7 @@ impl LabelSelector {
             .all(|requirement| requirement.matches(labels))
     }
 
-    /// Reads a selector; the error is the message that Kubernetes answers.
+    /// Parses a selector; the error is Kubernetes' message.
     pub(crate) fn parse(text: &str) -> Result<LabelSelector, String> {
         let mut reader = Reader { rest: text };
         let mut requirements = Vec::new();
@@ -221,12 +222,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value after `=`; none stands for the empty value.
+    /// Reads the value after `=`; a missing value is the empty string.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
 
-    /// A word, or nothing.
+    /// Reads a word, which may be empty.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -240,7 +241,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer that is a label's value too, so it has no sign.
+    /// Reads an integer that is also a valid label value, so it has no sign.
     fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
         let bound = word
@@ -271,7 +272,8 @@ impl<'a> Reader<'a> {
                         return Err(format!("found '{}', expected: ',' or ')'", after.text()));
                     }
                 }
-                // A comma stands for an empty value at the beginning, before `)` and before another comma, which it takes; so no list ends in two.
+                // A comma stands for an empty value at the beginning, before `)` and before another comma.
+                // It consumes that other comma, so a list never ends in two empty values.
                 Token::Symbol(",") => {
                     let last = self.next_is(")");
                     let doubled = !last && self.next_is(",");
@@ -292,7 +294,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes the symbol if it is next.
+    /// Consumes the symbol if it is next.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {
@@ -312,7 +314,7 @@ impl Token<'_> {
     }
 }
 
-/// An optional DNS prefix and a name of at most 63 characters.
+/// Checks a key: an optional DNS prefix and a name of at most 63 characters.
 fn checked_key(key: &str) -> Result<String, String> {
     match name_syntax::key_faults(key).first() {
         None => Ok(key.to_owned()),

@@ -1,4 +1,4 @@
-//! Selectors as they are read and compared.
+//! Parsing and matching of selectors.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn labels(labels: &Value) -> Labels {
 }
 
 #[test]
-fn label_requirements_hold_as_apimachinery_says() {
+fn label_requirements_match_as_in_apimachinery() {
     let object = labels(&json!({"app": "web", "rank": "5", "empty": ""}));
     for (selector, expected) in [
         ("", true),
@@ -48,7 +48,7 @@ fn label_requirements_hold_as_apimachinery_says() {
 }
 
 #[test]
-fn what_is_no_label_selector_is_an_error() {
+fn a_malformed_label_selector_is_rejected() {
     for selector in [
         ",",
         "a,",
@@ -110,7 +110,7 @@ mod fields {
     }
 
     #[test]
-    fn fields_are_compared_with_what_the_object_says_or_its_default() {
+    fn fields_are_compared_with_the_objects_value_or_the_default() {
         for (selector, expected) in [
             ("", true),
             ("metadata.name=a,metadata.namespace==ns", true),
@@ -127,7 +127,7 @@ mod fields {
     }
 
     #[test]
-    fn what_is_no_field_selector_is_a_bad_request() {
+    fn a_malformed_field_selector_is_a_bad_request() {
         let pods = pods();
         for selector in [
             "metadata.name",
@@ -142,7 +142,7 @@ mod fields {
     }
 
     #[test]
-    fn the_name_that_a_selector_demands_is_known() {
+    fn the_required_name_of_a_selector_is_found() {
         let pods = pods();
         let parse = |text: &str| FieldSelector::parse(pods.strategy.fields, text).unwrap();
         assert_eq!(parse("metadata.name=a").required_name(), Some("a"));

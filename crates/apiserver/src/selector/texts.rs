@@ -1,12 +1,13 @@
-//! Short strings of one object, side by side.
+//! Compact list of the short strings of one object.
 //!
-//! Guarantees: immutable, in two allocations however many strings there are; a million objects have some ten labels and fields each.
+//! Guarantees: immutable; two allocations for any number of strings.
+//! The size matters because a million objects have about ten labels and fields each.
 
 /// A list of strings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     text: Box<str>,
-    /// Where each string ends in `text`, and the next starts.
+    /// End of each string in `text`, which is the start of the next.
     ends: Box<[u32]>,
 }
 
@@ -43,7 +44,7 @@ mod tests {
     use super::Texts;
 
     #[test]
-    fn strings_come_back_as_they_were() {
+    fn strings_are_returned_unchanged() {
         let strings = ["a", "", "äöü", "", "d"];
         let texts: Texts = strings.into_iter().collect();
         let read: Vec<_> = (0..texts.len()).filter_map(|at| texts.get(at)).collect();

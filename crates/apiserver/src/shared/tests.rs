@@ -1,4 +1,4 @@
-//! What lists and watches hold of the past, and who has to let go of it.
+//! Limits on the old states that lists and watches hold.
 
 use bytes::Bytes;
 use http::Request;
@@ -11,7 +11,7 @@ use crate::server::Server;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An object of some 10 KB.
+/// An object of about 10 KB.
 fn map(name: &str, value: usize) -> Value {
     let metadata = json!({"name": name, "namespace": "default"});
     let data = json!({"value": value.to_string(), "x": "y".repeat(10_000)});
@@ -26,7 +26,7 @@ async fn ask(server: &Server, uri: &str) -> Body {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_unread_lists_and_watches_hold_of_the_past_is_bounded_and_nobody_else_is_ended() {
+async fn slow_readers_of_old_states_are_ended_and_others_are_not() {
     let watch = format!("{MAPS}?watch=1&resourceVersion=11");
     let nodes = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
     let server = Server::builder()
@@ -53,7 +53,7 @@ async fn what_unread_lists_and_watches_hold_of_the_past_is_bounded_and_nobody_el
     let list = ask(&server, MAPS).await;
     let backlog = ask(&server, &format!("{MAPS}?watch=1&resourceVersion=5")).await;
     let live = ask(&server, &watch).await;
-    // Each list holds the ten objects as they are then.
+    // Each list holds the ten objects in their current state.
     let mut lists = vec![list];
     for value in 1..10 {
         tokio::time::advance(std::time::Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! What is wrong with one field, in the words of Kubernetes' validation.
+//! Errors of a single field, in the wording of Kubernetes' validation.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) struct FieldError {
     pub(crate) field: Cow<'static, str>,
     pub(crate) reason: &'static str,
-    /// What follows the field and a colon.
+    /// The text after the field name and colon.
     pub(crate) body: String,
 }
 
@@ -52,7 +52,7 @@ impl FieldError {
         }
     }
 
-    /// `value` is shown as Go shows it: a string in quotes, a list of strings in brackets and without spaces.
+    /// `value` is formatted as in Go: a string in quotes, a list of strings in brackets without spaces.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
         value: impl Into<Value>,

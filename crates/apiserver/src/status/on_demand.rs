@@ -1,11 +1,11 @@
-//! Refusals that a fault asks for by their code alone.
+//! Errors that a fault requests by their status code alone.
 //!
-//! Guarantees: reason and message are those that Kubernetes has for the code, where it has such.
+//! Guarantees: reason and message are those of Kubernetes for this code, if Kubernetes has any.
 
 use super::ApiError;
 
 impl ApiError {
-    /// The failure that Kubernetes reports with this code, for answers on demand.
+    /// Returns the error that Kubernetes reports with this code.
     pub(crate) fn of_code(code: u16) -> ApiError {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server rejected our request"),

@@ -1,13 +1,17 @@
-//! A data directory: the objects and the revision, in one file of an embedded database.
+//! A data directory: objects and revision in one file of an embedded database.
 //!
 //! Guarantees:
-//! - one transaction per batch, synced before [`Disk::write`] returns: after a crash at any moment the file holds every batch that was written, and none in part;
-//! - one process at a time, by a lock on a file of its own;
-//! - what can't be read is refused with its reason; a file comes into being under another name and is renamed when it is whole;
-//! - what is made here is for its owner alone, where the system has such modes, for the objects may be secrets;
-//! - objects of kinds that this server does not serve stay where they are.
+//! - each batch is one transaction, synced before [`Disk::write`] returns: after a crash at any moment the file
+//!   contains every written batch completely;
+//! - one process at a time has the directory open, by a lock on a separate file;
+//! - an unreadable store is rejected with the reason; a new file is created under another name and renamed once
+//!   complete;
+//! - new files and directories are accessible only to their owner, where the system supports modes, because objects may
+//!   be secrets;
+//! - objects of kinds that this server does not serve are preserved.
 //!
-//! Only the present is kept, not its history: freed pages are used again, and [`Disk::open`] gives back what has become mostly empty.
+//! It stores the current state without history.
+//! Freed pages are reused, and [`Disk::open`] shrinks a file that is mostly empty.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -18,68 +22,71 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{Entry, Write};
 
-/// By group and plural (`deployments.apps`) and key: where the value of `metadata` starts and ends, and the members, as [`Entry`] has them.
+/// Key: group and plural (`deployments.apps`), and object key.
+/// Value: start and end of `metadata`, and the members as in [`Entry`].
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
-/// Numbers about the whole: [`FORMAT_KEY`] and [`REVISION_KEY`].
+/// Numbers of the whole store: [`FORMAT_KEY`] and [`REVISION_KEY`].
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
 
-/// Raised when the tables above change.
+/// Format version of the tables above; increment it when they change.
 const FORMAT: u64 = 1;
 
-/// The database's own cache: objects are in memory already, so it is for the inner pages of the tree.
+/// Size of the database's cache; objects are in memory, so only the inner pages of the tree need it.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A file is compacted when it is larger than this, and than four times what it holds: rewriting it then costs less than reading it.
+/// Minimum size of a file to compact it.
+///
+/// The file must also be four times as large as its content, so that rewriting costs less than reading.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";
 const FILE: &str = "objects.redb";
 const UNFINISHED: &str = "objects.redb.new";
 
-/// Why a data directory could not be opened; nothing that is stored in it is lost by the attempt.
+/// A data directory could not be opened; the failed attempt loses no stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another server, of this or another process, has it open.
+    /// Another server, in this or another process, has the directory open.
     #[error("the data directory {} is in use by another server", directory.display())]
     InUse {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The file under the store's name is something else, or of a version that this one can't read.
+    /// The store's file is not a store, or has an unsupported version.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
-        /// What was found instead.
+        /// What the file contains instead.
         detail: String,
     },
-    /// The store was written by this server and has been changed or cut since.
+    /// The store was modified or truncated after this server wrote it.
     #[error("{} is damaged: {detail}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         detail: String,
     },
-    /// The file system refuses: not a directory, read-only, full.
+    /// The file system reports an error: not a directory, read-only, full.
     #[error("the data directory {} can't be read and written", directory.display())]
     Io {
         /// The data directory.
         directory: PathBuf,
-        /// What it said.
+        /// The error of the file system.
         source: io::Error,
     },
 }
 
-/// Opens the database in a file, which is made only if the flag says so.
+/// Opens the database in a file; creates the file only if the flag is set.
 pub(crate) type Opener = Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
-/// One stored object, as the file has it.
+/// One stored object, as in the file.
 pub(crate) struct Stored<'a> {
     /// Group and plural.
     pub(crate) collection: &'a str,
@@ -91,17 +98,17 @@ pub(crate) struct Stored<'a> {
 /// An open data directory.
 pub(crate) struct Disk {
     directory: PathBuf,
-    /// `None` before [`Disk::found`], and after a failure until the file could be opened again.
+    /// `None` before [`Disk::found`], and after a failure until the file is opened again.
     database: Option<Database>,
     opener: Opener,
     /// Group and plural of every collection, by its id.
     collections: Vec<String>,
-    /// Keeps other servers out.
+    /// Locks out other servers.
     _lock: File,
 }
 
 impl Disk {
-    /// Takes a directory, which is made if there is none.
+    /// Opens a directory, and creates it if it does not exist.
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
@@ -119,7 +126,7 @@ impl Disk {
         if file.try_exists().map_err(|error| disk.io(error))? {
             let database = guarded(|| {
                 let mut database = (disk.opener)(&file, false)?;
-                // A torn file is repaired as it is opened; bytes that have changed are found only by looking at all of them.
+                // Opening repairs a torn file; only a full check finds modified bytes.
                 match database.check_integrity() {
                     Ok(_) => Ok(database),
                     Err(error) => Err(error.into()),
@@ -130,12 +137,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Whether nothing has ever been stored here.
+    /// Whether the store has never been written.
     pub(crate) fn is_new(&self) -> bool {
         self.database.is_none()
     }
 
-    /// Stores what a new directory starts with.
+    /// Stores the initial content of a new directory.
     pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
@@ -155,7 +162,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Tells every stored object, collection by collection, and returns the last revision.
+    /// Passes every stored object to the closure, collection by collection, and returns the last revision.
     pub(crate) fn load(
         &mut self,
         mut each: impl FnMut(Stored<'_>) -> Result<(), String>,
@@ -174,9 +181,9 @@ impl Disk {
         loaded.map_err(|error| self.refuse(error))
     }
 
-    /// Stores a batch durably, whole or not at all; the error says why not.
+    /// Stores a batch durably, completely or not at all; the error is the reason.
     ///
-    /// After an error the batch may be in the file all the same: the caller says in its next one what is to be there.
+    /// After an error the file may contain the batch anyway: the caller must include these objects in its next batch.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -188,7 +195,7 @@ impl Disk {
             self.store(&database, writes, revision)?;
             Ok(database)
         });
-        // The database refuses everything after a failure; the next call opens it anew.
+        // The database rejects everything after a failure; the next call reopens it.
         self.database = Some(written.map_err(|failure| failure.to_string())?);
         Ok(())
     }
@@ -241,7 +248,7 @@ impl Disk {
             Failure::Database(redb::Error::DatabaseAlreadyOpen) => OpenError::InUse {
                 directory: self.directory.clone(),
             },
-            // What redb says of a file that does not start as its own.
+            // redb reports this for a file that does not start with its header.
             Failure::Database(redb::Error::Io(error))
                 if error.kind() == io::ErrorKind::InvalidData =>
             {
@@ -269,7 +276,7 @@ impl Disk {
     }
 }
 
-/// What went wrong with the database.
+/// A failure of the database.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -286,9 +293,9 @@ impl<E: Into<redb::Error>> From<E> for Failure {
     }
 }
 
-/// Calls into the database, which panics on some files that were cut or overwritten.
+/// Calls the database and catches panics, which it raises on some truncated or overwritten files.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    // What the call changed is given up with the failure, so nothing half done is seen.
+    // The failure discards what the call changed, so no partial state is visible.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result,
         Err(_) => Err(Failure::Damaged(
@@ -325,7 +332,7 @@ fn read(
     Ok((number(REVISION_KEY)?, held_bytes))
 }
 
-/// Makes the directory and locks it.
+/// Creates the directory and locks it.
 fn take(directory: &Path) -> Result<File, OpenError> {
     let io = |source| OpenError::Io {
         directory: directory.to_owned(),
@@ -344,7 +351,7 @@ fn take(directory: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Makes the directory, and those above it, unless they are there; what is made survives a loss of power.
+/// Creates the directory and its missing parents; the new ones survive a loss of power.
 fn make(directory: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -360,7 +367,7 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// For a file that nobody but its owner reads, if it is made.
+/// Makes a new file accessible only to its owner.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -373,7 +380,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     builder.set_cache_size(CACHE_BYTES);
     let opened = if create {
         let mut options = OpenOptions::new();
-        // Only a new file: no link that somebody has laid is followed.
+        // Only a new file, so that symbolic links are not followed.
         options.read(true).write(true).create_new(true);
         builder.create_file(own(&mut options).open(file)?)
     } else {
@@ -382,7 +389,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Makes what was made or renamed in a directory durable, where directories can be synced.
+/// Syncs a directory after a file in it was created or renamed, where the system supports that.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -391,7 +398,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// An object is at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX), so offsets in it fit.
+/// An object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX), so its offsets fit.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

@@ -1,9 +1,10 @@
-//! One stored object: its JSON as it goes over the wire, and what selectors ask about it.
+//! One stored object: its JSON as sent on the wire, and the values that selectors compare.
 //!
 //! Guarantees:
-//! - immutable and shared; the JSON is made once, when the object is stored, and no byte of memory is kept beside it that the object does not fill;
+//! - immutable and shared; the JSON is serialized once, when the object is stored, into an allocation without spare
+//!   capacity;
 //! - `apiVersion` and `kind` are not part of the stored bytes, so one entry serves every version and list;
-//! - the same object gives the same bytes: members are ordered by name.
+//! - the same object results in the same bytes: members are ordered by name.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,12 +15,16 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::{Fields, Labels, Selectable};
 
-/// The largest object, in JSON: what a request can bring at once, which no patch may grow beyond.
+/// Maximum size of an object in JSON.
 ///
-/// etcd's own limit is 1.5 MiB of what Kubernetes stores, which for built-in kinds is shorter than JSON.
+/// It equals the maximum size of a request body; patches can't exceed it either.
+///
+/// etcd's limit is 1.5 MiB of Kubernetes' storage format, which is shorter than JSON for built-in kinds.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// What an object takes besides its JSON and key: its places in tree and index, and what selectors look at (measured with a million pods).
+/// Memory of an object besides its JSON and key.
+///
+/// Tree, index and selector values, measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
 /// A stored object at one revision.
@@ -27,18 +32,18 @@ const OVERHEAD_BYTES: usize = 400;
 pub(crate) struct Entry {
     /// `namespace/name`, or `name` in cluster scope.
     pub(crate) key: Arc<str>,
-    /// What its `metadata.resourceVersion` says.
+    /// The value of its `metadata.resourceVersion`.
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
     pub(crate) fields: Fields,
-    /// The object's members after `apiVersion` and `kind`, without the braces around them.
+    /// The object's members after `apiVersion` and `kind`, without the enclosing braces.
     members: Box<[u8]>,
-    /// Where the value of `metadata` is in `members`.
+    /// Range of the value of `metadata` in `members`.
     metadata: Range<usize>,
 }
 
 impl Entry {
-    /// Makes an object's entry at a revision; 0 stands for none, as in a dry run.
+    /// Creates the entry of an object at a revision; 0 stands for no revision, as in a dry run.
     pub(crate) fn new(
         resource: &Resource,
         key: Arc<str>,
@@ -82,19 +87,19 @@ impl Entry {
         }
     }
 
-    /// The entry that replaces this one.
+    /// Creates the entry that replaces this one.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Where the metadata is in the members, and the members: what [`Entry::restored`] takes back.
+    /// Returns the range of the metadata and the members, which [`Entry::restored`] accepts.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
     }
 
-    /// The entry of which these are the parts; the error says what contradicts it.
+    /// Restores an entry from its parts; the error describes an inconsistency.
     #[cfg(feature = "persistence")]
     pub(crate) fn restored(
         resource: &Resource,
@@ -118,7 +123,7 @@ impl Entry {
         })
     }
 
-    /// The same object, saying another revision.
+    /// Returns the same object with another revision.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");
@@ -138,17 +143,17 @@ impl Entry {
         }
     }
 
-    /// Whether it is larger than an object may be.
+    /// Whether it exceeds the maximum size of an object.
     pub(crate) fn is_too_large(&self) -> bool {
         self.members.len() > OBJECT_BYTES_MAX
     }
 
-    /// About what it takes in memory.
+    /// Approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
-    /// What selectors compare.
+    /// The values that selectors compare.
     pub(crate) fn selectable(&self) -> Selectable<'_> {
         Selectable {
             key: &self.key,
@@ -176,7 +181,7 @@ impl Entry {
         self.write_as(&resource.type_meta, out);
     }
 
-    /// Appends the whole object behind these `apiVersion` and `kind` members.
+    /// Appends the whole object with these `apiVersion` and `kind` members.
     pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
         out.reserve(type_meta.len() + self.members.len() + 3);
         out.push(b'{');
@@ -186,7 +191,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends the object as the items of built-in lists are: without `apiVersion` and `kind`.
+    /// Appends the object as an item of a built-in list, without `apiVersion` and `kind`.
     pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
         out.reserve(self.members.len() + 2);
         out.push(b'{');
@@ -194,7 +199,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends a `PartialObjectMetadata`.
+    /// Appends the object as a `PartialObjectMetadata`.
     pub(crate) fn write_metadata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(
             br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#,
@@ -203,7 +208,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// The object as a value, in a resource's version.
+    /// Parses the object, in a resource's version.
     pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
         let mut bytes = Vec::new();
         self.write_object(resource, &mut bytes);
@@ -211,7 +216,7 @@ impl Entry {
     }
 }
 
-/// The metadata with this revision in it.
+/// Returns the metadata with this revision.
 fn revised(metadata: Option<&Value>, revision: u64) -> Value {
     let mut metadata = metadata
         .filter(|value| value.is_object())

@@ -1,8 +1,10 @@
-//! One change of one object, and the bytes that watchers are sent for it.
+//! One change of one object, and its encoded frames for watchers.
 //!
 //! Guarantees:
-//! - the frame of an event is made once per type, shape and version, and its bytes are shared by all watchers; that of a table, whose ages pass, once per second;
-//! - frames are kept as long as live watchers can be behind ([`FRAMES_KEPT`] in storage), and made anew for whoever asks for an older event.
+//! - a frame is encoded once per type, shape and version, and all watchers share its bytes; a table frame contains ages
+//!   and is encoded once per second;
+//! - frames are kept as long as live watchers can lag behind ([`FRAMES_KEPT`] in storage); for older events they are
+//!   encoded again on demand.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +17,7 @@ use super::Entry;
 use crate::negotiate::IncludeObject;
 use crate::resource::Resource;
 
-/// What a watcher is told of an event; selectors can turn one into another.
+/// Type of an event for one watcher; selectors can change the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -23,7 +25,7 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// How much of an object a frame shows.
+/// How much of an object a frame contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
@@ -31,35 +33,35 @@ pub(crate) enum Shape {
     Table(TableShape),
 }
 
-/// What the frame of a table depends on besides the object.
+/// Parameters of a table frame besides the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
-    /// Whether the columns are described: in a watch's first event.
+    /// Whether the column definitions are included, as in a watch's first event.
     pub(crate) introduces: bool,
-    /// The second up to which ages are counted.
+    /// The time for computing ages, in seconds.
     pub(crate) now: Timestamp,
 }
 
-/// What one encoded frame depends on.
+/// The parameters of one encoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// The resource's ordinal: which version is spoken.
+    /// The resource's ordinal, which identifies the version.
     version: usize,
 }
 
-/// One change of one object; at least one of `old` and `new` is there.
+/// One change of one object; at least one of `old` and `new` is present.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) revision: u64,
     pub(crate) at: Instant,
     pub(crate) old: Option<Arc<Entry>>,
     pub(crate) new: Option<Arc<Entry>>,
-    /// The old object at this event's revision, for watchers to whom it is gone.
+    /// The old object at this event's revision, for watchers whose selector no longer matches.
     gone: OnceLock<Entry>,
-    /// Few at a time: most events are asked for in one form.
+    /// Usually one entry: most events are requested in one form.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
 }
 
@@ -103,7 +105,9 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// The object that an event of this type shows: the new one, or for `Deleted` the old one at this event's revision.
+    /// The object in an event of this type.
+    ///
+    /// It is the new one, or for `Deleted` the old one at this event's revision.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -114,7 +118,7 @@ impl Event {
         }
     }
 
-    /// The line that tells a watcher of this event; `write` makes it if nobody has asked for it yet.
+    /// Returns the encoded line of this event; `write` encodes it on first use.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -127,7 +131,7 @@ impl Event {
             shape,
             version: resource.ordinal,
         };
-        // Held while the frame is made, so that watchers on other threads wait for it and don't make it too.
+        // The lock is held during encoding, so that other threads wait instead of encoding the same frame.
         let mut frames = self.frames.lock();
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == key) {
             return frame.clone();
@@ -147,19 +151,19 @@ impl Event {
         frame
     }
 
-    /// About what it takes: the object that it brought, or took away, and a frame that shows it.
+    /// Approximate memory: the stored or removed object, and one frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
     }
 
-    /// Lets go of the frames: what watchers were sent stays theirs.
+    /// Drops the frames; watchers keep those that they have received.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();
     }
 }
 
-/// Appends `{"type":…,"object":…}` and a line feed around an object.
+/// Appends `{"type":…,"object":…}` and a line feed; `write` appends the object.
 pub(crate) fn write_frame(
     event_type: EventType,
     write_object: impl FnOnce(&mut Vec<u8>),

@@ -1,6 +1,6 @@
-//! Stands in for the disk where feature `persistence` is off.
+//! Replaces the disk if the feature `persistence` is off.
 //!
-//! Guarantees: there is none, so nothing here can be reached.
+//! Guarantees: the type has no values, so none of its methods can be called.
 
 use super::Write;
 

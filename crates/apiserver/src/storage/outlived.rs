@@ -1,19 +1,20 @@
-//! Old states of objects that the history has forgotten, and somebody still holds: a list that is being read, or a watch that is behind.
+//! Accounts for dropped object states that lists or watches still hold.
 //!
-//! Guarantees: what is known to be held is never less than what is; it is counted again each time that a share of the bound was added, so a write costs no more for it.
+//! Guarantees: the accounted size is never less than the held size.
+//! The held states are counted again after each additional share of the limit, so the cost per write is constant.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// What may outlive the history: as much again as that may take.
+/// Maximum bytes of held states: the same as for the history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// Entries without an owner here.
+/// Dropped entries that readers may still hold.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// When it is worth a look who is still there.
+    /// Size at which the held states are counted again.
     look_at: usize,
     bytes_max: usize,
 }
@@ -34,7 +35,7 @@ impl Outlived {
         }
     }
 
-    /// Drops an event of the history, and remembers what of it stays.
+    /// Drops an event of the history and records its entries.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -45,7 +46,7 @@ impl Outlived {
         }
     }
 
-    /// Whether more is held than may be.
+    /// Whether readers hold more than the limit.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -1,11 +1,12 @@
-//! Writes that were accepted but are not on the disk yet.
+//! Accepted writes that are not on the disk yet.
 //!
 //! Guarantees:
-//! - a writer finds the newest accepted state of an object here; readers and watchers see what is durable and nothing else;
-//! - writes become durable in the order of their revisions, a batch at a time, and a batch wholly or not at all;
-//! - when a batch fails, everything accepted since fails with it, for it was computed from what is not there.
+//! - a writer reads the newest accepted state of an object here; readers and watchers see only durable states;
+//! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or not at
+//!   all;
+//! - if a batch fails, all later accepted writes fail too, because they are based on it.
 //!
-//! Without a data directory nothing is ever pending.
+//! Without a data directory no write is ever pending.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,34 +17,34 @@ use super::Entry;
 use crate::resource::CollectionId;
 use crate::status::ApiError;
 
-/// One object's next state.
+/// The next state of one object.
 #[derive(Clone)]
 pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) collection: CollectionId,
     pub(crate) key: Arc<str>,
-    /// `None` removes it.
+    /// `None` removes the object.
     pub(crate) new: Option<Arc<Entry>>,
 }
 
-/// What became of a batch; `None` until that is known.
+/// Result of a batch; `None` until it is known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// Tells what becomes of a batch.
+/// Reports the result of a batch.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
-/// Writes that go to the disk together.
+/// Writes that are stored in one transaction.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
-    /// Whether somebody has set out to write it.
+    /// Whether a caller is responsible for writing it.
     called_for: bool,
 }
 
-/// The newest state of an object that is not durable yet.
+/// The newest accepted state of an object that is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
-    /// `None` if it is to be removed.
+    /// `None` if the object is to be removed.
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
@@ -51,25 +52,25 @@ pub(crate) struct Accepted {
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// The last revision given to a write here; 0 if there is none.
+    /// The last revision assigned to a pending write; 0 if there is none.
     revision: u64,
-    /// Still takes writes.
+    /// The batch that accepts writes.
     open: Option<Batch>,
-    /// The outcome of the batch that is being written.
+    /// The result of the batch that is being written.
     in_flight: Option<Ticket>,
-    /// Objects of which the disk may have something else than the store; the next batch sets them right.
+    /// Objects whose state on the disk may differ from the store; the next batch writes them again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
     failures: u64,
     last_failure: Option<ApiError>,
 }
 
 impl Pending {
-    /// What was accepted last of an object, if any of it is pending.
+    /// Returns the last accepted state of an object, if it is pending.
     pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Accepted> {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// What was accepted last of the objects whose keys start so, in order.
+    /// Returns the last accepted states of the objects whose keys have this prefix, in order.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -79,12 +80,12 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// The last revision given away, if any is pending.
+    /// The last assigned revision, if any write is pending.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many batches have failed so far.
+    /// Number of failed batches.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -109,7 +110,9 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Tells when everything accepted so far is durable, and whether the caller has to see to it; `None` if it is.
+    /// Returns a ticket for everything accepted so far, and whether the caller must write the batch.
+    ///
+    /// Returns `None` if everything is durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -118,19 +121,21 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Takes the open batch to write it; the caller ends that with [`Pending::written`] or [`Pending::fail`].
+    /// Takes the open batch for writing.
+    ///
+    /// The caller must call [`Pending::written`] or [`Pending::fail`] afterwards.
     pub(crate) fn take(&mut self) -> Option<Batch> {
         let batch = self.open.take()?;
         self.in_flight = Some(batch.outcome.subscribe());
         Some(batch)
     }
 
-    /// The objects of which the disk may have something else than the store.
+    /// Objects whose state on the disk may differ from the store.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
 
-    /// A write has become visible to all.
+    /// Removes a write that became visible to readers.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -143,13 +148,13 @@ impl Pending {
         }
     }
 
-    /// The taken batch is on the disk.
+    /// Records that the taken batch is on the disk.
     pub(crate) fn written(&mut self) {
         self.in_flight = None;
         self.doubtful.clear();
     }
 
-    /// Forgets all that was accepted; what the disk has of these objects is in doubt.
+    /// Drops everything accepted; the state of these objects on the disk is unknown.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

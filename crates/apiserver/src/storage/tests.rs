@@ -1,4 +1,4 @@
-//! The store against a naive one, and its entries byte by byte.
+//! Comparison of the store with a naive model, and the bytes of entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ fn put(storage: &mut Storage, resource: &Resource, key: &str) {
 }
 
 proptest! {
-    /// Whatever is written, every moment that the log reaches can be seen again, and events replay to the present.
+    /// All states within the log can be reconstructed, and replaying the events yields the current state.
     #[test]
-    fn every_remembered_moment_can_be_seen_again(
+    fn every_state_within_the_log_can_be_reconstructed(
         writes in prop::collection::vec((0_usize..6, any::<bool>()), 1..60),
         compact_at in 0_usize..60,
     ) {
@@ -105,7 +105,7 @@ fn a_range_starts_and_ends_with_its_prefix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_forgotten_after_five_minutes() {
+async fn events_are_dropped_after_five_minutes() {
     let resource = pods();
     let mut storage = Storage::new(1);
     put(&mut storage, &resource, "a");
@@ -130,7 +130,7 @@ fn configured() -> Entry {
 }
 
 #[test]
-fn an_entry_writes_itself_as_object_item_and_metadata() {
+fn an_entry_is_written_as_object_item_and_metadata() {
     let entry = configured();
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = Vec::new();
@@ -168,7 +168,7 @@ fn another_revision_changes_nothing_but_the_revision() {
 }
 
 #[test]
-fn a_frame_is_made_once_and_shared_until_it_is_old() {
+fn a_frame_is_encoded_once_and_shared_until_it_is_dropped() {
     let resource = pods();
     let mut storage = Storage::new(1);
     let made = std::cell::Cell::new(0);
@@ -223,12 +223,12 @@ fn a_table_is_shared_within_its_second() {
 }
 
 #[test]
-fn a_full_history_forgets_the_oldest_of_the_fullest_log_and_no_object() {
+fn a_full_history_drops_the_oldest_events_of_the_largest_log() {
     let resource = pods();
     let mut storage = Storage::new(2);
     let busy = CollectionId(1);
     let object = entry(&resource, "a", 1);
-    // Revisions have one digit, then two.
+    // Revisions have one digit first, then two.
     storage.history_bytes_max = 10 * 2 * (object.bytes() + 1);
     let mut write = |collection: CollectionId| {
         let entry = entry(&resource, "a", storage.revision() + 1);

@@ -1,4 +1,4 @@
-//! The strategies of the built-in resources: one row per resource.
+//! Strategies of the built-in resources, one row per resource.
 //!
 //! Guarantees: a resource without a row has [`Strategy::BUILTIN`].
 
@@ -8,7 +8,7 @@ use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
 use crate::selector::field;
 
-/// By group, as in Kubernetes 1.36.
+/// Ordered by group, as in Kubernetes 1.36.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),
@@ -72,7 +72,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("volumeattributesclasses.storage.k8s.io", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
 ];
 
-/// The strategy of a resource, by its name, such as `deployments.apps`.
+/// Returns the strategy of a resource by name, such as `deployments.apps`.
 pub(super) fn strategy(group_resource: &str) -> Strategy {
     let found = ROWS.iter().find(|(name, _)| *name == group_resource);
     found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy)
@@ -86,13 +86,13 @@ mod tests {
     use crate::kinds::{Kind, Kinds};
 
     #[test]
-    fn every_row_is_of_a_built_in_resource_and_no_resource_has_two() {
+    fn every_row_names_a_distinct_built_in_resource() {
         let kinds = Kinds::builtin();
         let served: BTreeSet<String> = kinds.iter().map(Kind::group_resource).collect();
         let rows: BTreeSet<&str> = ROWS.iter().map(|(name, _)| *name).collect();
         assert_eq!(rows.len(), ROWS.len());
         let unserved = rows.iter().filter(|name| !served.contains(**name));
-        // Kubernetes has these in beta versions alone, which it does not serve by default.
+        // Kubernetes has these only in beta versions, which it does not serve by default.
         let beta = [
             "devicetaintrules.resource.k8s.io",
             "leasecandidates.coordination.k8s.io",

@@ -1,8 +1,8 @@
-//! The grace period of a deletion.
+//! Grace period of a deletion.
 
 use jiff::Timestamp;
 
-/// A grace period, and its end.
+/// A grace period with its end.
 pub(crate) struct Grace {
     pub(crate) seconds: i64,
     pub(crate) until: Timestamp,
@@ -10,10 +10,10 @@ pub(crate) struct Grace {
 
 /// The grace period that a deletion gives an object.
 pub(crate) enum GracePeriod {
-    /// The deletion is not graceful, or the period is over.
+    /// The deletion is immediate, or the grace period is over.
     None,
-    /// The deletion sets this one.
+    /// The deletion starts this grace period.
     Until(Grace),
-    /// The period of an earlier deletion continues.
+    /// The grace period of an earlier deletion continues.
     Running,
 }

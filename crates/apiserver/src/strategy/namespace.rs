@@ -1,4 +1,4 @@
-//! Namespaces: the finalizer and the label that each has, and the phase that follows its deletion.
+//! Namespaces: the finalizer, the name label, and the phase after deletion.
 
 use serde_json::{Value, json};
 
@@ -19,10 +19,10 @@ pub(super) const HOOKS: Hooks = Hooks {
 /// Keeps a namespace until it is empty.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
-/// The label with a namespace's name.
+/// Label that contains a namespace's name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Completes a new namespace, whose name is known.
+/// Completes a new namespace after its name is set.
 fn complete(namespace: &mut Object) {
     let mut held_by = finalizers(namespace);
     if !held_by.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -32,7 +32,7 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Keeps what a write to this part of a namespace does not change.
+/// Restores the parts of a namespace that this write can't change.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());
@@ -80,7 +80,7 @@ fn check_change(_old: &Object, namespace: &Object, part: Part) -> Vec<FieldError
     }
 }
 
-/// The finalizers in a namespace's `spec`.
+/// Returns the finalizers in a namespace's `spec`.
 pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     let spec = namespace.get("spec");
     let list = spec.and_then(|spec| spec["finalizers"].as_array());

@@ -1,4 +1,4 @@
-//! Pods: the quality of service, the immutable node, and the grace period.
+//! Pods: quality of service, the immutable node, and the grace period.
 
 use std::cmp::max;
 
@@ -16,10 +16,10 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Grace period of a pod that names none (`DefaultTerminationGracePeriodSeconds`).
+/// Grace period of a pod that sets none (`DefaultTerminationGracePeriodSeconds`).
 const GRACE_SECONDS: i64 = 30;
 
-/// The resources that the quality of service depends on.
+/// Resources that determine the quality of service.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
@@ -39,7 +39,7 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// As `CheckGracefulDelete` of pods and `BeforeDelete` decide.
+/// Follows `CheckGracefulDelete` of pods and `BeforeDelete`.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));
@@ -49,7 +49,7 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
         let running = pod.number("deletionGracePeriodSeconds").unwrap_or(0);
         return match asked {
             _ if running == 0 => GracePeriod::None,
-            // A later deletion can only shorten it.
+            // A later deletion can only shorten the grace period.
             Some(seconds) if seconds < running => {
                 let due = until(due, seconds.saturating_sub(running));
                 let overdue = due < now && seconds != 0;
@@ -76,7 +76,9 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
     })
 }
 
-/// Classifies a pod by the CPU and memory that its containers request; quantities are compared as text.
+/// Classifies a pod by its containers' CPU and memory requests and limits.
+///
+/// Quantities are compared as text.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

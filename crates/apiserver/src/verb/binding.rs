@@ -1,6 +1,6 @@
-//! POST on `pods/binding`: a scheduler's decision.
+//! POST on `pods/binding`: binds a pod to a node.
 //!
-//! Guarantees: a pod is bound at most once; a second binding, to whatever node, is a conflict that names the node.
+//! Guarantees: a pod is bound at most once; a second binding, to any node, is a conflict that names the node.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! POST on a collection: a new object.
+//! POST on a collection: creates an object.
 //!
 //! Guarantees:
-//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls give the same;
+//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name; the same seed and calls
+//!   result in the same values;
 //! - the check for an existing object and the store are one step.
 
 use std::sync::Arc;
@@ -16,15 +17,17 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// What is left of `generateName` before the suffix (`MaxGeneratedNameLength` in `names/generate.go`).
+/// Maximum length of `generateName` before the suffix.
+///
+/// The rest is cut off (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
-/// Characters of a generated suffix, and the alphabet without vowels and look-alikes (`util/rand`).
+/// Characters of a generated suffix; the alphabet has no vowels or look-alikes (`util/rand`).
 const SUFFIX_LENGTH: usize = 5;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Names tried before giving up (`maxNameGenerationCreateAttempts` in `store.go`).
+/// Maximum number of generated names to try (`maxNameGenerationCreateAttempts` in `store.go`).
 const GENERATE_ATTEMPTS: usize = 8;
 
-/// Creates an object; `namespace` is the URL's.
+/// Creates an object; `namespace` is that of the URL.
 pub(crate) fn create(
     shared: &Shared,
     resource: &Resource,
@@ -99,7 +102,7 @@ fn settle_namespace(
     Ok(Some(namespace))
 }
 
-/// Sets what the server sets, and takes away what a client may not set.
+/// Sets the fields that the server manages, and removes those that a client may not set.
 fn prepare(
     shared: &Shared,
     resource: &Resource,
@@ -147,7 +150,7 @@ fn prepare(
     Ok(())
 }
 
-/// Rejects a new object in a namespace that is being deleted, or does not exist where it has to.
+/// Rejects a new object if its namespace is being deleted, or is required to exist and does not.
 fn check_namespace(
     shared: &Shared,
     state: &State,
@@ -190,7 +193,7 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// The key of the new object, after a name was generated if none was given.
+/// Returns the key of the new object; generates a name if none is set.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

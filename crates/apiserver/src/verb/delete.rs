@@ -1,4 +1,4 @@
-//! DELETE of one object; that of a namespace deletes its contents too.
+//! DELETE of one object; the deletion of a namespace also deletes its contents.
 //!
 //! Guarantees: the deletion of the last object in a namespace that is being deleted also deletes the namespace.
 

@@ -1,12 +1,16 @@
-//! Deletion of one object, apart from its namespace.
+//! Deletes one object; does not continue the deletion of its namespace.
 //!
 //! Guarantees:
-//! - preconditions are compared with the state that is deleted;
-//! - an object with finalizers is first marked (MODIFIED) and removed later (DELETED); `Foreground` and `Orphan` add their finalizers, and removing dependents is a controller's work, not the store's;
-//! - a pod is deleted gracefully: it is always marked first, and stays as long as its grace period says if it runs on a node; nothing but a deletion with grace period 0, as a kubelet sends it, removes it then. One that runs nowhere, or has ended, is removed in the same step: two revisions, and no request sees the store between them;
+//! - preconditions are checked against the state that is deleted;
+//! - an object with finalizers is first marked (MODIFIED) and removed later (DELETED);
+//! - `Foreground` and `Orphan` add their finalizers; a controller must remove dependents;
+//! - a pod is marked first. If it runs on a node it stays during its grace period, until a deletion with grace period
+//!   0, as a kubelet sends it, removes it;
+//! - a pod without a node, or one that has ended, is removed in the same step: two revisions, and no request sees the
+//!   state between them;
 //! - a second deletion can only shorten the grace period.
 //!
-//! A direct call of the server's owner is not graceful: it removes a pod in one revision, unless finalizers hold it.
+//! A direct call on the server is not graceful: it removes a pod in one revision, unless finalizers hold it.
 
 mod options;
 
@@ -25,10 +29,10 @@ use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
 
-/// What became of the object.
+/// Result of a deletion.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// It stays until its finalizers are gone and its grace period is over.
+    /// The object stays until its finalizers are removed and its grace period is over.
     Marked(Arc<Entry>),
 }
 
@@ -74,7 +78,7 @@ pub(super) fn delete_object(
     }
 }
 
-/// The object that a deletion stores, if it changes it, and whether it removes it then.
+/// Returns the object to store, if it changes, and whether to remove it then.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -89,7 +93,7 @@ fn fate(
     };
     let finalizers = options.finalizers(object);
     let grace = match grace_period {
-        // Not even the finalizers can be changed meanwhile.
+        // During the grace period even the finalizers can't be changed.
         GracePeriod::Running => return (None, false),
         GracePeriod::None if finalizers.is_empty() => return (None, true),
         GracePeriod::Until(grace) => grace,
@@ -103,7 +107,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// The object as it waits for its removal.
+/// The object as marked for deletion.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

@@ -1,12 +1,13 @@
-//! What the server serves, told to clients that ask: discovery, version and health.
+//! Discovery, version and health.
 //!
-//! Guarantees: every kind and subresource of the tables appears, in the order of the tables; the aggregated form and the plain one say the same.
+//! Guarantees: contains every kind and subresource of the tables, in their order; the aggregated and the plain form
+//! have the same content.
 
 use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// The Kubernetes version that the server behaves as.
+/// The Kubernetes version whose behaviour the server implements.
 const GIT_VERSION: &str = "v1.36.3";
 
 /// `/version`.
@@ -24,7 +25,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// `/`: where everything else is.
+/// `/`: the list of paths.
 pub(crate) fn paths(kinds: &Kinds) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for kind in kinds.iter().filter(|kind| !kind.group.is_empty()) {

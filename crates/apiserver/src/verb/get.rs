@@ -1,6 +1,7 @@
 //! GET of one object.
 //!
-//! Guarantees: without a revision the most recent state; at a revision, a state not older than that, waited for as a list waits.
+//! Guarantees: without a revision returns the most recent state; with a revision, a state not older than that, with the
+//! same wait as for a list.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! GET of a collection: which moment of it, which page, and the body that shows it.
+//! GET of a collection: selects the state and the page, and writes the body.
 //!
 //! Guarantees:
-//! - every page of one chain shows the moment of the first page; a moment that is no longer known is HTTP 410;
-//! - the list's revision is the moment's, not the largest among the items;
-//! - the body is made in chunks while it is read, whatever its size;
-//! - custom kinds' lists have `items` before `metadata`, as the real server writes them.
+//! - every page of a chain shows the state of the first page; a state that is no longer available results in HTTP 410;
+//! - the list's revision is that of the state, not the largest among the items;
+//! - the body is written in chunks while it is read, whatever its size;
+//! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
 mod body;
 mod token;
@@ -25,20 +25,20 @@ use token::Token;
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// Leads to the next page, if there is one.
+    /// Token for the next page, if there is one.
     pub(crate) continue_token: Option<String>,
-    /// How many objects follow, if that is known without reading them.
+    /// Number of remaining objects, if it is known without reading them.
     pub(crate) remaining: Option<usize>,
 }
 
-/// What a list is about.
+/// The parameters of a list.
 pub(crate) struct ListCall<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
 }
 
-/// The moment to be listed, and where in it to start.
+/// The state to list, and the position to start at.
 struct Start {
     snapshot: Snapshot,
     /// Relative to the prefix.
@@ -47,7 +47,7 @@ struct Start {
 }
 
 impl Page {
-    /// A page that shows one object, for representations that are lists.
+    /// A page with one object, for representations that are lists.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -79,7 +79,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// What the keys of the listed objects start with.
+/// Prefix of the keys of the listed objects.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -87,7 +87,7 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// The first page's moment, by the table of revisions and matches.
+/// Selects the state of the first page, by `resourceVersion` and `resourceVersionMatch`.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;
@@ -122,7 +122,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// The moment that a token names.
+/// Selects the state that a token names.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = Token::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

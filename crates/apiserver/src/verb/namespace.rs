@@ -1,15 +1,21 @@
-//! The life of a namespace: what it is born with, and how it ends.
+//! The lifecycle of a namespace: its initial fields and its deletion.
 //!
 //! Guarantees:
-//! - a namespace has the finalizer `kubernetes` in its `spec` and its name as a label, from its creation on;
-//! - its deletion makes it Terminating (MODIFIED); from then on nothing can be created in it, and it can't be brought back;
-//! - it is emptied in the order of kube-controller-manager: all pods, which have their grace periods; when the last of them is gone, everything else; when nothing is left, the finalizer is taken away, and with it the namespace, unless something else holds it;
-//! - only what is in it when it ends is deleted with it, never what somebody makes under its name as soon as it is gone;
-//! - nothing of this runs in the background: each step is taken by the very call that makes it possible, and before that is answered. So an empty namespace is gone when its deletion is answered, and one whose last pod has a finalizer goes when that is taken away.
+//! - a namespace has the finalizer `kubernetes` in its `spec`, and its name as a label, from its creation on;
+//! - its deletion makes it Terminating (MODIFIED); then nothing can be created in it, and the deletion can't be undone;
+//! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods, then
+//!   everything else;
+//! - when the namespace is empty, its finalizer is removed, and the namespace with it, unless something else holds it;
+//! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
+//! - nothing runs in the background: the call that makes a step possible executes it before it returns.
 //!
-//! As in Kubernetes, one that has no finalizer left when it is deleted first stays Terminating until it is deleted again.
+//! So an empty namespace is removed before its deletion returns, and one whose last pod has a finalizer is removed with
+//! that finalizer.
 //!
-//! What Kubernetes leaves to its namespace controller is done here, for nobody else would.
+//! As in Kubernetes, a namespace without finalizers stays Terminating after its first deletion until it is deleted
+//! again.
+//!
+//! In Kubernetes the namespace controller does this; here no controller runs.
 
 use std::sync::Arc;
 
@@ -29,13 +35,13 @@ use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 /// Namespaces that can't be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Whether nothing can be created in a namespace any more.
+/// Whether objects can no longer be created in a namespace.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     let fields = namespaces.strategy.fields;
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Deletes a namespace: makes it Terminating, and empties it as far as that goes at once.
+/// Deletes a namespace: makes it Terminating, and deletes contents as far as possible immediately.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -71,7 +77,7 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Goes on with the deletion of a namespace that may have been waiting for an object that is gone now.
+/// Continues the deletion of a namespace after an object in it was removed.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
     let Some(namespace) = namespace else { return };
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -90,7 +96,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     finish(shared, namespaces, namespace);
 }
 
-/// Goes on with the deletion of all namespaces that are Terminating, as after a restart in the middle of it.
+/// Continues the deletion of all Terminating namespaces, as after a restart.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -130,7 +136,7 @@ fn check(
     Ok(())
 }
 
-/// The namespace once its deletion was asked for.
+/// The namespace after its deletion was requested.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -143,18 +149,22 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked
 }
 
-/// Whether a namespace is being deleted now: it may have gone, and another may have its name.
+/// Whether the namespace is still being deleted; it may have been removed and created again.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Whether a namespace is being deleted; the phase alone is something that its owner may have written.
+/// Whether a namespace is being deleted.
+///
+/// The phase alone is not enough, because a client may have written it.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
-/// Deletes what is in a Terminating namespace, and then the namespace, as far as nothing has to be waited for.
+/// Deletes the contents of a Terminating namespace and then the namespace.
+///
+/// It does not wait: it deletes as much as possible immediately.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
@@ -175,7 +185,7 @@ fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: 
     }
 }
 
-/// Deletes the objects of a kind that are in a Terminating namespace now.
+/// Deletes the objects of a kind in a Terminating namespace.
 fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
     let prefix = resource.key(Some(name), "");
     let state = shared.lock();
@@ -195,7 +205,7 @@ fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Res
         };
         let object = Object::stored(entry.object(resource));
         let options = DeleteOptions::in_background(object.text("uid"));
-        // It fails only where somebody else was faster.
+        // It fails only if another client was faster.
         drop(delete_object(shared, subject, &options, how));
     }
 }
@@ -207,16 +217,16 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
     found.next().is_some()
 }
 
-/// Takes the finalizer from a Terminating namespace if it is empty.
+/// Removes the finalizer from a Terminating namespace if it is empty.
 fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,
         namespace: None,
         name,
     };
-    // Somebody else may have finished it, or may change it meanwhile.
+    // Another client may have finished it, or may change it meanwhile.
     while let Ok((entry, namespace)) = subject.newest(shared) {
-        // Looked at before its contents: nothing comes into it as long as this is its state.
+        // Checked before the contents: in this state no object can be created in it.
         if !is_ending(namespaces, &entry) {
             return;
         }
@@ -259,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_comes_late_spares_the_next_namespace_of_the_name() {
+    fn a_late_step_does_not_affect_a_new_namespace_of_the_same_name() {
         let server = server();
         let shared = server.shared();
         let namespaces = shared.registry.namespaces.as_ref().unwrap();
@@ -296,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_the_owner_wrote_deletes_nothing() {
+    fn a_phase_written_by_a_client_deletes_nothing() {
         let server = server();
         let mut namespace = server.get("v1", "namespaces", "n").unwrap();
         namespace["status"]["phase"] = json!("Terminating");

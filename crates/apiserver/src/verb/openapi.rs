@@ -1,9 +1,10 @@
-//! `/openapi/v3`: what clients must know of kinds before they write, and what `kubectl explain` shows.
+//! `/openapi/v3`: schemas for clients and for `kubectl explain`.
 //!
 //! Guarantees:
-//! - there is one document for each group and version that is served, and every resource, verb and subresource in it is served;
-//! - the fields, their types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and formats are left out;
-//! - a kind that the user added is an object of which nothing is known but its name.
+//! - there is one document per served group and version, and everything in it is served;
+//! - fields, types and patch strategies are those of Kubernetes' documents; descriptions, defaults and formats are
+//!   omitted;
+//! - a kind that the user added is an object without known fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +13,27 @@ use serde_json::{Map, Value, json};
 use crate::kinds::schema::{Definition, Field, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// Where a document keeps its schemas.
+/// Reference prefix of the schemas in a document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// The schema of a patch, which says nothing of what is in it.
+/// The schema of a patch, which does not describe its content.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// The parameters of a write, all of them strings.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// The media types that patches may have, the one for built-in kinds last.
+/// The media types of patches, with the one for built-in kinds only at the end.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 ];
 
-/// What is served under one URL.
+/// The resource or subresource at one URL.
 struct Place<'a> {
     /// The kind of the resource.
     owner: &'a Kind,
-    /// Of what is read and written here: `apiVersion` and kind.
+    /// `apiVersion` and kind of the body.
     api_version: String,
     kind: &'a str,
     verbs: &'a [String],
@@ -131,7 +132,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a path, if anything is served there, with the parameters in it.
+/// Adds a path with its parameters, if it has operations.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -167,7 +168,7 @@ fn reference(schema: &str) -> Value {
 // === impl Place ===
 
 impl Place<'_> {
-    /// Those of the operations, by method and verb, that are served.
+    /// The served operations among `wanted`, which are pairs of method and verb.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -223,9 +224,9 @@ impl Place<'_> {
 /// The schemas that a document refers to.
 #[derive(Default)]
 struct Schemas {
-    /// By full name, with the kinds they describe.
+    /// Definitions by full name, with the kinds they describe.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Kinds of which nothing is known, by the names of their schemas.
+    /// Kinds without known fields, by the names of their schemas.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }
@@ -233,7 +234,7 @@ struct Schemas {
 // === impl Schemas ===
 
 impl Schemas {
-    /// Notes that a kind is referred to, and returns the name of its schema.
+    /// Records a reference to a kind, and returns the name of its schema.
     fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
         let described = (api_version.to_owned(), kind.to_owned());
         let known = Schema::builtin()
@@ -252,7 +253,7 @@ impl Schemas {
         name
     }
 
-    /// All of them, and what they refer to.
+    /// Writes all schemas, including those they refer to.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
@@ -313,7 +314,7 @@ fn property(field: &Field) -> Value {
     property
 }
 
-/// The schema of a type as the table has it.
+/// The schema of a type in the table's notation.
 fn typed(cell: &str) -> Value {
     if let Some(item) = cell.strip_prefix("[]") {
         return json!({"type": "array", "items": typed(item)});
@@ -324,7 +325,7 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// The schema of what is no definition; `None` if it is one.
+/// The schema of a type that is not a definition; `None` for a definition.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

@@ -1,9 +1,10 @@
-//! PATCH: a merge patch, a JSON patch or a strategic merge patch of the stored object.
+//! PATCH: applies a merge patch, a JSON patch or a strategic merge patch to the stored object.
 //!
 //! Guarantees:
-//! - a strategic merge patch is for built-in kinds; custom ones, whose lists nobody describes, refuse it with 415, as Kubernetes does;
-//! - a patch is applied to the object as it is stored in that moment; a revision inside the patch makes it conditional;
-//! - what a patch can make the server do is bounded ([`json`]), and so is what it can make of an object: its depth and its bytes.
+//! - strategic merge patches apply to built-in kinds; for custom kinds, whose list structure is unknown, they receive
+//!   415, as in Kubernetes;
+//! - a patch applies to the current stored object; a revision in the patch makes it conditional;
+//! - the work of a patch is limited ([`json`]), and so are the depth and size of the patched object.
 
 mod json;
 mod refusal;
@@ -23,16 +24,16 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// The media types a patch of a built-in kind may have.
+/// The accepted media types of a patch for a built-in kind.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
-/// What Go decodes a JSON object into.
+/// Go's type for a decoded JSON object.
 const GO_MAP: &str = "map[string]interface {}";
 
-/// The media types a patch of a custom kind may have.
+/// The accepted media types of a patch for a custom kind.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
-/// A patch, read but not applied.
+/// A parsed patch.
 pub(crate) enum PatchBody {
     Json(Vec<PatchOperation>),
     Merge(Value),
@@ -40,7 +41,7 @@ pub(crate) enum PatchBody {
 }
 
 impl PatchBody {
-    /// Reads a patch of the media type that the request names.
+    /// Parses a patch of the given media type.
     pub(crate) fn parse(media_type: &str, body: &[u8]) -> Result<PatchBody, ApiError> {
         match media_type {
             "application/json-patch+json" => {
@@ -49,7 +50,7 @@ impl PatchBody {
                 Ok(PatchBody::Json(operations))
             }
             "application/merge-patch+json" => {
-                // As for a strategic one.
+                // Go decodes a null into an empty map.
                 let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Merge(Value::Object(patch.unwrap_or_default())))
             }
@@ -58,7 +59,7 @@ impl PatchBody {
                 let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Strategic(patch.unwrap_or_default()))
             }
-            // Kubernetes takes these too.
+            // Kubernetes accepts these too.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(ApiError::unsupported_body(ACCEPTED))
             }
@@ -66,7 +67,7 @@ impl PatchBody {
         }
     }
 
-    /// What stands twice in the text of this patch, and what an operation does not have.
+    /// Returns complaints about duplicate members in this patch, and unknown ones in its operations.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -80,7 +81,7 @@ impl PatchBody {
         }
     }
 
-    /// What Kubernetes shows when the result of a patch is refused.
+    /// The text of the patched object for Kubernetes' error message.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
@@ -88,7 +89,9 @@ impl PatchBody {
         }
     }
 
-    /// Changes a document, whose lists are merged as the definition says; on an error it is changed in part.
+    /// Applies the patch to a document; after an error the document may be partly changed.
+    ///
+    /// The definition determines how lists are merged.
     pub(crate) fn apply(
         &self,
         definition: impl FnOnce() -> Option<&'static Definition>,
@@ -105,15 +108,15 @@ impl PatchBody {
     }
 }
 
-/// How a client's patch is held against the fields of its kind.
+/// Field validation of a client's patch.
 pub(crate) struct Rigour<'a> {
-    /// What stands twice in the patch.
+    /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,
     pub(crate) directive: Directive,
     pub(crate) warnings: &'a Warnings,
 }
 
-/// Patches one object; without `rigour`, fields that its kind does not have are stored too.
+/// Patches one object; without `rigour`, unknown fields are stored too.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -133,7 +136,7 @@ pub(crate) fn patch(
             })?;
         }
         Object::of(&resource.kind, document).map_err(|error| match error.code() {
-            // What was patched is no object of the kind any more, which is the patch's fault.
+            // The patched object is invalid because of the patch.
             400 => ApiError::no_such_object(&text, &error),
             _ => error,
         })
@@ -143,7 +146,7 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// The patched object without what its kind does not have; what was stored with it is no fault of the patch.
+    /// Removes unknown fields from the patched object; fields that were already stored cause no complaint.
     fn judge(
         &self,
         subject: Subject<'_>,
@@ -180,9 +183,9 @@ fn decoding(cause: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {cause}"))
 }
 
-/// Reads a patch; `wanted` is the Go type that it is decoded into.
+/// Parses a patch; `wanted` is the Go type in error messages.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
-    // Of members that stand twice the last counts, also where a type would refuse the second.
+    // The last of duplicate members wins, even if decoding directly into the type would reject them.
     let value = serde_json::from_slice::<Value>(body).and_then(serde_json::from_value);
     value.map_err(|error| {
         let found = match body.trim_ascii_start().first() {

@@ -16,7 +16,7 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Those of an update, of a creation, and of `may_create`, which rejects a client that may only update.
+/// Returns the errors of an update, of a creation, and of `may_create`, which rejects a client that may only update.
 pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,

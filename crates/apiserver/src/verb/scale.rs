@@ -1,6 +1,7 @@
-//! The `scale` subresource: an object's replicas behind one shape for all kinds.
+//! The `scale` subresource: an object's replicas in the same form for all kinds.
 //!
-//! Guarantees: a `Scale` shows the revision of its object, so a write through it conflicts like a write of the object; only `spec.replicas` is written.
+//! Guarantees: a `Scale` has the revision of its object, so its writes conflict with writes of the object; only
+//! `spec.replicas` is written.
 
 use serde_json::{Value, json};
 
@@ -101,13 +102,13 @@ fn scale_of(object: &Object) -> Value {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": metadata,
-        // One replica is what an object means that says nothing.
+        // The default is one replica.
         "spec": {"replicas": number("spec").unwrap_or(1)},
         "status": {"replicas": number("status").unwrap_or(0), "selector": selector_of(object)},
     })
 }
 
-/// The equality part of `spec.selector`, in the words of a query.
+/// The equality part of `spec.selector`, in query syntax.
 fn selector_of(object: &Object) -> String {
     let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
         return String::new();

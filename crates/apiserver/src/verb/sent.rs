@@ -1,6 +1,7 @@
-//! The body of a request, as what the request needs.
+//! Parses the body of a request.
 //!
-//! Guarantees: what is wrong with the fields of an object is refused, warned of or passed over, as `fieldValidation` says.
+//! Guarantees: unknown and duplicate fields are rejected, reported as warnings or ignored, as `fieldValidation`
+//! requests.
 
 use serde_json::Value;
 
@@ -14,19 +15,19 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 
 impl Call {
-    /// What becomes of fields that a kind does not have.
+    /// The field validation of the request.
     pub(super) fn directive(&self) -> Directive {
         Directive::of(self.query.text("fieldValidation"))
     }
 
-    /// The body as an object of a resource.
+    /// Parses the body as an object of a resource.
     pub(super) fn sent(&self, resource: &Resource) -> Result<Value, ApiError> {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
         self.read(known, protobuf, (&kind.api_version(), &kind.kind))
     }
 
-    /// The body of a subresource that has its own kind.
+    /// Parses the body of a subresource with its own kind.
     pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
         let expected = request_body::of_subresource(subresource);
         let api_version = expected.api_version();

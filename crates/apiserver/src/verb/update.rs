@@ -1,10 +1,12 @@
-//! Changing a stored object: PUT, and what PUT, PATCH and binding have in common.
+//! Changes a stored object: PUT, and the common part of PUT, PATCH and binding.
 //!
 //! Guarantees:
-//! - a change is computed from one stored state and stored only if that is still the state; otherwise it is computed anew (etcd's guaranteed update);
-//! - what nobody may change (uid, creation, deletion, generation) survives any change; `status` and the rest are written apart where the kind says so;
-//! - a change of nothing is no event and no revision;
-//! - taking away the last finalizer of an object that is being deleted removes it, as one DELETED event.
+//! - a change is computed from a stored state, and is computed again if that state has changed before the store (etcd's
+//!   guaranteed update);
+//! - immutable fields (uid, creation, deletion, generation) survive any change; `status` and the rest are written
+//!   separately if the kind has a `status` subresource;
+//! - a change without an effect produces no event and no revision;
+//! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED event.
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// PUT: the object as it is to be.
+/// PUT: replaces the object.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -33,9 +35,9 @@ pub(crate) fn update(
     })
 }
 
-/// Stores what `compute` makes of the stored object.
+/// Stores the result of `compute` on the stored object.
 ///
-/// `compute` is called again when another write came between.
+/// `compute` is called again if another write has changed the object meanwhile.
 pub(crate) fn change(
     shared: &Shared,
     subject: Subject<'_>,
@@ -68,17 +70,17 @@ pub(crate) fn change(
     }
 }
 
-/// Whether no finalizer holds an object that is being deleted.
+/// Whether an object that is being deleted has no finalizers left.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
 
-/// A grace period of 0, or none, lets the last finalizer's removal remove the object.
+/// Whether the removal of the last finalizer may remove the object: the grace period is 0 or absent.
 fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Whether an object is what the URL names.
+/// Checks that an object has the name and namespace of the URL.
 fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -108,7 +110,7 @@ fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A uid that is sent is a precondition.
+/// Checks a uid in the body, which is a precondition.
 pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -122,7 +124,7 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Where etcd has the objects of a resource, which some messages contain.
+/// The etcd prefix of a resource, which some messages contain.
 fn place_in_etcd(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -156,7 +158,7 @@ fn check_revision(
     }
 }
 
-/// A revision that is sent has to be a number, whether it is compared or not.
+/// Parses a revision in the body, which must be a number even if it is not compared.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -164,7 +166,9 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// The object to store: what was sent, where the client may write, and the old one elsewhere.
+/// Returns the object to store.
+///
+/// Fields from the body where the client may write, otherwise from the old object.
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
@@ -213,7 +217,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// What a client may not change, nor set; what is left out keeps its value.
+/// Reports changes of immutable fields; omitted fields keep their value.
 fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
     let changed = |member: &'static str| {
         let sent = sent.meta(member).filter(|sent| **sent != "")?;
@@ -229,7 +233,7 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Rejects what a client's write to this part makes of an object; `errors` come first.
+/// Validates a client's write to this part of an object; `errors` are reported first.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),
@@ -263,7 +267,9 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Whether what is desired differs: anything outside `metadata` and `status`, and a Deployment's annotations.
+/// Whether the desired state differs.
+///
+/// Anything outside `metadata` and `status`, and a Deployment's annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {
@@ -289,7 +295,7 @@ mod tests {
     use crate::server::Server;
 
     #[test]
-    fn a_state_with_the_revision_of_one_that_was_taken_back_is_another() {
+    fn a_reused_revision_does_not_identify_the_same_state() {
         let server = Server::builder().build();
         let map = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": data});
         server.create(map(json!({}))).unwrap();

@@ -1,9 +1,10 @@
-//! Following a collection: where a watch starts, and what it is sent first.
+//! Watches a collection: the start of a watch, and its initial events.
 //!
 //! Guarantees:
-//! - no event is lost or told twice between the start and the live events: both are taken in one step under the lock;
-//! - what fails before the stream is an HTTP error; what fails later is one ERROR event in a 200 stream, and its end;
-//! - the rules of starting points, streaming lists and bookmarks are those of Kubernetes 1.36.
+//! - no event is lost or delivered twice between the start and the live events, because one step under the lock
+//!   determines both;
+//! - an error before the stream is an HTTP error; a later one is an ERROR event in the 200 stream, followed by its end;
+//! - starting points, streaming lists and bookmarks follow Kubernetes 1.36.
 
 mod frame;
 mod stream;
@@ -27,44 +28,50 @@ use super::list::prefix;
 use frame::Framer;
 use stream::{Backlog, Registration, Timers, WatchStream};
 
-/// Seconds that a watch lasts that names no time-out: a random number from this to its double (`--min-request-timeout`).
+/// Minimum default duration of a watch in seconds.
+///
+/// The duration is random up to twice this value (`--min-request-timeout`).
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
-/// Seconds that a watch lasts at most: a peer that has gone without a word holds one no longer than a day.
+/// Maximum duration of a watch in seconds.
+///
+/// A client that disappeared silently holds its watch no longer than a day.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// When to try again, where a watch without a cache asks for a revision that is not there yet (`startWatching` in `etcd3/watcher.go`).
+/// Range of the retry delay if a watch without a cache requests a future revision.
+///
+/// `startWatching` in `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
-/// What is to be followed.
+/// The parameters of a watch.
 pub(crate) struct WatchCall<'a> {
     pub(crate) resource: &'a Arc<Resource>,
     pub(crate) namespace: Option<&'a str>,
-    /// The one object that the URL names.
+    /// The object in the URL, if it names one.
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
     pub(crate) representation: Representation,
     pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
-/// Where the events start.
+/// Start of the events.
 enum Start {
-    /// Every object as it is now, then what follows.
+    /// With every current object, then later events.
     Objects,
-    /// What happened after this revision; one in the future is silence until then.
+    /// With the events after this revision; a future revision has no events until it is reached.
     After(u64),
-    /// What happens from now on.
+    /// With later events only.
     Now,
 }
 
-/// What the lock was held for: everything a watch needs of one moment.
+/// The state that a watch needs, captured under one lock.
 struct Opened {
     registration: Registration,
     receiver: Receiver,
     held: Held,
-    /// The collection, if all its objects come first.
+    /// The collection, if all its objects are sent first.
     snapshot: Option<Snapshot>,
-    /// What happened since the start.
+    /// Events since the start.
     events: Vec<Arc<Event>>,
     revision: u64,
     /// Whether the collection has a watch cache.
@@ -72,7 +79,7 @@ struct Opened {
     timeout: Duration,
 }
 
-/// Opens a watch; the body ends at the deadline, with a fault, or when its reader is too slow.
+/// Opens a watch; the body ends at the deadline, by a fault, or if its reader is too slow.
 ///
 /// # Cancel safety
 ///
@@ -124,7 +131,7 @@ fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     Ok(selection)
 }
 
-/// The table of starting points.
+/// Determines the start from the options.
 fn start(options: &ListOptions) -> Result<Start, ApiError> {
     Ok(
         match (options.revision_or_fault()?, options.send_initial_events) {
@@ -135,7 +142,7 @@ fn start(options: &ListOptions) -> Result<Start, ApiError> {
     )
 }
 
-/// Registers the watcher and makes its body.
+/// Registers the watcher and creates its body.
 fn open(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -147,7 +154,7 @@ fn open(
         Err(too_old) => return Ok(Body::full(frame::error(&too_old))),
     };
     let bookmarks = call.options.allow_watch_bookmarks;
-    // Storage closes the initial events with a bookmark, and sends no other.
+    // Without a watch cache only the bookmark after the initial events is sent.
     let timed_bookmarks = bookmarks && opened.cached;
     let backlog = match opened.snapshot {
         Some(snapshot) => {
@@ -177,7 +184,7 @@ fn open(
     Ok(shared.faults.disturb_watch(opened.held, body))
 }
 
-/// Takes the start and registers the watcher in one step; the inner error goes into the stream.
+/// Captures the start and registers the watcher in one step; the inner error is sent in the stream.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -220,7 +227,7 @@ fn register(
     }))
 }
 
-/// The events after a revision, unless some of them are forgotten.
+/// The events after a revision, or an error if some of them were dropped.
 fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
     let cache = &state.caches[resource.collection.0];
     let horizon = state.storage.horizon(resource.collection);
@@ -229,7 +236,7 @@ fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Even
             return Err(ApiError::watch_compacted());
         }
     } else {
-        // A full history forgets events of any collection, which its cache hears of with its own next one.
+        // A full history drops events of any collection; that collection's cache notices at its next event.
         let horizon = horizon.max(cache.horizon());
         if after < horizon {
             return Err(ApiError::watch_too_old(after, horizon));

@@ -17,7 +17,7 @@ use crate::strategy::Part;
 pub(crate) enum Origin {
     /// A client, which may write what Kubernetes allows clients to write.
     Request,
-    /// The owner of the server, who may also write status and metadata.
+    /// The owner of the server, who may also write `status` and metadata.
     Direct,
     /// The start of a server: as [`Origin::Direct`], and also into namespaces that do not exist.
     Seed,

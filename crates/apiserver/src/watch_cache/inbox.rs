@@ -1,11 +1,13 @@
-//! What waits for one watcher: a bounded queue with one sender, the cache, and one reader, the watch's body.
+//! The queue of one watcher: bounded, with the cache as sender and the response body as receiver.
 //!
 //! Guarantees:
-//! - deliveries come out in the order in which they went in, and a full queue takes none;
-//! - the reader gets what went in before the sender was dropped, and then the end, unless the sender has abandoned it;
-//! - room that a burst has taken is given back once the reader has caught up.
+//! - deliveries are received in the order in which they were sent, and a full queue accepts none;
+//! - after the sender is dropped the receiver gets the remaining deliveries and then the end; after `abandon` only the
+//!   end;
+//! - memory used by a burst is freed once the receiver has caught up.
 //!
-//! Both ends take one lock for one delivery, which is less than a channel for many senders costs, and there are as many of these as watchers.
+//! Both ends take one lock per delivery, which is cheaper than a multi-producer channel.
+//! The cost matters because every watcher has one queue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,21 +17,21 @@ use parking_lot::Mutex;
 
 use super::Delivery;
 
-/// Deliveries for which an empty queue keeps its room.
+/// Capacity that an empty queue keeps, in deliveries.
 const ROOM_KEPT: usize = 32;
 
-/// The cache's end.
+/// The sender, held by the cache.
 pub(crate) struct Sender(Arc<Inbox>);
 
-/// The body's end.
+/// The receiver, held by the response body.
 pub(crate) struct Receiver(Arc<Inbox>);
 
-/// Why a delivery was not taken.
+/// Why a delivery was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// As many wait as may.
+    /// The queue is full.
     Full,
-    /// Nobody reads any more.
+    /// The receiver was dropped.
     Gone,
 }
 
@@ -43,11 +45,11 @@ struct Queue {
     deliveries: VecDeque<Delivery>,
     /// Whether one of the ends was dropped.
     over: bool,
-    /// Who found nothing.
+    /// The task that found the queue empty.
     reader: Option<Waker>,
 }
 
-/// A queue for so many deliveries.
+/// Creates a queue for `capacity` deliveries.
 pub(crate) fn inbox(capacity: usize) -> (Sender, Receiver) {
     let inbox = Arc::new(Inbox {
         capacity,
@@ -72,14 +74,14 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether an event of this revision or an older one waits.
+    /// Whether the queue contains an event at or below this revision.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);
         events.next().is_some_and(|oldest| oldest <= revision)
     }
 
-    /// Forgets what waits: the reader finds the end.
+    /// Drops the queued deliveries and ends the queue.
     pub(crate) fn abandon(&self) {
         let mut queue = self.0.queue.lock();
         queue.deliveries = VecDeque::new();
@@ -97,7 +99,7 @@ impl Drop for Sender {
 // === impl Receiver ===
 
 impl Receiver {
-    /// The next delivery; `None` when there will be none.
+    /// Returns the next delivery; `None` at the end.
     pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
         let mut queue = self.0.queue.lock();
         if let Some(delivery) = queue.deliveries.pop_front() {
@@ -142,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often it is woken.
+    /// Counts wake-ups.
     #[derive(Default)]
     struct Woken(AtomicUsize);
 
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_keep_their_order_and_a_full_queue_takes_none() {
+    fn deliveries_keep_their_order_and_a_full_queue_rejects() {
         let cx = Context::from_waker(Waker::noop());
         let (sender, mut receiver) = inbox(2);
         assert_eq!(sender.send(Delivery::Bookmark(1)), Ok(()));
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_end_is_read_before_it() {
+    fn deliveries_sent_before_the_end_are_received() {
         let cx = Context::from_waker(Waker::noop());
         let (sender, mut receiver) = inbox(2);
         sender.send(Delivery::Bookmark(1)).unwrap();
@@ -187,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_hears_that_nobody_reads() {
+    fn a_send_after_the_receiver_is_dropped_fails() {
         let (sender, receiver) = inbox(2);
         drop(receiver);
         assert_eq!(sender.send(Delivery::Bookmark(1)), Err(Refused::Gone));
     }
 
     #[test]
-    fn whoever_found_nothing_is_woken_once_by_a_delivery_and_by_the_end() {
+    fn a_waiting_receiver_is_woken_by_a_delivery_and_by_the_end() {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         let cx = Context::from_waker(&waker);
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_a_burst_is_given_back() {
+    fn the_memory_of_a_burst_is_freed() {
         let cx = Context::from_waker(Waker::noop());
         let (sender, mut receiver) = inbox(1_000);
         for revision in 0..1_000 {

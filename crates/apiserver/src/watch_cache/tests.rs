@@ -1,4 +1,4 @@
-//! How far back the windows reach.
+//! Size of the windows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A window over events that are written one by one.
+/// A window over events that are written one at a time.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,
@@ -55,14 +55,14 @@ impl Window {
         }
     }
 
-    /// How many events may be asked for.
+    /// Number of events that a watch can request.
     fn reach(&self) -> u64 {
         self.log.len() as u64 - self.cache.horizon()
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fixed_window_holds_so_many_events() {
+async fn a_fixed_window_holds_its_number_of_events() {
     let mut window = Window::new(WatchCache::Size(3));
     window.write(3, Duration::ZERO).await;
     assert_eq!(window.reach(), 3);
@@ -90,7 +90,7 @@ async fn an_adaptive_window_shrinks_when_its_newest_quarter_is_old() {
 }
 
 #[test]
-fn a_window_of_no_events_is_no_window() {
+fn a_window_of_size_zero_turns_the_cache_off() {
     assert!(WatchCache::Size(0).is_off() && WatchCache::Off.is_off());
     assert!(!WatchCache::Adaptive.is_off() && !WatchCache::Size(1).is_off());
 }

@@ -1,10 +1,12 @@
-//! The open watches of one collection, found by what they watch.
+//! The open watches of one collection, indexed by the values that they require.
 //!
 //! Guarantees:
-//! - an event is compared with the watchers that could be told of it: those whose selector or namespace demands one value that the object has or had, and those that demand none; the others cost nothing;
-//! - a watcher is in one place at a time, and nothing is left of one that was removed.
+//! - an event is compared only with watchers that require a value that the object has or had, and with those that
+//!   require none; other watchers cost nothing;
+//! - a watcher is in one group at a time, and a removed watcher leaves nothing behind.
 //!
-//! A Kubernetes API server has such an index for `spec.nodeName` of pods and the names of some kinds; here it is every field, so a watch of one object or one namespace is cheap for every kind.
+//! A Kubernetes API server has such an index for `spec.nodeName` of pods and for the names of some kinds.
+//! This one covers every field, so a watch of one object or one namespace is cheap for every kind.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +14,20 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers of one value, or of everything.
+/// Watchers of one value, or without a required value.
 type Group = BTreeMap<WatcherId, Watcher>;
 
 /// All watchers, each in one group.
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// Where each one is.
+    /// The group of each watcher.
     places: BTreeMap<WatcherId, Place>,
-    /// Those that demand no value.
+    /// Watchers without a required value.
     everything: Group,
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// What a watcher demands of every object that it is told of.
+/// The value that a watcher requires of its objects.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Everything,
@@ -74,14 +76,14 @@ impl Watchers {
         }
     }
 
-    /// Asks one, if it is still there, and removes it if it answers no.
+    /// Calls `keep` for one watcher, if it exists, and removes it if the result is false.
     pub(super) fn retain_one(&mut self, id: WatcherId, keep: impl FnOnce(&Watcher) -> bool) {
         if self.get(id).is_some_and(|watcher| !keep(watcher)) {
             self.remove(id);
         }
     }
 
-    /// Asks all, in the order in which they came, and removes those that answer no.
+    /// Calls `keep` for all watchers in order of creation, and removes those with the result false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
         let ids: Vec<WatcherId> = self.places.keys().copied().collect();
         for id in ids {
@@ -89,7 +91,7 @@ impl Watchers {
         }
     }
 
-    /// Asks those that an event could concern, and removes those that answer no.
+    /// Calls `keep` for the watchers that an event can concern, and removes those with the result false.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -127,7 +129,7 @@ impl Watchers {
 // === impl Place ===
 
 impl Place {
-    /// The most selective demand of a watch.
+    /// Returns the most selective value that a watch requires.
     fn of(filter: &Filter) -> Place {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

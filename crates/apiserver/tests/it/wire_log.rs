@@ -85,7 +85,11 @@ async fn a_port_that_lets_everyone_in_is_warned_of() {
         let log = Log::capture(LevelFilter::WARN);
         server.listen(address).await.unwrap().shutdown().await;
         let text = log.text();
-        assert_eq!(text.contains("whoever reaches the port"), warned, "{text}");
+        assert_eq!(
+            text.contains("every client that reaches the port"),
+            warned,
+            "{text}"
+        );
     }
 }
 

@@ -1,9 +1,12 @@
-//! `demo`: a control plane at work, told by the loops themselves.
+//! `demo`: a control plane at work, reported by the loops themselves.
 //!
 //! Guarantees:
-//! - nothing is scripted: a Deployment is made, and all the rest is what the loops do about it;
-//! - a line is printed when a loop observes something, with the revision of the object it observed;
-//! - it ends with success when the goal is reached or, with a loop left out, when everything before that loop's part has happened and nothing moves any more; with the step that is missing otherwise; and at once on a signal. Whatever the end, what was made is removed.
+//! - nothing is scripted: the demo creates a Deployment, and the loops do everything else;
+//! - when a loop observes something, a line is printed with the revision of the observed object;
+//! - it succeeds when the goal is reached; with a loop left out, when everything before that loop's part has happened
+//!   and progress has stopped;
+//! - otherwise it fails and names the missing step; on a signal it ends immediately;
+//! - in every case the created objects are removed.
 
 mod accounts;
 mod narration;
@@ -34,25 +37,25 @@ use crate::{
     output,
 };
 
-/// The User-Agent of the process that has two controllers.
+/// `User-Agent` of the process with two controllers.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// What `demo` is to do.
+/// The options of `demo`.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) replicas: u32,
     pub(crate) pods_fail: u32,
     pub(crate) without: Option<Loop>,
-    /// The cores that a pod asks for, as a Kubernetes quantity.
+    /// CPU request of a pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// How long it may take until the goal is reached.
+    /// Maximum time until the goal is reached.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
-    /// Where the embedded server's request log is written.
+    /// File for the embedded server's request log.
     pub(crate) request_log: Option<PathBuf>,
 }
 
-/// Where the demo takes place.
+/// The server that the demo uses.
 #[derive(Debug)]
 pub(crate) enum Target {
     Embedded,
@@ -60,13 +63,13 @@ pub(crate) enum Target {
         kubeconfig: PathBuf,
         context: Option<String>,
         namespace: Option<String>,
-        /// Whether our loops act, or only observe.
+        /// Whether the demo's loops act, or only observe.
         act: bool,
     },
 }
 
 impl Target {
-    /// Whether our loops act, or only observe.
+    /// Whether the demo's loops act, or only observe.
     fn acts(&self) -> bool {
         match self {
             Target::Embedded => true,
@@ -75,7 +78,7 @@ impl Target {
     }
 }
 
-/// Why a demo did not come to its own end.
+/// Why a demo did not complete.
 enum Broken {
     By(Signal),
     Off(anyhow::Error),
@@ -84,7 +87,7 @@ enum Broken {
 /// Runs the demo.
 ///
 /// # Errors
-/// The server can't be reached, a step was not reached in time, or something that was made could not be removed.
+/// Returns an error if the server is unreachable, a step missed its deadline, or created objects could not be removed.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let world = match interrupt.unless(World::open(options)).await {
         Ok(world) => world?,
@@ -137,7 +140,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Opens the loops, plays, and closes them again, however it ends.
+/// Opens the loops, runs the demo, and closes the loops, whatever the result.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -150,13 +153,13 @@ async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Re
         steps,
     };
     let ended = stage.play(interrupt).await;
-    // Whoever still wants to tell something must not wait for it.
+    // Senders must not wait for this receiver any more.
     drop(stage.steps);
     stage.plane.shutdown().await;
     ended
 }
 
-/// What a demo is made of while it runs.
+/// The parts of a running demo.
 struct Stage<'a> {
     options: &'a Options,
     world: &'a World,
@@ -262,7 +265,7 @@ impl Stage<'_> {
     }
 }
 
-/// Shows what was asked of the server, and what was not.
+/// Prints the requests to the server, and the reads that caches answered instead.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -1,10 +1,11 @@
-//! `serve`: an embedded API server on a port, with a kubeconfig that leads to it.
+//! `serve`: an embedded API server on a port, with a kubeconfig for it.
 //!
 //! Guarantees:
-//! - the kubeconfig is readable by its owner alone, and no file of somebody else is written over: only one that an earlier `serve` wrote;
-//! - whoever reaches the server finds everything that was seeded, and the faults in force;
-//! - the same flags seed the same objects and make the same changes on a new server, and fill up one that keeps its objects;
-//! - after the end the port is free and the kubeconfig, which would lead nowhere, is gone.
+//! - the kubeconfig is readable only by its owner, and replaces only a file that an earlier `serve` wrote;
+//! - all seeded objects and faults are in place before the server is reachable;
+//! - the same flags seed the same objects and make the same changes on a new server; a server with stored objects gets
+//!   only the missing ones;
+//! - at the end the port is free and the kubeconfig is removed.
 
 mod churn;
 mod controllers;
@@ -43,18 +44,18 @@ pub(crate) use self::{
     watch_caches::{CacheSize, WatchCaches},
 };
 
-/// The first line of what we write, by which we know it again.
+/// First line of a kubeconfig written by `serve`, which identifies it.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seeds objects and their changes, with the revision at the start: any number does, but always the same.
+/// Seed for objects and changes, combined with the revision at the start; an arbitrary constant.
 const RNG_SEED: u64 = 1;
 
-/// What `serve` is to do.
+/// The options of `serve`.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
-    /// In memory if there is none.
+    /// In memory if `None`.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
@@ -63,16 +64,17 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// What goes on beside the server until the end.
+/// Tasks that run next to the server until the end.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,
 }
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 ///
 /// # Errors
-/// The fault plan can't be read, the data directory can't be used, the address can't be listened on, or the kubeconfig can't be written.
+/// Returns an error if the fault plan is malformed, or if the data directory, the address or the kubeconfig file can't
+/// be used.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
     let prepared = async {
@@ -92,7 +94,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Makes the server, with the objects of its data directory if it has one.
+/// Builds the server, with the objects of its data directory if it has one.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
@@ -108,7 +110,7 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Listens, says where, and ends with the port free and the kubeconfig gone.
+/// Listens, prints the address, and at the end frees the port and removes the kubeconfig.
 async fn serve(
     options: &Options,
     server: &Server,
@@ -156,9 +158,9 @@ impl Company {
     /// Seeds the server and opens the controllers.
     ///
     /// # Errors
-    /// The server refuses an object.
+    /// Returns an error if the server rejects an object.
     async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
-        // A later start must not give the uids of an earlier one again.
+        // A later start must not assign the uids of an earlier one again.
         let mut rng = Rng::with_seed(RNG_SEED.wrapping_add(server.revision()));
         let populations = seed(server, &options.seed_objects, &mut rng).await?;
         let churn = options.churn.map(|rate| {
@@ -178,7 +180,7 @@ impl Company {
         Ok(Self { churn, controllers })
     }
 
-    /// Keeps everything going until a signal comes.
+    /// Runs the tasks until a signal arrives.
     async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
         let churn = async {
             match &mut self.churn {
@@ -207,7 +209,7 @@ impl Company {
     }
 }
 
-/// Seeds what is wanted, and says what that was.
+/// Seeds the requested objects and prints what was created.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -228,7 +230,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Says what is in force, with the seed of its chances, and where it can be changed.
+/// Prints the active faults with their seed, and the URL to change them.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
@@ -264,7 +266,7 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
             format!("can't replace {shown}: name another file with --kubeconfig-out")
         })?;
     }
-    // Only a new file: neither a link that somebody has laid nor a file of somebody else.
+    // Creates only new files, so that it neither follows symbolic links nor overwrites other files.
     let created = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -283,7 +285,7 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
     write!(file, "{MARK}\n{kubeconfig}").with_context(|| format!("can't write {shown}"))
 }
 
-/// A path as a shell reads it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);

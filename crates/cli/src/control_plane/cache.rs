@@ -1,6 +1,6 @@
-//! Reads from an informer's cache, counted, to be set against the requests that they spared.
+//! Counted reads from an informer's cache, to compare with the saved requests.
 //!
-//! Guarantees: every read is answered by the cache and sends nothing; each call counts as one read.
+//! Guarantees: the cache answers every read without a request; each call counts as one read.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use kube_informer::{
     Indexer, Lister, Object, ObjectName, SharedInformer, indexer::IndexToken, selector::Selector,
 };
 
-/// How many reads the caches of one process have answered.
+/// Number of reads that the caches of one process have answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads(Arc<AtomicU64>);
 
@@ -22,7 +22,7 @@ impl Reads {
     }
 }
 
-/// The cache of one kind as a loop reads it.
+/// The cache of one kind, as a loop reads it.
 pub(crate) struct Cache<K> {
     lister: Lister<K>,
     indexer: Indexer<K>,
@@ -41,19 +41,19 @@ where
         }
     }
 
-    /// The object of this name, if the cache has it.
+    /// Returns the object with this name, if it is cached.
     pub(crate) fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.read();
         self.lister.find(name)
     }
 
-    /// All objects, of one moment.
+    /// Returns all objects at one moment.
     pub(crate) fn list(&self) -> Vec<Object<K>> {
         self.read();
         self.lister.list(&Selector::everything()).collect()
     }
 
-    /// The objects that an index of this cache has under a value.
+    /// Returns the objects with a value in an index of this cache.
     pub(crate) fn by_index(&self, index: &IndexToken, value: &str) -> Vec<Object<K>> {
         self.read();
         self.indexer

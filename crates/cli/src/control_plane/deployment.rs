@@ -1,8 +1,11 @@
-//! The deployment controller: a Deployment becomes a replica set, whose state becomes the Deployment's status.
+//! The deployment controller.
+//!
+//! Creates a replica set per Deployment, and copies its state to the Deployment's status.
 //!
 //! Guarantees:
-//! - one replica set per pod template: its name is the Deployment's and a hash of the template, so a cache that is behind leads to a refused creation and never to a second replica set;
-//! - replica sets of other templates are scaled to zero, at once.
+//! - one replica set per pod template: its name consists of the Deployment's name and a hash of the template, so with a
+//!   stale cache the creation is rejected and no second replica set exists;
+//! - replica sets of other templates are scaled to zero immediately.
 
 use k8s_openapi::{
     api::{
@@ -27,31 +30,31 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// The label by which Kubernetes tells a Deployment's replica sets apart.
+/// Label that distinguishes a Deployment's replica sets in Kubernetes.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Two Deployments can be worked on at a time; the demo has one.
+/// Number of Deployments reconciled at a time; the demo has one.
 const WORKERS: usize = 2;
 
-/// Letters and digits of a hash, as Kubernetes has it (`SafeEncodeString` in `util/rand`): no vowels, so no words.
+/// Characters of a hash, as in Kubernetes (`SafeEncodeString` in `util/rand`): no vowels, so no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// replica sets by their Deployment's uid.
+    /// Indexes replica sets by their Deployment's uid.
     owned: IndexToken,
     write_deployments: Door<Deployment>,
     write_replica_sets: Door<ReplicaSet>,
 }
 
-/// Hears of Deployments.
+/// Handles events of Deployments.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Hears of replica sets, for the Deployments that own them.
+/// Handles events of replica sets, for the Deployments that own them.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -60,7 +63,7 @@ struct ReplicaSets {
 /// Opens the loop in a process.
 ///
 /// # Errors
-/// The process has been shut down, or has such a loop already.
+/// Returns an error if the process has been shut down, or already has this loop.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -96,7 +99,7 @@ pub(crate) async fn open(
     Ok(())
 }
 
-// === what it sees ===
+// === observing ===
 
 impl EventHandler<Deployment> for Deployments {
     async fn handle(&mut self, event: Event<Deployment>) {
@@ -146,7 +149,7 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// What of a status people ask for: whether it is of this generation, and how many are ready.
+/// The relevant part of a status: whether it is of this generation, and the number of ready replicas.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -165,13 +168,13 @@ fn wanted_of(deployment: &Object<Deployment>) -> i32 {
     deployment.live().map_or(0, wanted)
 }
 
-/// A Deployment that says nothing wants one pod.
+/// The wanted number of pods; 1 if the Deployment has none.
 fn wanted(deployment: &Deployment) -> i32 {
     let spec = deployment.spec.as_ref();
     spec.and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-/// A number of pods, as people say it.
+/// Formats a number of pods.
 pub(crate) fn pods(number: i32) -> String {
     match number {
         1 => "1 pod".to_owned(),
@@ -179,7 +182,7 @@ pub(crate) fn pods(number: i32) -> String {
     }
 }
 
-// === what it does ===
+// === acting ===
 
 impl Reconciler for Controller {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
@@ -273,7 +276,7 @@ impl Controller {
     }
 }
 
-/// The replica set that a Deployment's template asks for.
+/// The replica set for a Deployment's template.
 fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Error> {
     let spec = deployment.spec.clone().unwrap_or_default();
     let hash = template_hash(&spec.template)?;
@@ -311,7 +314,7 @@ fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Err
     })
 }
 
-/// FNV-1a over the template's JSON, whose members are in a fixed order, as safe letters.
+/// FNV-1a of the template's JSON, whose members have a fixed order, encoded in safe characters.
 fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error> {
     let bytes = serde_json::to_vec(template)?;
     let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_has_one_replica_set_and_another_template_another() {
+    fn each_template_has_its_own_replica_set() {
         let name = |image| replica_set_of(&deployment(image)).unwrap().metadata.name;
         assert_eq!(name("a:1"), name("a:1"));
         assert_ne!(name("a:1"), name("a:2"));
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_template_makes_another_replica_set_and_scales_the_first_to_zero() {
+    async fn a_new_template_creates_a_replica_set_and_scales_the_first_to_zero() {
         const LONG: Duration = Duration::from_secs(60);
         let server = Server::builder().seed([described("a:1")]).build();
         let (tell, _) = mpsc::channel(STEPS_MAX);

@@ -1,10 +1,13 @@
-//! What a controller has asked for and its cache does not show yet.
+//! Requests of a controller that its cache does not show yet.
 //!
-//! A controller that creates pods because its cache shows too few would create them again until the cache has caught up.
-//! So it notes what it expects before it asks, its handler crosses out what it hears of, and it counts anew only when nothing is left.
-//! kube-controller-manager's `ControllerExpectations` is the model.
+//! A controller that creates pods because its cache contains too few would create them again until the cache has caught
+//! up.
+//! So it records expected events before it sends requests, its handler removes the observed ones, and it counts pods
+//! only when none is left.
+//! The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: what is crossed out before it is expected is not counted twice; an expectation ends by itself after [`PATIENCE`], so an event that never comes delays and does not stop.
+//! Guarantees: an event observed before it is expected does not count twice; an expectation expires after [`PATIENCE`],
+//! so a missing event delays the controller but does not block it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +18,10 @@ use kube_informer::ObjectName;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// After so long a controller counts anew whatever it has heard (`ExpectationsTimeout` in `controller_utils.go`).
+/// Time after which expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
-/// The expectations of one controller, by the object that it works for.
+/// The expectations of one controller, by the object that it reconciles.
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,
@@ -26,14 +29,14 @@ pub(crate) struct Expectations {
 
 struct Expected {
     since: Instant,
-    /// Creations asked for and not heard of.
+    /// Number of requested creations that have not been observed.
     creations: usize,
-    /// The uids whose deletion was asked for and not heard of.
+    /// The uids whose deletion was requested and has not been observed.
     deletions: BTreeSet<String>,
 }
 
 impl Expectations {
-    /// To be called before the requests are sent, and only when [`Expectations::met`].
+    /// Records expectations; must be called before the requests, and only if [`Expectations::met`].
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {
         let expected = Expected {
             since: Instant::now(),
@@ -43,21 +46,21 @@ impl Expectations {
         self.by_owner.lock().insert(owner.clone(), expected);
     }
 
-    /// One creation has been heard of, or was refused.
+    /// Records that one creation was observed or rejected.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// A deletion has been heard of, or was refused.
+    /// Records that a deletion was observed or rejected.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);
         });
     }
 
-    /// Whether the cache shows all that was asked for.
+    /// Whether the cache shows all requested changes.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {
@@ -66,7 +69,7 @@ impl Expectations {
         })
     }
 
-    /// The owner is gone.
+    /// Removes the expectations of a deleted owner.
     pub(crate) fn forget(&self, owner: &ObjectName) {
         self.by_owner.lock().remove(owner);
     }
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_counted_anew_until_all_that_was_asked_for_is_heard_of() {
+    async fn expectations_are_met_once_all_events_are_observed() {
         let expectations = Expectations::default();
         assert!(expectations.met(&owner()));
         expectations.expect(&owner(), 2, BTreeSet::from(["a".to_owned()]));
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_deletion_heard_twice_does_not_stand_for_two() {
+    async fn a_deletion_observed_twice_counts_once() {
         let expectations = Expectations::default();
         expectations.expect(
             &owner(),
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_never_comes_is_not_waited_for_for_ever() {
+    async fn an_expectation_expires() {
         let expectations = Expectations::default();
         expectations.expect(&owner(), 1, BTreeSet::new());
         tokio::time::advance(PATIENCE).await;
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn more_creations_than_expected_leave_nothing_owed() {
+    async fn additional_creations_are_ignored() {
         let expectations = Expectations::default();
         expectations.expect(&owner(), 1, BTreeSet::new());
         expectations.created(&owner());

@@ -1,10 +1,11 @@
-//! A node agent: starts the pods that are bound to its node, and writes what becomes of them.
+//! A node agent: starts the pods that are bound to its node, and reports their state.
 //!
-//! Its containers are imaginary: they run from the moment they are started, and those that [`Fates`] dooms end after [`LIFETIME`].
+//! Its containers are simulated: they run once they are started, and those that [`Fates`] dooms end after [`LIFETIME`].
 //!
 //! Guarantees:
-//! - it never touches a pod of another node;
-//! - before it writes a pod's end it reads the pod from the server, not from the cache: the last word about a pod must not rest on an old state.
+//! - it never changes a pod of another node;
+//! - before it reports a pod's end it reads the pod from the server instead of the cache, because the final state must
+//!   not be based on an old one.
 
 use std::{
     collections::BTreeMap,
@@ -32,13 +33,13 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// How long a doomed container runs: long enough to see its pod ready, short enough to wait for.
+/// Lifetime of a doomed container: long enough for its pod to become ready, short enough to wait for.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 
-/// Pods started at a time on one node.
+/// Number of pods started at a time on one node.
 const WORKERS: usize = 2;
 
-/// How many of the next containers to be started will end; shared by all nodes, as bad luck is.
+/// Number of containers that will end, among the next ones to start; shared by all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 
@@ -56,23 +57,23 @@ struct Agent {
 /// A pod's container on this node.
 #[derive(Clone, Debug)]
 struct Container {
-    /// Of the pod: another pod of that name has another container.
+    /// The pod's uid: a new pod of the same name has a new container.
     pod_uid: String,
     ends: Option<Instant>,
 }
 
-/// Hears of all pods, and queues those of its node.
+/// Handles events of all pods, and queues those of its node.
 struct Pods {
-    /// Whose pods are told as its own; those of every node if `None`.
+    /// The node whose pods are reported; all nodes if `None`.
     node: Option<String>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Opens the loop of one node in a process of its own.
+/// Opens the loop of one node in a separate process.
 ///
 /// # Errors
-/// The process has been shut down.
+/// Returns an error if the process has been shut down.
 pub(crate) fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -102,10 +103,10 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Tells what the agents of all nodes do, without doing anything.
+/// Reports the steps of the agents of all nodes without acting.
 ///
 /// # Errors
-/// The process has been shut down.
+/// Returns an error if the process has been shut down.
 pub(crate) fn observe_all(process: &mut Process) -> Result<(), anyhow::Error> {
     let pods = process.informer::<Pod>();
     pods.handler(Pods {
@@ -131,12 +132,12 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether a pod has ended for good, in whatever way.
+/// Whether a pod has terminated.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Failed" | "Succeeded")
 }
 
-/// Whether a pod runs and says that it is ready.
+/// Whether a pod is running and ready.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());
@@ -144,7 +145,7 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// So many containers will end.
+    /// Dooms this number of containers.
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
@@ -159,7 +160,7 @@ impl Fates {
     }
 }
 
-// === what it sees ===
+// === observing ===
 
 impl EventHandler<Pod> for Pods {
     async fn handle(&mut self, event: Event<Pod>) {
@@ -205,7 +206,7 @@ impl Pods {
     }
 }
 
-// === what it does ===
+// === acting ===
 
 impl Reconciler for Agent {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
@@ -232,7 +233,7 @@ impl Reconciler for Agent {
 }
 
 impl Agent {
-    /// The pod's container; started if it is not running yet.
+    /// Returns the pod's container; starts it if necessary.
     fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
         let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut containers = self.containers.lock();
@@ -248,11 +249,11 @@ impl Agent {
         container
     }
 
-    /// Tells the server that a container has ended.
+    /// Reports to the server that a container has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
-            // The cache will hear of it, and the container is forgotten then.
+            // The cache observes the deletion later, and the container is removed then.
             Err(error) if is_gone(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -283,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// Ends the grace period of a pod whose container has been stopped.
+    /// Ends the grace period of a pod after its container was stopped.
     async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -300,7 +301,7 @@ impl Agent {
     }
 }
 
-/// The status of a pod whose containers run.
+/// The status of a pod with running containers.
 fn running(pod: &Pod) -> Value {
     json!({
         "phase": "Running",
@@ -309,7 +310,7 @@ fn running(pod: &Pod) -> Value {
     })
 }
 
-/// The status of a pod whose container has ended by itself.
+/// The status of a pod whose container has ended.
 fn failed(pod: &Pod) -> Value {
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     json!({
@@ -321,7 +322,7 @@ fn failed(pod: &Pod) -> Value {
     })
 }
 
-/// The pod's conditions with the kubelet's own set: a merge patch replaces the list as a whole.
+/// The pod's conditions with those of the kubelet set, because a merge patch replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

@@ -1,8 +1,9 @@
-//! The replica set controller: keeps as many pods as a replica set wants, and replaces those that have failed.
+//! The replica set controller: maintains the number of pods of a replica set, and replaces failed ones.
 //!
 //! Guarantees:
-//! - it never makes a pod twice because its cache is behind: it counts only when all it asked for has been heard of (see `expectations`);
-//! - a pod that has ended is deleted and another made; kube-controller-manager leaves the deleting to its garbage collector.
+//! - it never creates a pod twice because of a stale cache: it counts pods only after all its requests were observed
+//!   (see `expectations`);
+//! - it deletes terminated pods and creates new ones; in Kubernetes the garbage collector deletes them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,33 +35,33 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Two replica sets can be worked on at a time; the demo has one.
+/// Number of replica sets reconciled at a time; the demo has one.
 const WORKERS: usize = 2;
 
-/// Pods made or deleted in one go (`BurstReplicas` in `replica_set.go`).
+/// Maximum pods created or deleted per reconciliation (`BurstReplicas` in `replica_set.go`).
 const BURST_MAX: usize = 500;
 
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Pods by their replica set's uid.
+    /// Indexes pods by their replica set's uid.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// How many pods were ready when each replica set was last found to lack nothing.
+    /// Number of ready pods when each replica set last needed no change.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Door<ReplicaSet>,
     write_pods: Door<Pod>,
 }
 
-/// Hears of replica sets.
+/// Handles events of replica sets.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Hears of pods, for the replica sets that own them.
+/// Handles events of pods, for the replica sets that own them.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -70,7 +71,7 @@ struct Pods {
 /// Opens the loop in a process.
 ///
 /// # Errors
-/// The process has been shut down, or has such a loop already.
+/// Returns an error if the process has been shut down, or already has this loop.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -111,7 +112,7 @@ pub(crate) async fn open(
     Ok(())
 }
 
-// === what it sees ===
+// === observing ===
 
 impl EventHandler<ReplicaSet> for ReplicaSets {
     async fn handle(&mut self, event: Event<ReplicaSet>) {
@@ -149,7 +150,7 @@ impl EventHandler<Pod> for Pods {
             return;
         };
         if is_leaving(pod) {
-            // Its grace period runs: it counts as gone.
+            // Its grace period runs: it counts as deleted.
             self.expectations.deleted(&owner, object.uid());
         }
         match &event {
@@ -200,7 +201,7 @@ fn wanted(set: &ReplicaSet) -> i32 {
     spec.and_then(|spec| spec.replicas).unwrap_or(1)
 }
 
-// === what it does ===
+// === acting ===
 
 impl Reconciler for Controller {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
@@ -213,7 +214,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        // Asked before the cache is read: what is heard of in between is in the cache then.
+        // Checked before the cache is read: events in between are then in the cache.
         let met = self.expectations.met(name);
         let handles = self.pods.by_index(&self.owned, uid);
         let newest = newest_ready(&handles);
@@ -245,7 +246,7 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Deletes some pods, then makes some, and expects to hear of all of it.
+    /// Deletes pods, then creates pods, and records the expected events.
     async fn change(
         &self,
         name: &ObjectName,
@@ -288,7 +289,7 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod, and tells whether that is still to be heard of.
+    /// Deletes a pod; returns whether its deletion has yet to be observed.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -303,7 +304,7 @@ impl Controller {
         }
     }
 
-    /// Tells, once for each pod more that is ready, that there is nothing to do about the newest.
+    /// Reports that no change is needed, once per additional ready pod.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -339,7 +340,7 @@ impl Controller {
     }
 }
 
-/// Of the ready pods, the one that was written last.
+/// The ready pod with the highest revision.
 fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
     ready.reduce(|newest, pod| {
@@ -351,7 +352,7 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Some of the pods: first those without a node, then those not ready.
+/// Selects pods to delete: first those without a node, then those that are not ready.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();
@@ -362,7 +363,7 @@ fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// A pod as a replica set's template describes it.
+/// The pod for a replica set's template.
 fn pod_of(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let template = template.unwrap_or_default();

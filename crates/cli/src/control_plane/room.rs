@@ -1,6 +1,7 @@
-//! What a pod asks of a node, and whether a node has it.
+//! Resource requests of pods, and capacity of nodes.
 //!
-//! Guarantees: quantities are compared as exact integers of thousandths, rounded up as Kubernetes rounds; one that can't be read is an error and never zero.
+//! Guarantees: quantities are exact integers of thousandths, rounded up as in Kubernetes; an invalid one is an error
+//! and never zero.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,17 +10,17 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-/// Amounts of what nodes offer and pods ask for.
+/// Amounts of the resources that nodes offer and pods request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Thousandths of a core.
+    /// In thousandths of a core.
     cpu: i128,
-    /// Thousandths of a byte.
+    /// In thousandths of a byte.
     memory: i128,
     pods: i128,
 }
 
-/// Why a pod can't go to a node; reads on from "too little" or the like.
+/// The resource that a node lacks for a pod; its text follows "too little" or similar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -27,17 +28,17 @@ pub(crate) enum Lack {
     Pods,
 }
 
-/// A text that is no Kubernetes quantity.
+/// Text that is not a Kubernetes quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAQuantity(String);
 
 // === impl Room ===
 
 impl Room {
-    /// What a node offers altogether.
+    /// The total capacity of a node.
     ///
     /// # Errors
-    /// One of the amounts can't be read.
+    /// Returns an error if an amount is invalid.
     pub(crate) fn of_node(node: &Node) -> Result<Room, NotAQuantity> {
         let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
         let mut room = Room::of_amounts(allocatable)?;
@@ -45,10 +46,10 @@ impl Room {
         Ok(room)
     }
 
-    /// What a pod asks for: the sum of its containers' requests.
+    /// The requests of a pod: the sum over its containers.
     ///
     /// # Errors
-    /// One of the amounts can't be read.
+    /// Returns an error if an amount is invalid.
     pub(crate) fn of_pod(pod: &Pod) -> Result<Room, NotAQuantity> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut room = Room {
@@ -72,7 +73,7 @@ impl Room {
         })
     }
 
-    /// What is left once `taken` is taken.
+    /// The rest after `taken` is subtracted.
     pub(crate) fn minus(self, taken: Room) -> Room {
         Room {
             cpu: self.cpu - taken.cpu,
@@ -81,7 +82,7 @@ impl Room {
         }
     }
 
-    /// What is lacking for `asked`; nothing if it fits.
+    /// Returns the resource that is too small for `asked`; `None` if it fits.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -94,7 +95,7 @@ impl Room {
         }
     }
 
-    /// Which of two nodes is emptier, by what counts first: cores, then memory, then pods.
+    /// Orders nodes by free cores, then memory, then pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }
@@ -129,10 +130,11 @@ fn amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Result<i1
     }
 }
 
-/// Reads a quantity as thousandths; a finer fraction is rounded up.
+/// Parses a quantity as thousandths; a finer fraction is rounded up.
 ///
 /// # Errors
-/// It is not written as Kubernetes writes quantities, is negative, or has more than 20 digits on one side of the point.
+/// Returns an error if the text is not a Kubernetes quantity, is negative, or has more than 20 digits on one side of
+/// the point.
 pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     let refuse = || NotAQuantity(text.to_owned());
     let end = text
@@ -155,7 +157,7 @@ pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     Ok(product / per + i128::from(product % per != 0))
 }
 
-/// What a suffix multiplies by, and divides by.
+/// Multiplier and divisor of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1_i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_kubernetes_writes_them() {
+    fn quantities_parse_as_in_kubernetes() {
         let rows = [
             ("100m", 100),
             ("2", 2_000),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused_and_not_taken_for_zero() {
+    fn an_invalid_quantity_is_rejected_and_not_zero() {
         for text in [
             "",
             "m",

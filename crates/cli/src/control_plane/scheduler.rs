@@ -1,8 +1,9 @@
-//! The scheduler: gives each pod without a node the emptiest node that has room for it.
+//! The scheduler: binds each pod without a node to the emptiest node with enough room.
 //!
 //! Guarantees:
-//! - what it has bound counts as taken at once, also while the cache does not show it yet, so no node is filled twice over;
-//! - a pod that fits nowhere stays Pending and says so in its `PodScheduled` condition; it is tried again when a pod goes or a node changes, and not before.
+//! - bound pods count immediately, even before the cache shows them, so no node is overcommitted;
+//! - a pod that fits on no node stays Pending with a `PodScheduled` condition; it is retried only when a pod is removed
+//!   or a node changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,25 +32,25 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// One decision at a time: two at once could give the same room away twice.
+/// Number of decisions at a time; concurrent decisions could assign the same room twice.
 const WORKERS: usize = 1;
 
 struct Controller {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    /// Pods that take room, by their node's name.
+    /// Indexes pods that occupy room by their node's name.
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
     write_pods: Door<Pod>,
 }
 
-/// What the scheduler knows beyond its caches.
+/// State of the scheduler in addition to its caches.
 #[derive(Default)]
 struct Memory {
-    /// Pods that were bound, with their node, until the cache shows it.
+    /// Bound pods with their node, until the cache shows it.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fit nowhere when they were last tried, and the one that is being tried.
+    /// Pods that fitted on no node at their last attempt, and the pod of the current attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -58,30 +59,30 @@ struct Assumed {
     takes: Room,
 }
 
-/// Hears of pods without a node.
+/// Handles events of pods without a node.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Hears of pods that take room on a node.
+/// Handles events of pods that occupy room on a node.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Hears of nodes.
+/// Handles events of nodes.
 struct Nodes {
     queue: RateLimitingQueue<ObjectName>,
     memory: Arc<Memory>,
 }
 
-/// Whether the loop may look at nodes, for which it needs rights in the whole cluster.
+/// Whether the loop may read nodes, which needs cluster-wide permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// It sees pods alone and can only observe.
+    /// Reads only pods, and can only observe.
     Pods,
     PodsAndNodes,
 }
@@ -89,7 +90,7 @@ pub(crate) enum Reach {
 /// Opens the loop in a process.
 ///
 /// # Errors
-/// The process has been shut down, or has such a loop already.
+/// Returns an error if the process has been shut down, or already has this loop.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
@@ -151,7 +152,7 @@ fn takes_room(pod: &Pod) -> bool {
     !has_ended(pod)
 }
 
-// === what it sees ===
+// === observing ===
 
 impl EventHandler<Pod> for Unbound {
     async fn handle(&mut self, event: Event<Pod>) {
@@ -161,7 +162,7 @@ impl EventHandler<Pod> for Unbound {
                 self.teller.tell(Kind::PodQueued, &object, text).await;
                 self.queue.add(object.object_name().clone());
             }
-            // Bound, ended or gone; the scheduler's own word about it in its status is no reason to try again.
+            // Bound, terminated or deleted; the scheduler's own changes of the status cause no retry.
             Event::Deleted(deleted) => self.memory.is_settled(deleted.object_name()),
             Event::Updated { .. } | Event::Synced => {}
         }
@@ -200,19 +201,19 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// A node's offer, or that it can't be read.
+/// A node's capacity; `None` if it is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
     node.live().and_then(|node| Room::of_node(node).ok())
 }
 
 impl Memory {
-    /// The pod needs no node any more, and the cache shows it.
+    /// Removes a pod that needs no node any more, according to the cache.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
     }
 
-    /// There may be room again.
+    /// Retries the pods that fitted on no node.
     fn try_again(&self, queue: &RateLimitingQueue<ObjectName>) {
         for pod in self.unschedulable.lock().iter() {
             queue.add(pod.clone());
@@ -220,11 +221,11 @@ impl Memory {
     }
 }
 
-// === what it does ===
+// === acting ===
 
 impl Reconciler for Controller {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
-        // Asked before the cache is read: what is forgotten in between is seen bound.
+        // Checked before the cache is read: a pod removed in between is bound in the cache.
         let is_assumed = self.memory.assumed.lock().contains_key(name);
         let Some(handle) = self.pods.find(name) else {
             self.memory.is_settled(name);
@@ -236,7 +237,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let asked = Room::of_pod(&pod)?;
-        // Noted before the nodes are looked at: whatever goes from now on wakes it.
+        // Recorded before the nodes are checked, so that any later change retries it.
         self.memory.unschedulable.lock().insert(name.clone());
         match self.place(asked)? {
             Ok(node) => self.bind(name, &pod, Assumed { node, takes: asked }).await,
@@ -246,7 +247,7 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// The emptiest node with room, or what each node lacks.
+    /// Returns the emptiest node with enough room, or what each node lacks.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -257,7 +258,7 @@ impl Controller {
                 None => fitting.push((free, node)),
             }
         }
-        // The first of equals, so that the same cluster gives the same decision.
+        // The first of equal nodes, so that the decision is deterministic.
         fitting.reverse();
         let emptiest = fitting.into_iter().max_by_key(|(free, _)| free.rank());
         Ok(emptiest
@@ -265,9 +266,9 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// What is left on a node.
+    /// The free capacity of a node.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
-        // Before the cache is read: a pod that is seen bound in between counts twice, not never.
+        // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {
             let assumed = self.memory.assumed.lock();
             let here = assumed.iter().filter(|(_, it)| it.node == node.name());
@@ -304,7 +305,7 @@ impl Controller {
                 ..ObjectReference::default()
             },
         };
-        // Before it is sent: the cache may show it before the answer is here.
+        // Recorded before the request: the cache may show it before the response arrives.
         self.memory.assumed.lock().insert(name.clone(), assumed);
         let answer: Result<Status, _> = self
             .write_pods
@@ -358,7 +359,7 @@ impl Controller {
     }
 }
 
-/// Why no node fits, in the words of kube-scheduler.
+/// The reason why no node fits, in kube-scheduler's wording.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

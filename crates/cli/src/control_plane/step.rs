@@ -1,15 +1,16 @@
-//! What a loop tells of itself: one [`Step`] per thing it has seen or done.
+//! Reports of a loop: one [`Step`] for each thing that it observes or does.
 //!
 //! Guarantees:
-//! - a step names the object and the revision at which the loop saw it, never one it only expects;
-//! - telling waits while more than [`STEPS_MAX`] steps are untold, and never fails: a loop works the same when nobody listens.
+//! - a step contains the object and the revision that the loop observed, never an expected one;
+//! - reporting waits while more than [`STEPS_MAX`] steps are queued, and never fails: a loop works the same without a
+//!   receiver.
 
 use kube_core::Resource;
 use kube_informer::{Object, object::ResourceVersion};
 use std::{fmt, sync::Arc};
 use tokio::{sync::mpsc, time::Instant};
 
-/// Steps that may wait for the listener: a burst of pods in every loop at once, some 200 bytes each.
+/// Maximum queued steps: a burst of pods in all loops, about 200 bytes each.
 pub(crate) const STEPS_MAX: usize = 1_024;
 
 /// The independent loops of the control plane.
@@ -21,28 +22,28 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kinds of steps, in the order in which the first of each follows from the one before.
+/// The kinds of steps, ordered by their first occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Somebody who is no loop wrote an object that the loops will see.
+    /// Another client wrote an object that the loops observe.
     Wish,
     /// The deployment controller sees a Deployment.
     DeploymentSeen,
-    /// The deployment controller sees the replica set that it made.
+    /// The deployment controller sees the replica set that it created.
     ReplicaSetCreated,
     /// The replica set controller sees a replica set.
     ReplicaSetSeen,
-    /// The replica set controller sees a pod that it made.
+    /// The replica set controller sees a pod that it created.
     PodCreated,
     /// The scheduler sees a pod without a node.
     PodQueued,
-    /// A node agent sees a pod that is not its own.
+    /// A node agent sees a pod of another node.
     NotMine,
-    /// The scheduler has found no node for a pod.
+    /// The scheduler found no node for a pod.
     NoNodeFits,
     /// The scheduler sees a pod that it bound.
     PodBound,
-    /// A node agent sees a pod become its own.
+    /// A node agent sees a pod that was bound to its node.
     PodStarts,
     /// A node agent sees the status that it wrote: running and ready.
     PodRuns,
@@ -56,7 +57,7 @@ pub(crate) enum Kind {
     PodFailed,
     /// The replica set controller sees that a pod has failed.
     FailureSeen,
-    /// The replica set controller sees that the pod it deleted is gone.
+    /// The replica set controller sees the deletion of a pod that it deleted.
     PodDeleted,
     /// The deployment controller sees the status that it wrote: some replicas are not ready.
     NotAllReady,
@@ -64,21 +65,21 @@ pub(crate) enum Kind {
     AllReady,
 }
 
-/// One thing that a loop has seen or done.
+/// One thing that a loop observed or did.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) at: Instant,
-    /// Who tells it, such as `node-agent/node-1`.
+    /// The reporting loop, such as `node-agent/node-1`.
     pub(crate) who: Arc<str>,
     pub(crate) kind: Kind,
-    /// The object as kubectl writes it, such as `pod/web-1`.
+    /// The object in kubectl's notation, such as `pod/web-1`.
     pub(crate) object: String,
-    /// The object's revision as it was seen.
+    /// The observed revision of the object.
     pub(crate) revision: ResourceVersion,
     pub(crate) text: String,
 }
 
-/// Tells the steps of one loop.
+/// Reports the steps of one loop.
 #[derive(Clone)]
 pub(crate) struct Teller {
     who: Arc<str>,
@@ -95,7 +96,7 @@ impl Loop {
         Loop::NodeAgent,
     ];
 
-    /// The name that is typed and shown.
+    /// The name in arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",
@@ -122,10 +123,10 @@ impl Teller {
         }
     }
 
-    /// Tells a step about an object as it was seen.
+    /// Reports a step for an object as observed.
     ///
     /// # Cancel safety
-    /// Dropped before it has ended, the step may be untold.
+    /// If the future is dropped, the step may be lost.
     pub(crate) async fn tell<K>(&self, kind: Kind, object: &Object<K>, text: impl Into<String>)
     where
         K: Resource<DynamicType = ()>,
@@ -138,7 +139,7 @@ impl Teller {
             revision: object.revision().clone(),
             text: text.into(),
         };
-        // Nobody listens any more: the story is over, and the loop is about to be stopped.
+        // The receiver is gone: the demo is over, and the loop is about to stop.
         let _ = self.steps.send(step).await;
     }
 }

@@ -63,7 +63,7 @@ async fn work() -> anyhow::Result<()> {
 /// Runs the controller with informers of its own.
 async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(client.clone())
-        .default_resync(Duration::from_secs(30))
+        .resync(Duration::from_secs(30))
         .build();
     let apps = factory.informer_with(InformerOptions::new().labels(APP.parse()?))?;
     // The controller works with every form of cache; a packed one shows what it decodes.

@@ -1,6 +1,6 @@
-//! What the bodies of lists and watches are split into: a [`Frame`] per object or event, and the [`ListEnd`].
+//! [`Frame`] and [`ListEnd`]: the parts of list and watch bodies.
 //!
-//! Every size that a server decides has a limit here.
+//! Guarantees: every size that a server determines is limited.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,7 +12,7 @@ use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) codec: Codec,
-    /// The object; of an event of unknown type, whatever it carries.
+    /// The object; for an event of unknown type, any value.
     pub(crate) bytes: Bytes,
 }
 
@@ -30,13 +30,13 @@ pub(crate) enum FrameKind {
     Modified,
     Deleted,
     Bookmark,
-    /// The server reports a failure inside the stream; the bytes are a `Status`.
+    /// A failure that the server reports inside the stream; the bytes are a `Status`.
     Error,
     Unknown(String),
 }
 
 impl FrameKind {
-    /// Whether it is about one object.
+    /// Whether the frame carries an object of the kind.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
             Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
@@ -58,7 +58,7 @@ pub(crate) struct ListEnd {
 /// Why a body can't be split.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
-    /// It is not what was requested, or exceeds a limit.
+    /// The body is not what was requested, or exceeds a limit.
     #[error("{0}")]
     Malformed(String),
     /// The body ended before the list or the event did.
@@ -70,12 +70,12 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
     SplitError::Malformed(what.into())
 }
 
-/// How large a piece may be, in bytes.
+/// The limit of a piece of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// An item of a list, or an event of a watch.
     Object(usize),
-    /// What a list says of itself.
+    /// A list's own fields.
     Envelope,
 }
 
@@ -103,7 +103,7 @@ impl Default for Limit {
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// The whole piece: what was carried, and `rest`. Copies only if something was carried.
+    /// Returns the whole piece: the carried bytes and `rest`. Copies only if bytes were carried.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The part of any object that identifies it, for objects that do not decode, or are not decoded yet.
+/// The fields that identify an object of any kind, for objects that do not decode or are not decoded yet.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
@@ -28,19 +28,19 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// As they stand there, to be cut out.
+    /// The raw value, for pruning.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// As they stand there, to be cut out.
+    /// The raw value, for pruning.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
 
-/// Keys and values as they stood there.
+/// Keys and values in the order of the text.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// One text, borrowed where that is possible.
+/// A string, borrowed if possible.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -54,9 +54,9 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Labels that are none must not cost an object its name.
+/// Reads labels; invalid labels become none, so that the object keeps its name.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
-    // As text, for what is nested too deep would be no value.
+    // As raw text: labels nested too deep would not decode as a value.
     let labels = <&RawValue>::deserialize(deserializer)?;
     Ok(serde_json::from_str(labels.get()).unwrap_or_default())
 }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// What is cut out most of the time, by name, as it stands there.
+    /// Returns the fields that are usually pruned, by name, with their raw values.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,
@@ -108,7 +108,7 @@ impl<'a> Identity<'a> {
         ]
     }
 
-    /// As they stood there: of a key that is there twice both.
+    /// Returns the labels as in the text: a duplicate key appears twice.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.labels.0.iter();
         pairs.map(|(key, value)| (&**key, &**value))

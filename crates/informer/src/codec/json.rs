@@ -1,8 +1,8 @@
 //! The Kubernetes API in JSON.
 //!
 //! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept chunks that end anywhere, and return pieces that borrow
-//! the chunk where they can. Objects that look as API servers write them are read in place; all others are left to
-//! a parser, with the same result.
+//! from the chunk where possible. Objects in the form that API servers write are read in place; a parser reads
+//! all others, with the same result.
 
 mod cut;
 mod fast_path;
@@ -19,10 +19,10 @@ use serde::Deserialize;
 
 use super::{Expected, Identity, IdentityMetadata, Named};
 
-/// How the items of a list begin that name no kind.
+/// Beginning of a list item that has no kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// What follows the kind in an object that names it first.
+/// The text between the kind and the metadata, in an object that begins with its kind.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {
@@ -82,7 +82,7 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Where the metadata begin, if they are the object's own and nothing but texts stands before them.
+/// Returns the position of the object's metadata, if only members with string values precede them.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

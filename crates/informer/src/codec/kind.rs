@@ -1,27 +1,27 @@
-//! [`Expected`]: the kind that every object of an informer must have, and [`Named`]: the kind that one says it has.
+//! [`Expected`]: the kind that an informer's objects must have, and [`Named`]: the kind that an object states.
 
 use crate::limits::one_line;
 
-/// The kind that every object must have.
+/// The kind that every object of an informer must have.
 pub(crate) struct Expected {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Metadata alone is requested, which has a kind of its own; a server that can't do that sends the whole
-    /// object.
+    /// Whether metadata alone is requested. It has a kind of its own, and a server without support for it sends
+    /// whole objects.
     pub(super) metadata_only: bool,
-    /// How an object of the kind begins in JSON, in the orders that API servers write.
+    /// How an object of the kind can begin in the JSON of API servers.
     pub(super) beginnings: Vec<String>,
     /// `"apiVersion":…,"kind":…` in JSON.
     pub(super) stamp: String,
 }
 
-/// The kind that an object says it has.
+/// The kind that an object states.
 pub(crate) enum Named {
-    /// The expected one, with the position of its metadata, if that was seen.
+    /// The expected kind, and the position of the metadata if known.
     Expected(Option<usize>),
-    /// It names none, or none that can be read.
+    /// No kind, or an invalid one.
     Nothing,
-    /// Another one: API version and kind.
+    /// Another kind: API version and kind.
     Other(String),
 }
 
@@ -51,7 +51,7 @@ impl Expected {
         &self.stamp
     }
 
-    /// What an object says that has this API version and kind in it.
+    /// Compares an object's API version and kind with the expected ones.
     pub(super) fn compared(&self, api_version: &str, kind: &str) -> Named {
         let metadata_alone = self.metadata_only
             && kind == "PartialObjectMetadata"
@@ -68,5 +68,5 @@ impl Expected {
     }
 }
 
-/// Maximum length of the kind that an error repeats, in bytes.
+/// Maximum bytes of a kind in an error message.
 const KIND_BYTES: usize = 128;

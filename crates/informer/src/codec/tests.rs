@@ -1,11 +1,11 @@
-//! The codec of a content type, and what is cut of an object.
+//! Tests of content types, and of pruning with a known identity.
 
 use k8s_openapi::api::core::v1::Pod;
 
 use super::*;
 
 #[test]
-fn every_content_type_is_json_but_other_encodings_of_the_api() {
+fn only_unsupported_encodings_of_the_api_are_not_json() {
     for json in [
         "application/json",
         "application/json;stream=watch",
@@ -24,7 +24,7 @@ fn every_content_type_is_json_but_other_encodings_of_the_api() {
 }
 
 #[test]
-fn fields_found_with_the_identity_are_cut_as_by_a_search() {
+fn pruning_with_a_known_identity_equals_a_search() {
     let paths = |paths: &[&str]| {
         let mut pruning = Pruning::default();
         let paths = paths.iter().map(|path| path.parse().unwrap());
@@ -53,7 +53,7 @@ fn fields_found_with_the_identity_are_cut_as_by_a_search() {
         for pruning in prunings.map(paths) {
             let found = encoded.cut_found(&pruning, &identity).unwrap();
             let text = std::str::from_utf8(&found).unwrap();
-            // A null value stays.
+            // `null` metadata fields are not located.
             if !json.contains("null") {
                 assert_eq!(text, String::from_utf8_lossy(&encoded.cut(&pruning)));
             }

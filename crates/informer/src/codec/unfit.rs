@@ -1,15 +1,15 @@
-//! [`Unfit`]: why bytes did not become an object, in words that quote nothing of it.
+//! [`Unfit`]: why bytes do not decode as an object, without a quote of its values.
 
 use serde::de::DeserializeOwned;
 
-/// Why bytes did not become an object.
+/// Why bytes do not decode as an object.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) field: String,
     pub(crate) reason: String,
 }
 
-/// Where JSON does not fit a type. serde's own messages repeat the value, which may be a secret.
+/// Finds where JSON does not fit a type. serde's own messages quote the value, which may be secret.
 pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {
@@ -26,7 +26,7 @@ fn reason(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Data => "a value of another type than expected, or a missing field,",
         Category::Eof => "the JSON ends early",
-        // The parser has no category for this one; its text for it quotes nothing.
+        // The parser has no category for this error; its text quotes nothing.
         Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => {
             "nested too deep"
         }

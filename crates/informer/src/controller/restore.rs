@@ -175,7 +175,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
         // If the loop has ended, so does the informer.
-        if self.commands.send(Command::Warm(lists, reply)).is_ok() {
+        if self.commands.send(Command::Fill(lists, reply)).is_ok() {
             let _ = filled.await;
         }
     }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What `Controller::run` does beside its tasks, in errors.
-const RUN: &str = "a check, a save or a warm start";
+const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
 where

@@ -1,6 +1,6 @@
 //! When the informer has synced, and what is missing until then.
 //!
-//! It depends on the sources alone, as in client-go: first lists, and what confirms a warm start, go past
+//! It depends on the sources alone, as in client-go: first lists, and what confirms a store that was filled, go past
 //! handlers whose buffers are full.
 
 use std::collections::BTreeSet;
@@ -82,8 +82,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
         let status = &self.parts.report.status;
         if !status.is_synced() && self.listed.len() == self.sources && self.is_confirmed() {
-            self.parts.processor.synced();
+            // First, so that a handler that receives this finds that the informer has synced.
             status.set_synced();
+            self.parts.processor.synced();
         }
     }
 

@@ -1,4 +1,4 @@
-//! [`KnownStates`]: what a store has already, so that a list that brings it again need not decode it.
+//! [`KnownStates`]: the states that a store already has, which a list need not decode again.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// What a store had from one source when a list of it began.
+/// The states from one source in a store when a list began.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// A state of another epoch does not prove what the server has now.
+    /// The current epoch. A state of another epoch may differ from the server's at an equal revision.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// The known state with this identity: by its revision, of the same object by its uid. It may be a broken one.
+    /// Returns the known state with the same name, uid and revision. It may be broken.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {

@@ -1,5 +1,4 @@
-//! Makes objects of saved JSON, in the form in which a cache keeps them. A packed or lazy cache decodes none of
-//! them.
+//! Creates objects from saved JSON, in the cache's form. A packed or lazy cache does not decode them.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -11,8 +10,8 @@ use crate::{
 };
 
 impl<K: Resource + DeserializeOwned> Decoder<K> {
-    /// The object under the identity that it was saved with. It is neither pruned nor transformed: it was
-    /// before it was saved. `None` if it does not decode and the cache keeps decoded objects.
+    /// Creates the object with its saved identity. It was pruned and transformed before it was saved. `None` if it
+    /// does not decode and the cache stores decoded objects.
     pub(crate) fn restored(
         &self,
         name: ObjectName,
@@ -22,7 +21,7 @@ impl<K: Resource + DeserializeOwned> Decoder<K> {
     ) -> Option<Object<K>> {
         let keeps_bytes = self.form.always_keeps_bytes() || self.is_on_demand();
         if let Some(mut identity) = keeps_bytes.then(|| encoded.identity_in_place()).flatten() {
-            // A transform may have dropped it.
+            // A transform may have dropped the revision.
             identity.metadata.resource_version = revision.into();
             return self.form.keep(name, &identity, encoded, saved_bytes);
         }

@@ -1,4 +1,4 @@
-//! Objects as servers send them, and as nobody should.
+//! Tests of valid and invalid objects of a server.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
@@ -24,7 +24,7 @@ where
 const POD: &str = r#"{"metadata":{"name":"a","namespace":"ns","uid":"u1","resourceVersion":"7","labels":{"app":"web"}},"spec":{"containers":[]}}"#;
 
 #[test]
-fn typed_metadata_only_and_dynamic_objects_are_read_alike() {
+fn typed_metadata_only_and_dynamic_objects_have_the_same_identity() {
     fn identity<K: Resource>(object: &Object<K>) -> String {
         let app = object.labels().get("app").unwrap_or("-").to_owned();
         format!("{object:?} {} {app}", object.uid())
@@ -64,7 +64,7 @@ where
 }
 
 #[test]
-fn an_object_of_another_kind_is_told_apart_wherever_it_says_so() {
+fn an_object_of_another_kind_is_detected_wherever_it_states_it() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let widgets = Decoder::<DynamicObject>::new(&widget, None);
     let pods = Decoder::<Pod>::new(&(), None);
@@ -108,7 +108,7 @@ fn half_a_kind_is_another_kind() {
 }
 
 #[test]
-fn an_item_that_says_behind_its_metadata_that_it_is_of_another_kind_is_told_apart() {
+fn an_item_that_states_another_kind_after_its_metadata_is_detected() {
     let pods = Decoder::<Pod>::new(&(), None);
     let item = |json: &str| pods.item(Codec::Json.object(json.as_bytes()), None);
     let other = r#"{"metadata":{"name":"a"},"kind":"Deployment","apiVersion":"apps/v1"}"#;
@@ -120,7 +120,7 @@ fn an_item_that_says_behind_its_metadata_that_it_is_of_another_kind_is_told_apar
 }
 
 #[test]
-fn metadata_alone_is_of_its_own_kind_or_of_the_whole_object_s() {
+fn metadata_has_its_own_kind_or_that_of_the_whole_object() {
     let names = Decoder::<PartialObjectMeta<Pod>>::new(&(), None);
     for kind in [
         r#""kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1""#,
@@ -139,7 +139,7 @@ fn metadata_alone_is_of_its_own_kind_or_of_the_whole_object_s() {
 }
 
 #[test]
-fn of_a_kind_however_long_an_error_repeats_the_beginning() {
+fn an_error_truncates_a_long_kind() {
     let kind = "ä".repeat(4000);
     let json = format!(r#"{{"kind":"{kind}","apiVersion":"v1"}}"#);
     let other = other_kind(&Decoder::<Pod>::new(&(), None), &json).unwrap();
@@ -147,7 +147,7 @@ fn of_a_kind_however_long_an_error_repeats_the_beginning() {
 }
 
 #[test]
-fn what_does_not_decode_is_broken_by_name_and_field_and_never_quoted() {
+fn a_decode_error_has_name_and_field_and_quotes_no_value() {
     let json = r#"{"metadata":{"name":"a","namespace":"ns","resourceVersion":"7"},"data":{"password":["hunter2"]}}"#;
     let object = decode(&Decoder::<Secret>::new(&(), None), json);
     assert_eq!(format!("{object:?}"), "ns/a@7 (broken)");
@@ -161,7 +161,7 @@ fn what_does_not_decode_is_broken_by_name_and_field_and_never_quoted() {
 }
 
 #[test]
-fn a_transform_is_seen_by_all_and_its_failure_breaks_one_object() {
+fn a_failed_transform_breaks_one_object_only() {
     let decoder = Decoder::<Pod>::new(
         &(),
         Some(Arc::new(|pod: &mut Pod| {
@@ -179,7 +179,7 @@ fn a_transform_is_seen_by_all_and_its_failure_breaks_one_object() {
 }
 
 #[test]
-fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
+fn an_empty_item_of_a_dynamic_list_is_unreadable() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let decoder = Decoder::<DynamicObject>::new(&widget, None);
     for empty in ["{}", "{ \n}", r#"{"metadata":{}}"#] {
@@ -191,17 +191,17 @@ fn an_empty_item_of_a_dynamic_list_is_unreadable_and_nothing_worse() {
     }
 }
 
-/// Lists inside each other.
+/// Returns nested lists.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
 #[test]
-fn what_is_nested_too_deep_is_broken_under_its_name_where_it_is_read_at_all() {
+fn an_object_nested_too_deep_is_broken_if_its_type_reads_that_field() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let widgets = Decoder::<DynamicObject>::new(&widget, None);
     let json = |depth| format!(r#"{{"metadata":{{"name":"a"}},"spec":{}}}"#, nested(depth));
-    // The object itself is one more.
+    // The object itself is one more level.
     assert!(decode(&widgets, &json(DEPTH - 1)).broken().is_none());
     for depth in [DEPTH, 100_000] {
         let object = decode(&widgets, &json(depth));
@@ -217,7 +217,7 @@ fn what_is_nested_too_deep_is_broken_under_its_name_where_it_is_read_at_all() {
 }
 
 #[test]
-fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
+fn an_object_with_an_invalid_name_or_revision_is_unreadable() {
     let pods = Decoder::<Pod>::new(&(), None);
     let unreadable = |namespace: &str, name: &str, revision: &str, spec: &str| {
         let metadata = serde_json::json!({
@@ -253,7 +253,7 @@ fn a_name_or_revision_that_nobody_could_show_or_send_back_is_none() {
 }
 
 #[test]
-fn a_path_or_a_transform_s_words_are_one_line_and_cut() {
+fn field_paths_and_transform_errors_are_one_truncated_line() {
     let key = "k\\n".repeat(4000);
     let json = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"{key}":5}}}}"#);
     let object = decode(&Decoder::<Secret>::new(&(), None), &json);
@@ -268,7 +268,7 @@ fn a_path_or_a_transform_s_words_are_one_line_and_cut() {
 }
 
 #[test]
-fn an_object_of_too_many_arrays_and_maps_is_kept_as_broken() {
+fn an_object_with_too_many_arrays_and_maps_is_broken() {
     let pod = |containers: usize, text: &str| {
         let containers = vec!["{}"; containers].join(",");
         format!(

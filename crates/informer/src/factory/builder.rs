@@ -43,7 +43,6 @@ impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FactoryBuilder")
             .field("level", &self.defaults.level)
-            .field("requests", &self.defaults.requests)
             .finish_non_exhaustive()
     }
 }
@@ -57,12 +56,6 @@ impl FactoryBuilder {
             definitions: None,
             tweak: None,
         }
-    }
-
-    /// The resync period of informers of which nothing else is said; zero, the default, means none.
-    pub fn default_resync(mut self, period: Duration) -> Self {
-        self.defaults.loop_options.resync = Some(period);
-        self
     }
 
     /// What holds for the informers of one type, where their own options say nothing; controller-runtime has it
@@ -219,7 +212,7 @@ impl FactoryBuilder {
         self
     }
 
-    request_methods!(defaults.requests);
+    request_methods!(defaults.level.everywhere.requests);
 
     loop_methods!(defaults.loop_options);
 

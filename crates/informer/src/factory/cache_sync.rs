@@ -15,7 +15,8 @@ use crate::status::{SyncError, WaitForSync};
 #[derive(Debug)]
 pub struct WaitForCacheSync(pub(super) Vec<WaitForSync>);
 
-/// Waits for these; see [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
+/// Waits for these, also for those that have not been started yet; see
+/// [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
 #[doc(alias = "WaitForNamedCacheSync")]
 pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> WaitForCacheSync {
     WaitForCacheSync(waits.into_iter().collect())

@@ -14,10 +14,7 @@ use super::{
     scope::{Level, Scope},
 };
 use crate::{
-    decode::Transform,
-    metrics::Metrics,
-    pruning::Pruned,
-    reflector::{Error, RequestOptions},
+    decode::Transform, metrics::Metrics, pruning::Pruned, reflector::Error,
     shared_informer::LoopOptions,
 };
 
@@ -30,13 +27,13 @@ pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 pub(super) struct Defaults {
     /// For all kinds.
     pub(super) level: Level,
-    pub(super) requests: RequestOptions,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// What the options for one type say of others of the same kind.
-    inherited: ByType,
+    /// What the options for one type say of others of the same kind, nearest first: of those that show its
+    /// objects or its metadata, and of those that show its metadata pruned.
+    inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
@@ -73,16 +70,19 @@ impl Defaults {
             None => options,
         };
         let of_metadata = options.inherited::<PartialObjectMeta<K>>(|_| None);
-        self.inherited.set(of_metadata.inherited(of_pruned));
-        self.inherited.set(of_metadata);
-        self.inherited.set(options.inherited(of_pruned));
+        let [near, far] = &mut self.inherited;
+        far.set(of_metadata.inherited(of_pruned));
+        near.set(of_metadata);
+        near.set(options.inherited(of_pruned));
         self.by_type.set(options);
     }
 
     /// What is set for a type, nearest first.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
-        let own = self.by_type.get::<K>();
-        own.into_iter().chain(self.inherited.get::<K>())
+        let [near, far] = &self.inherited;
+        [&self.by_type, near, far]
+            .into_iter()
+            .filter_map(ByType::get)
     }
 
     /// Which objects an informer with these options covers.
@@ -93,13 +93,12 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// An informer's options with those of its type, and of all, where it has none of its own. What is selected
-    /// and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
+    /// An informer's options with those of its type, and of all, where it has none of its own. What is
+    /// selected, requested and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
         InformerOptions {
-            requests: options.requests.or(self.requests),
             loop_options: options.loop_options.or(self.loop_options),
             ..options
         }
@@ -154,4 +153,35 @@ fn of_pruned<K: 'static>(transform: &Transform<K>) -> Option<Transform<Pruned<K>
     Some(Arc::new(move |object: &mut Pruned<K>| {
         transform(Pruned::get_mut(object))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    #[test]
+    fn the_options_of_the_nearest_type_hold_in_whatever_order_they_are_set() {
+        type Metadata = PartialObjectMeta<Pod>;
+        let second = Duration::from_secs(1);
+        let of_kind = |defaults: &mut Defaults| {
+            defaults.set_type(InformerOptions::<Pod>::new().resync(second).batch_size(5));
+        };
+        let of_metadata = |defaults: &mut Defaults| {
+            defaults.set_type(InformerOptions::<Metadata>::new().resync(2 * second));
+        };
+        let holds = |first: &dyn Fn(&mut Defaults), then: &dyn Fn(&mut Defaults)| {
+            let mut defaults = Defaults::default();
+            first(&mut defaults);
+            then(&mut defaults);
+            let options = defaults.complete(InformerOptions::<Pruned<Metadata>>::new());
+            let options = options.loop_options;
+            (options.resync(), options.batch_size())
+        };
+        assert_eq!(holds(&of_kind, &of_metadata), (2 * second, 5));
+        assert_eq!(holds(&of_metadata, &of_kind), (2 * second, 5));
+    }
 }

@@ -44,7 +44,8 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     /// were added.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Waits until it has synced; see [`SharedInformer::wait_for_sync`].
+    /// Waits until it has synced, also if its factory has not been started yet; see
+    /// [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
 
     /// Whether it has ended.

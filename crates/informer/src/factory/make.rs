@@ -124,10 +124,14 @@ impl SharedInformerFactory {
             settings.error_handler = Some(Arc::new(move |error| handler(&name, error)));
         }
         settings.name = Some(name);
-        settings.requests = complete.requests;
         settings.transform = defaults.transform(requested, scope);
         settings.metrics.clone_from(&defaults.metrics);
         settings.seed = defaults.seed;
+        builder.requests = scope
+            .sections
+            .iter()
+            .map(|section| section.requests)
+            .collect();
         builder.loop_options = complete.loop_options;
         builder.keeping = complete.keeping;
         builder.build()

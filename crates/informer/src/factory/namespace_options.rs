@@ -4,12 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use derive_where::derive_where;
 
-use super::scope::Selection;
-use crate::{decode::Transform, selector::Selector};
+use super::scope::{Selection, selection_methods};
+use crate::decode::Transform;
 
 /// Options for one namespace: for one type's objects there ([`InformerOptions::namespaces_with`]; `T` is the
 /// type), or for all kinds ([`FactoryBuilder::namespaces_with`]; `T` is `ObjectMeta`). An option that is not
 /// set here is taken from the next row of the table at [`InformerOptions`].
+///
+/// A namespace has a source of its own, so it can have what [`InformerOptions`] have for a source: what is
+/// selected, how it is requested, and a transform. How an informer queues, keeps, saves and resyncs its objects
+/// is one for all of its namespaces, as are its queue and its cache.
 ///
 /// [`InformerOptions`]: super::InformerOptions#which-option-holds
 /// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with
@@ -28,17 +32,7 @@ impl<T> NamespaceOptions<T> {
         Self::default()
     }
 
-    /// Only objects with these labels.
-    pub fn labels(mut self, labels: Selector) -> Self {
-        self.selection.labels = Some(labels);
-        self
-    }
-
-    /// Only objects with these fields, for example `spec.nodeName=node-1`.
-    pub fn fields(mut self, fields: impl Into<String>) -> Self {
-        self.selection.fields = Some(fields.into());
-        self
-    }
+    selection_methods!(selection);
 
     /// Changes every object, or its metadata, once, before the cache and handlers receive it.
     pub fn transform(mut self, transform: impl Fn(&mut T) + Send + Sync + 'static) -> Self {

@@ -1,16 +1,14 @@
 //! What can be set for one informer of a factory, or for all informers of a type.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     namespace_options::{NamespaceOptions, infallible, split},
-    scope::Level,
+    scope::{Level, selection_methods},
 };
 use crate::{
     decode::Transform,
     pruning::Pruned,
-    reflector::{RequestOptions, request_methods},
-    selector::Selector,
     shared_informer::{Keeping, LoopOptions, keep_method, keeping_methods, loop_methods},
 };
 use derive_where::derive_where;
@@ -33,7 +31,7 @@ pub enum QueueKind {
 ///
 /// # Which option holds
 ///
-/// Each option is decided on its own, labels, fields and transforms for each namespace. The first row in
+/// Each option is decided on its own; those that [`NamespaceOptions`] have for each namespace. The first row in
 /// which it is set holds; an empty selector selects everything, a transform that does nothing means none:
 ///
 /// | | set by | for |
@@ -72,7 +70,6 @@ pub struct InformerOptions<K> {
     #[derive_where(skip(Debug))]
     pub(super) transforms: Transforms<K>,
     pub(super) queue: Option<QueueKind>,
-    pub(super) requests: RequestOptions,
     pub(super) loop_options: LoopOptions,
     #[derive_where(skip(Debug))]
     pub(super) keeping: Keeping<K>,
@@ -127,17 +124,7 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// Only objects with these labels; the empty selector means all.
-    pub fn labels(mut self, labels: Selector) -> Self {
-        self.level.everywhere.labels = Some(labels);
-        self
-    }
-
-    /// Only objects with these fields, for example `spec.nodeName=node-1`; the empty text means all.
-    pub fn fields(mut self, fields: impl Into<String>) -> Self {
-        self.level.everywhere.fields = Some(fields.into());
-        self
-    }
+    selection_methods!(level.everywhere);
 
     /// Only these namespaces; none means all, and so does `""` alone, which beside others means all others.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
@@ -156,12 +143,6 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// The resync period; zero means none.
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.loop_options.resync = Some(period);
-        self
-    }
-
     /// The queue between reflectors and store.
     pub fn queue(mut self, queue: QueueKind) -> Self {
         self.queue = Some(queue);
@@ -174,8 +155,6 @@ impl<K> InformerOptions<K> {
         self.transforms.everywhere = Some(infallible(transform));
         self
     }
-
-    request_methods!(requests);
 
     loop_methods!(loop_options);
 
@@ -196,7 +175,6 @@ impl<K> InformerOptions<K> {
                 by_namespace,
             },
             queue: self.queue.or(general.queue),
-            requests: self.requests.or(general.requests),
             loop_options: self.loop_options.or(general.loop_options),
             keeping: self.keeping.or(&general.keeping),
         }
@@ -211,7 +189,6 @@ impl<K> InformerOptions<K> {
             level: self.level.clone(),
             transforms: self.transforms.map(transform),
             queue: self.queue,
-            requests: self.requests,
             loop_options: self.loop_options,
             ..InformerOptions::new()
         }
@@ -234,7 +211,7 @@ impl<K> InformerOptions<K> {
         ];
         let mut own = own.into_iter();
         let differs = own.find_map(|(called, differs)| differs.then_some(called));
-        let differs = differs.or_else(|| self.requests.difference(&has.requests));
+        let differs = differs.or_else(|| self.level.difference(&has.level));
         let differs = differs.or_else(|| self.loop_options.difference(&has.loop_options));
         match differs.or_else(|| self.keeping.difference(&has.keeping)) {
             Some(option) => Err(OptionsConflict::new(kind, option)),

@@ -2,18 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use crate::{logs, selector::Selector};
+use crate::{logs, reflector::RequestOptions, selector::Selector};
 
 /// Stands for all namespaces that are not named beside it.
 const ALL: &str = "";
 
-/// The labels and fields that are set in one place. What is not set there is decided by the next place; an
-/// empty selector is set.
+/// The labels, fields and options of requests that are set in one place. What is not set there is decided by the
+/// next place; an empty selector is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
     pub(super) fields: Option<String>,
+    pub(super) requests: RequestOptions,
 }
+
+/// The setters of [`Selection`], for a builder that has one at this path.
+macro_rules! selection_methods {
+    ($($path:ident).+) => {
+        /// Only objects with these labels; the empty selector means all.
+        pub fn labels(mut self, labels: crate::selector::Selector) -> Self {
+            self.$($path).+.labels = Some(labels);
+            self
+        }
+
+        /// Only objects with these fields, for example `spec.nodeName=node-1`; the empty text means all.
+        pub fn fields(mut self, fields: impl Into<String>) -> Self {
+            self.$($path).+.fields = Some(fields.into());
+            self
+        }
+
+        crate::reflector::request_methods!($($path).+.requests);
+    };
+}
+pub(super) use selection_methods;
 
 /// The selections for all kinds, for one type, or for one informer.
 #[derive(Clone, Debug, Default)]
@@ -30,14 +51,25 @@ pub(super) struct Scope {
     pub(super) sections: Vec<Section>,
 }
 
-/// What is selected in one namespace. Each is a source of the informer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is selected in one namespace, and how it is requested. Each is a source of the informer.
+#[derive(Clone, Debug)]
 pub(super) struct Section {
     /// Empty for all that no other section has.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
+    pub(super) requests: RequestOptions,
 }
+
+/// How something is requested does not decide which informer it is.
+impl PartialEq for Section {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |of: &Self| (of.namespace.clone(), of.labels.clone(), of.fields.clone());
+        key(self) == key(other)
+    }
+}
+
+impl Eq for Section {}
 
 impl Selection {
     fn or(self, next: Option<&Self>) -> Self {
@@ -47,6 +79,7 @@ impl Selection {
         Self {
             labels: self.labels.or_else(|| next.labels.clone()),
             fields: self.fields.or_else(|| next.fields.clone()),
+            requests: self.requests.or(next.requests),
         }
     }
 }
@@ -59,6 +92,26 @@ impl Level {
             namespaces: self.namespaces.or(general.namespaces),
         }
     }
+
+    /// What is set for a namespace, and for everywhere.
+    fn of(&self, namespace: &str) -> Selection {
+        let named = self.namespaces.as_ref();
+        let here = named.and_then(|named| named.get(namespace)).cloned();
+        here.unwrap_or_default().or(Some(&self.everywhere))
+    }
+
+    /// What the first option of a request that differs in any namespace is called.
+    pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
+        let named = [self, other].map(|level| level.namespaces.iter().flatten());
+        let mut namespaces = named.into_iter().flatten().map(|(name, _)| name);
+        let differs = |name: &str| {
+            let requests = self.of(name).requests;
+            requests.difference(&other.of(name).requests)
+        };
+        let everywhere = self.everywhere.requests;
+        let everywhere = everywhere.difference(&other.everywhere.requests);
+        everywhere.or_else(|| namespaces.find_map(|name| differs(name)))
+    }
 }
 
 impl Scope {
@@ -67,13 +120,8 @@ impl Scope {
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
-            levels.iter().fold(nothing(), |selection, level| {
-                let here = level
-                    .namespaces
-                    .as_ref()
-                    .and_then(|named| named.get(namespace));
-                selection.or(here).or(Some(&level.everywhere))
-            })
+            let levels = levels.iter().map(|level| level.of(namespace));
+            levels.fold(nothing(), |selection, level| selection.or(Some(&level)))
         };
         if !is_namespaced {
             let everywhere = levels.iter().map(|level| Some(&level.everywhere));
@@ -134,6 +182,7 @@ impl Section {
             namespace: namespace.to_owned(),
             labels: selection.labels.unwrap_or_default(),
             fields: selection.fields.unwrap_or_default(),
+            requests: selection.requests,
         }
     }
 

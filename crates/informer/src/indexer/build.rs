@@ -1,4 +1,4 @@
-//! [`IndexBuild`]: new indices, filled outside of the store's writer, which goes on meanwhile.
+//! [`IndexBuild`]: fills new indices while the store's writer continues.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,21 +11,19 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Objects placed between two yields: with an index function that decodes a packed object, about two
-/// milliseconds.
+/// Number of objects indexed between two yields: about two milliseconds with a function that decodes packed objects.
 const SLICE: usize = 100;
 
-/// What the writer may be left to catch up with by itself: no more than it applies at one go anyway.
+/// Maximum number of differences left to the writer, which applies batches of that size anyway.
 const NEAR: usize = crate::queue::BATCH;
 
-/// The writer may change objects faster than an index function places them; after so many rounds it
-/// waits.
+/// Maximum number of rounds before the writer has to wait: it may change objects faster than they are indexed.
 const ROUNDS: usize = 8;
 
-/// Indices that cover a store as it was at one moment, on their way into it.
+/// Indices in progress that cover a store at one moment.
 ///
-/// Entries of two moments are compared by address, and what the two share is not looked at: following
-/// a store costs as much as has changed in it.
+/// Two moments are compared by address, and shared parts are skipped: to follow a store costs as much as it has
+/// changed.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -33,10 +31,10 @@ pub(crate) struct IndexBuild<K> {
 }
 
 impl<K> IndexBuild<K> {
-    /// Begins with nothing.
+    /// Starts with empty indices.
     ///
     /// # Errors
-    /// One of the names is taken, or there twice.
+    /// A name is used twice, or by an index of the store.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -46,11 +44,10 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Comes close to a store that goes on meanwhile. Gives way to other tasks every few hundred
-    /// objects.
+    /// Catches up with a store that keeps changing, up to [`NEAR`] differences. Yields to other tasks regularly.
     ///
     /// # Cancel safety
-    /// Dropping it drops the work.
+    /// Dropping the future discards the work.
     pub(crate) async fn approach(&mut self, now: impl Fn() -> Snapshot<K>) {
         for _ in 0..ROUNDS {
             if self.follow_in_slices(now()).await <= NEAR {
@@ -72,7 +69,7 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Comes to where the store is now, and lets go of the indices, with what they could not place.
+    /// Catches up with the store, and returns the indices and the errors of their functions.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

@@ -1,4 +1,4 @@
-//! [`Change`]: what changed in the cache, as the processor fans it out.
+//! [`Change`]: a change of the cache, for the processor.
 
 use std::sync::Arc;
 
@@ -8,58 +8,58 @@ use crate::{
     object::{Deleted, Object, ObjectName, SourceId},
 };
 
-/// Why an object is told about.
+/// Why an object is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The watch told of it.
+    /// The watch delivered an event.
     Watch,
-    /// A list brought it. Its state may have changed several times meanwhile, or not at all; if the server
-    /// was restored from a backup, or may have been, also at the same revision.
+    /// A list contained it. Its state may have changed several times or not at all. If the server was or may have
+    /// been restored from a backup, the state may differ at an equal revision.
     Relist,
-    /// Nothing happened; the handler asked to be told again every so often.
+    /// Nothing has changed; the handler requested periodic delivery.
     Resync,
 }
 
-/// What one delta has changed.
+/// The effect of one delta on the cache.
 #[derive(Debug)]
 pub enum Change<K> {
-    /// An object is new.
+    /// An object was added.
     Added {
         /// The object.
         object: Object<K>,
         /// Whether it belongs to the first list.
         in_initial_list: bool,
     },
-    /// An object was there before.
+    /// An object was already in the cache.
     Updated {
-        /// What was told before.
+        /// The state delivered before.
         old: Object<K>,
-        /// What is there now.
+        /// The current state.
         new: Object<K>,
-        /// Why it is told.
+        /// Why it is delivered.
         cause: Cause,
     },
-    /// An object is gone.
+    /// An object was removed.
     Deleted(Deleted<K>),
-    /// A whole list was applied: one message, however long it was.
+    /// A whole list was applied; one message for any number of objects.
     Replaced {
         /// The store before.
         old: Snapshot<K>,
         /// The store after.
         new: Snapshot<K>,
-        /// Which objects were concerned.
+        /// The objects that were affected.
         changed: Arc<Changed>,
-        /// Whether it was a first list.
+        /// Whether it was a source's first list.
         in_initial_list: bool,
     },
-    /// All of this is to be told again to those who asked for it.
+    /// All these objects are delivered again to the handlers that requested it.
     Resync(Snapshot<K>),
     /// The first list of this source is complete.
     Listed(SourceId),
 }
 
 impl<K> Change<K> {
-    /// How many objects handlers are to hear of, because they changed.
+    /// Counts the objects that are delivered because they changed.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         match self {
@@ -87,7 +87,7 @@ impl<K> Change<K> {
         told
     }
 
-    /// The same, as part of a first list or not.
+    /// Sets whether the change is part of a first list.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -99,13 +99,13 @@ impl<K> Change<K> {
     }
 }
 
-/// Which objects a list concerned.
+/// The objects that a list affected.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Changed {
-    /// What was not in the list and is gone now, in the order of names.
+    /// Objects that the list did not contain and that were removed, ordered by name.
     pub gone: Vec<ObjectName>,
-    /// What was in the list, in its order, and whether it is another state than before, or may be: one
-    /// of another revision or uid, or any, if the server may have given out revisions again.
+    /// Objects of the list, in its order, and whether their state differs or may differ from before: in revision or
+    /// uid, or always if the server may have reused revisions.
     pub listed: Vec<(ObjectName, bool)>,
 }

@@ -1,4 +1,4 @@
-//! [`Entry`]: one object of a store, with the source that brought it.
+//! [`Entry`]: one object of a store, with its source.
 
 use crate::object::{Object, SourceId};
 use derive_where::derive_where;
@@ -10,7 +10,7 @@ pub(super) struct Entry<K> {
     source: SourceId,
 }
 
-/// Whether it is the very same state, by address: what tells two moments of a store apart.
+/// Two entries are equal if they are the same state by address; two moments of a store are compared with it.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
@@ -38,7 +38,7 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Whether `object`, from `source`, brings nothing new.
+    /// Whether `object`, from `source`, is the state that is stored.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

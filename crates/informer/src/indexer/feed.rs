@@ -1,4 +1,4 @@
-//! A store that is fed by a reflector directly, without queue or handlers.
+//! [`IndexerFeed`]: a store that a reflector writes directly, without a queue or handlers.
 
 use std::sync::Arc;
 
@@ -20,11 +20,9 @@ use crate::{
     status::Status,
 };
 
-/// An [`IndexerWriter`] behind a reflector; made by
-/// [`ReflectorBuilder::into_indexer`].
+/// An [`IndexerWriter`] behind a reflector; created by [`ReflectorBuilder::into_indexer`].
 ///
-/// Every change is in the store, whole, when it has been accepted. What an index function can't
-/// place, and which objects are broken, stands in the reflector's status.
+/// An accepted change is in the store as a whole. The reflector's status reports index errors and broken objects.
 #[derive(Debug)]
 pub struct IndexerFeed<K> {
     writer: IndexerWriter<K>,
@@ -32,7 +30,7 @@ pub struct IndexerFeed<K> {
 }
 
 impl<K: Resource> ReflectorBuilder<K> {
-    /// Makes a reflector that feeds an indexer: list and watch straight into the store.
+    /// Creates a reflector that writes lists and watches directly into an indexer.
     #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
     pub fn into_indexer(self, writer: IndexerWriter<K>) -> Reflector<K, IndexerFeed<K>>
     where
@@ -48,7 +46,7 @@ impl<K: Resource> ReflectorBuilder<K> {
 
 impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     async fn accept(&mut self, delta: Delta<K>) -> Result<(), StoreError> {
-        // Nobody hears of the changes, so nobody asks whether they belong to a first list.
+        // No handler receives the changes, so the flag for a first list is not used.
         let Applied { index_errors, .. } = self.writer.apply(Batch {
             reached: crate::queue::reached(std::slice::from_ref(&delta)),
             deltas: vec![delta],
@@ -68,13 +66,12 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Keeps a status up to date with what is broken and what could not be indexed; costs next to nothing
-/// while nothing changes.
+/// Updates a status with broken objects and index errors; costs almost nothing if nothing has changed.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Which broken objects the status tells of.
+    /// Version of the broken objects in the status.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

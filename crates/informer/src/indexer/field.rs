@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::index::Indexers;
 
 impl Indexers<DynamicObject> {
-    /// Adds an index over a field of objects that have no Rust type, named as the field is in field
-    /// selectors, which it answers from then on: `spec.size`, or with a dot in front, as the
-    /// `selectableFields` of a definition have it. `kind` and `apiVersion` are fields too.
+    /// Adds an index over a field of objects that have no Rust type. It also serves field selectors.
     ///
-    /// Text is a value as it is, a number or a boolean as JSON writes it; of an array, each element
-    /// that is one of these. What is missing, null or an object has no value, which field selectors
-    /// see as the empty one. A name that has a dot in itself can't be reached in this way: use
-    /// [`Indexers::with`], or [`Indexers::with_label`].
+    /// The index is named after the field: `spec.size`, or with a leading dot, as in the `selectableFields` of a
+    /// definition. `kind` and `apiVersion` are fields too.
+    ///
+    /// A string is a value as it is, a number or a boolean in its JSON form; an array has the values of its
+    /// elements of these types. A missing field, null and an object have no value; field selectors treat them as the
+    /// empty value. For a field whose name contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
     ///
     /// ```
     /// # use kube_core::DynamicObject;
@@ -42,7 +42,7 @@ impl Indexers<DynamicObject> {
 }
 
 fn values(object: &DynamicObject, path: &[String]) -> Vec<Arc<str>> {
-    // Metadata and type are the parts that are not kept as JSON.
+    // Metadata and type are not stored as JSON.
     let apart;
     let (mut value, path) = match path {
         [first, rest @ ..] if first == "metadata" => {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_text_numbers_and_booleans_and_to_those_of_an_array() {
+    fn a_path_selects_strings_numbers_and_booleans_also_in_arrays() {
         let object = json!({
             "apiVersion": "example.com/v1",
             "kind": "Widget",

@@ -1,4 +1,4 @@
-//! Named indices: which values an object has, and which objects a value has.
+//! Named indices: map objects to values, and values to objects.
 
 use std::{fmt, sync::Arc};
 
@@ -13,18 +13,17 @@ use crate::{
     panics::{Panicked, confined},
 };
 
-/// The name of the index by namespace. Every store has it; it needs no function, for objects are
-/// kept in the order of namespaces.
+/// The name of the built-in index by namespace. It needs no function, because objects are ordered by namespace.
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE: &str = "namespace";
 
 type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// Index functions by name, to begin a store with or to add to one.
+/// Index functions by name, for a new store or an existing one.
 ///
-/// A function says which values an object has: none, one or many. It is called once per state of an
-/// object. When it fails or panics, the object is left out of that index and reported; everything
-/// else goes on.
+/// A function returns the values of an object: none, one or many. It is called once per state of an object. If it
+/// fails or panics, the object is omitted from that index and reported; other objects and indices are not
+/// affected.
 #[doc(alias = "Indices")]
 #[derive_where(Clone, Default)]
 pub struct Indexers<K> {
@@ -40,20 +39,20 @@ impl<K> fmt::Debug for Indexers<K> {
 }
 
 impl<K> Indexers<K> {
-    /// No index but [`NAMESPACE`], which is always there.
+    /// Creates a set without additional indices; [`NAMESPACE`] always exists.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, for readers who look for it: the index by namespace is always there.
+    /// The same as [`Indexers::new`], to be found under client-go's name: the index by namespace always exists.
     #[doc(alias = "MetaNamespaceIndexFunc")]
     #[doc(alias = "NamespaceIndex")]
     pub fn by_namespace() -> Self {
         Self::new()
     }
 
-    /// Adds an index over the values that `values` says an object has. One that has the name of a field
-    /// also answers field selectors for it:
+    /// Adds an index over the values that `values` returns. An index that is named after a field also serves field
+    /// selectors:
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -96,8 +95,8 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over what an object's handle says: name, namespace, revision, and what `values`
-    /// makes of them. It needs no body.
+    /// Adds an index over values that `values` derives from an object's handle: name, namespace and revision. It
+    /// does not decode objects.
     #[must_use]
     pub fn with_metadata<V>(
         mut self,
@@ -116,7 +115,7 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over the value of one label; objects without it are not in it. It needs no body.
+    /// Adds an index over the value of one label, without objects that lack it. It does not decode objects.
     #[must_use]
     pub fn with_label(self, name: &str, key: impl Into<String>) -> Self
     where
@@ -143,7 +142,7 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// Adds an index over the uid of the one owner that is the controller.
+    /// Adds an index over the uid of the controlling owner.
     #[doc(alias = "GetControllerOf")]
     #[must_use]
     pub fn with_controller(self, name: &str) -> Self
@@ -157,25 +156,26 @@ impl<K> Indexers<K> {
         })
     }
 
-    /// The names, in the order in which they were added.
+    /// Returns the names, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|(name, _)| &**name)
     }
 }
 
-/// Stands for one index of one store: it can't be misspelt, and finds nothing once that index is
-/// removed, not even another one of the same name.
+/// Identifies one index of one store.
+///
+/// Once that index is removed, the token finds nothing, not even a new index with the same name.
 #[derive(Clone, Debug)]
 pub struct IndexToken(Arc<str>);
 
 impl IndexToken {
-    /// The index's name.
+    /// Returns the index's name.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether they stand for the very same index.
+/// Two tokens are equal if they identify the same index.
 impl PartialEq for IndexToken {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -184,17 +184,17 @@ impl PartialEq for IndexToken {
 
 impl Eq for IndexToken {}
 
-/// What names an index: its name, or its [`IndexToken`].
+/// A reference to an index: its name, or its [`IndexToken`].
 pub trait IndexRef {
-    /// The index's name.
+    /// Returns the index's name.
     fn index_name(&self) -> &str;
 
-    /// Whether this is the index whose name is kept here. A name means whichever index has it.
+    /// Whether this refers to the index with this stored name. A plain name refers to any index with it.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }
 
-    /// What to say when a store has no such index.
+    /// Returns the error for a store without this index.
     fn not_found(&self) -> NoSuchIndex {
         NoSuchIndex::Name(self.index_name().to_owned())
     }
@@ -240,20 +240,19 @@ impl<I: IndexRef + ?Sized> IndexRef for &I {
     }
 }
 
-/// A store has no such index.
+/// The store has no such index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoSuchIndex {
-    /// None has this name.
+    /// No index has this name.
     #[error("index with name {0} does not exist")]
     Name(String),
-    /// The index of this name that a token stands for is not there, whether or not another one has
-    /// the name.
+    /// The store does not have the index of this token, even if another index has its name.
     #[error("the index {0} of this token was removed, or is of another store")]
     Token(String),
 }
 
-/// A store has an index of that name already.
+/// The store already has an index with this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an index with name {0} exists already")]
 #[non_exhaustive]
@@ -263,42 +262,41 @@ pub struct DuplicateIndex(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotRemovable {
-    /// There is none.
+    /// There is no such index.
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
-    /// It is the one by namespace, which is the order in which objects are kept.
+    /// It is the index by namespace, which is the order of the store.
     #[error("the index by namespace can't be removed")]
     Namespace,
 }
 
-/// An index function could not say which values an object has; the object is missing from that
-/// index, and only from that.
+/// An index function failed for an object. The object is missing from that index only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]
 pub struct IndexError {
-    /// The index.
+    /// The index's name.
     pub index: Arc<str>,
-    /// The object.
+    /// The object's name.
     pub object: ObjectName,
-    /// What the function said.
+    /// The error of the function.
     pub reason: String,
 }
 
-/// One index of one moment. It is a value of its own, so one can come and go while the entries stay.
+/// One index at one moment. It is separate from the entries, so an index can be added or removed alone.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Its allocation is the index's identity, which tokens share.
+    /// Its address identifies the index; tokens share it.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// Which objects stand under which of its values.
+    /// The objects of each value.
     pub(super) placed: Postings,
 }
 
 impl<K> Index<K> {
     pub(super) fn new((name, function): (Arc<str>, IndexFunc<K>)) -> Self {
         Self {
-            // The functions may be of several stores; an index is of one.
+            // A new allocation, because functions may be used in several stores, but a token is of one.
             name: Arc::from(&*name),
             function,
             placed: Postings::default(),
@@ -309,10 +307,10 @@ impl<K> Index<K> {
         IndexToken(Arc::clone(&self.name))
     }
 
-    /// The values of an object, sorted, each once.
+    /// Returns the values of an object, sorted, each once.
     ///
     /// # Errors
-    /// What the function said, or that it panicked.
+    /// The function failed or panicked.
     pub(super) fn ask(&self, object: &Object<K>) -> Result<Values, IndexError> {
         let values = ask(|| (self.function)(object)).map_err(|reason| IndexError {
             index: Arc::clone(&self.name),
@@ -322,7 +320,7 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// How many values there are, and how many pairs of a value and an object.
+    /// Returns the numbers of values and entries.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.placed.size();
         IndexSample {
@@ -333,7 +331,7 @@ impl<K> Index<K> {
     }
 }
 
-/// What an index function says, or that it panicked.
+/// Calls an index function, and turns its panic into an error.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

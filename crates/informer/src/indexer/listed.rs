@@ -1,5 +1,4 @@
-//! [`Listed`]: which names a list has had, so that one that it has twice is told once, and one that it does
-//! not have is gone.
+//! [`Listed`]: the names in a list, to find duplicates, and known objects that are missing from it.
 
 use crate::object::{Object, ObjectName};
 
@@ -9,12 +8,11 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// What is known of a list's names beyond the list itself.
+/// The positions of a list's names.
 pub(super) enum Listed {
-    /// Each is above the one before it, so none is there twice, and whoever has others in order finds them by
-    /// going along.
+    /// The names are strictly ascending, so none is a duplicate, and missing names are found by a merge.
     InOrder,
-    /// Where each stands.
+    /// The position of each name.
     Hashed(Positions),
 }
 
@@ -31,7 +29,7 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Where a name stands: there, unless it has come before.
+    /// Returns the position of a name: `next`, or its earlier position if it is a duplicate.
     pub(super) fn place(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -39,7 +37,7 @@ impl Listed {
         }
     }
 
-    /// Those of the known ones, which are in order, that the list does not have.
+    /// Returns the known objects, which are in order, that the list does not contain.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],
@@ -81,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_order_or_not_a_name_has_one_place_and_those_without_one_are_gone(
+        fn each_listed_name_has_one_position_and_missing_names_are_gone(
             mut names in prop::collection::vec("[a-f]{1,2}", 0..30),
             known in prop::collection::btree_set("[a-f]{1,2}", 0..30),
             in_order in any::<bool>(),

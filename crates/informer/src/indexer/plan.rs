@@ -1,4 +1,4 @@
-//! [`Plan`]: the conditions of a query, and how they take turns in naming the next object.
+//! [`Plan`]: the conditions of a query, and the search for the next object that meets all of them.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -16,40 +16,40 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// A field selector asks for a field that no index has; the field.
+/// A field selector uses a field without an index of its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query, apart from the snapshot, so that an iterator can own both.
+/// The conditions of a query, without the snapshot, so that an iterator can own both.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
     tests: Vec<Test>,
 }
 
-/// A condition that can name the next object that it allows. Values are sorted.
+/// A condition that can find its next object. Values are sorted.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
     Values(usize, Values),
 }
 
-/// A condition that can only be asked about an object.
+/// A condition that can only be evaluated for a given object.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
-    /// The index does not have the object under this value.
+    /// The object does not have this value in the index.
     Not(usize, Arc<str>),
-    /// Whether the object has another value in the index than the empty one.
+    /// Whether the object has a value other than the empty one in the index.
     Filled(usize, bool),
-    /// Whether `metadata.name` is this.
+    /// Whether `metadata.name` equals this.
     Named(String, bool),
 }
 
 impl Plan {
-    /// Only what an index has under one of these values.
+    /// Selects objects that have one of these values in an index.
     ///
     /// # Errors
     /// There is no such index.
@@ -68,7 +68,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Only what an index does not have under this value.
+    /// Selects objects that do not have this value in an index.
     ///
     /// # Errors
     /// There is no such index.
@@ -85,13 +85,13 @@ impl Plan {
         Ok(())
     }
 
-    /// All of one namespace.
+    /// Selects the objects of one namespace.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets
             .push(Set::Namespaces([Arc::from(namespace)].into()));
     }
 
-    /// All that a field selector asks for.
+    /// Selects the objects that match a field selector.
     pub(super) fn select<K>(
         &mut self,
         fields: &FieldSelector,
@@ -109,7 +109,7 @@ impl Plan {
                     let slot = slot.ok_or_else(|| FieldNotIndexed(field.to_owned()))?;
                     let value = Arc::from(value);
                     match (equal, &*value) {
-                        // What has no value in the index has the empty one for a server.
+                        // As on a server, an object without a value in the index has the empty value.
                         (equal, "") => self.tests.push(Test::Filled(slot, !equal)),
                         (true, _) => self.sets.push(Set::Values(slot, [value].into())),
                         (false, _) => self.tests.push(Test::Not(slot, value)),
@@ -120,8 +120,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The first object behind a name, the very first without one. Must be asked about a root
-    /// with the indices of the one that it was made for.
+    /// Returns the first selected object after a name, or the first of all. The root must have the same indices as
+    /// the one for which the plan was made.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,
@@ -138,9 +138,8 @@ impl Plan {
         }
     }
 
-    /// What `selects` takes of the next objects behind a name, of the very first without one, and the
-    /// name behind which to go on, if this was not all. No more than [`SLICE`] objects are looked at. As
-    /// [`Plan::after`], but with one search for all of them where that is enough.
+    /// Passes the next objects after a name to `selects`, at most [`SLICE`]. Returns the selected ones, and the name
+    /// to continue after, if there may be more. Like repeated [`Plan::after`], but with one search if possible.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -170,14 +169,14 @@ impl Plan {
         }
     }
 
-    /// The first name that all sets have, from there on.
+    /// Returns the first name at or after `from` that all sets contain.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
             return entries.next().map(|(name, entry)| (name, Some(entry)));
         };
         let mut step = first.next(root, from)?;
-        // Each set in turn goes to where the others are; when all in a row stay, they agree.
+        // Each set in turn advances to the position of the others. They agree when none has to move.
         let mut agreeing = 1;
         for set in others.iter().chain(&self.sets[..1]).cycle() {
             if agreeing >= self.sets.len() {
@@ -191,8 +190,7 @@ impl Plan {
     }
 }
 
-/// So many objects are looked at between two searches for where to go on: a search costs about as much
-/// as looking at some dozens of them.
+/// Maximum number of objects visited between two searches: a search costs about as much as some dozens of visits.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(
@@ -211,11 +209,11 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// A name, with its entry if finding the one has found the other.
+/// A name, with its entry if the search has found it.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {
-    /// The first name in it, from there on.
+    /// Returns the first name of the set at or after `from`.
     fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         match self {
             Set::Namespaces(namespaces) => {

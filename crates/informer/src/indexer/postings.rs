@@ -1,4 +1,4 @@
-//! [`Postings`]: which objects stand under which values, found from either side.
+//! [`Postings`]: the objects of each value, and the values of each object, in one index.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -9,21 +9,20 @@ use crate::object::ObjectName;
 /// The values of one object in one index: sorted, each once.
 pub(crate) type Values = Arc<[Arc<str>]>;
 
-/// Brings values into the form in which they are kept.
+/// Sorts values and removes duplicates.
 pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
     values.sort_unstable();
     values.dedup();
     values.into()
 }
 
-/// Which objects stand under which values at one moment. A clone costs as much as that of an `Arc`,
-/// and does not change with it.
+/// The objects of each value of an index at one moment. A clone costs as much as that of an `Arc`, and is
+/// independent of later changes.
 #[derive(Clone, Default)]
 pub(crate) struct Postings {
-    /// Value and object, in order. A value without objects is not in it.
+    /// Pairs of a value and an object, in order.
     pairs: OrdSet<Pair>,
-    /// The values under which each object stands, if there are any; so a removal needs no body and
-    /// asks no function again.
+    /// The values of each object that has any, so that a removal needs neither the object nor the index function.
     values: OrdMap<ObjectName, Values>,
 }
 
@@ -34,12 +33,12 @@ struct Pair {
 }
 
 impl Postings {
-    /// The values under which an object stands.
+    /// Returns the values of an object.
     pub(crate) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Makes an object stand under these values and no others.
+    /// Replaces the values of an object.
     pub(crate) fn place(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)
@@ -59,7 +58,7 @@ impl Postings {
         }
     }
 
-    /// The names under a value, in order.
+    /// Returns the names of the objects with a value, in order.
     pub(crate) fn names<'a>(
         &'a self,
         value: &str,
@@ -67,7 +66,7 @@ impl Postings {
         self.names_from(&Arc::from(value), Bound::Unbounded)
     }
 
-    /// The names under a value from one name on, in order.
+    /// Returns the names of the objects with a value, in order, from a name on.
     pub(super) fn names_from<'a>(
         &'a self,
         value: &Arc<str>,
@@ -76,8 +75,7 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// The same value in the allocation that is in use here, if it is in use at all, so that all who
-    /// stand under it share one text.
+    /// Returns the stored copy of an equal value, if there is one, so that all objects share one text.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))
@@ -93,7 +91,7 @@ impl Postings {
             object: object.clone(),
         };
         let first = match from {
-            // Cluster scope and no text: before every name.
+            // A cluster-scoped, empty name: before every other name.
             Bound::Unbounded => Bound::Included(pair(&ObjectName::cluster(""))),
             from => from.map(pair),
         };
@@ -102,17 +100,17 @@ impl Postings {
         pairs.take_while(move |pair| pair.value == value)
     }
 
-    /// How many objects stand under a value, or several.
+    /// Returns the number of objects with at least one value.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// How many values there are, and how many pairs of a value and an object.
+    /// Returns the numbers of values and of pairs of a value and an object.
     pub(super) fn size(&self) -> (usize, usize) {
         let mut values = 0;
         let mut last: Option<&Arc<str>> = None;
         for Pair { value, .. } in &self.pairs {
-            // Most neighbours share their value, and then often its very text.
+            // Neighbours mostly have an equal value, often at the same address.
             if last.is_none_or(|last| !Arc::ptr_eq(last, value) && last != value) {
                 values += 1;
             }
@@ -121,7 +119,7 @@ impl Postings {
         (values, self.pairs.len())
     }
 
-    /// The values, in order, each once.
+    /// Returns the values, in order, each once.
     pub(crate) fn all_values(&self) -> Vec<Arc<str>> {
         let mut values: Vec<Arc<str>> = Vec::new();
         for pair in &self.pairs {

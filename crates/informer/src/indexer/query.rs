@@ -1,4 +1,4 @@
-//! [`Query`]: what several indices have in common.
+//! [`Query`]: the intersection of several indices.
 
 use std::{fmt, sync::Arc};
 
@@ -13,12 +13,12 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects that several indices have under given values; made by [`Snapshot::query`], which
-/// without a condition finds all.
+/// Selects the objects that have given values in several indices; created by [`Snapshot::query`]. Without a
+/// condition it selects all objects.
 ///
-/// No list is built: the conditions take turns in naming the first object that they allow from where
-/// the others are, so the number of steps is bounded by the *smallest* set times the number of
-/// conditions, in whatever order they were given. A step is one search in an index.
+/// The query builds no intermediate list. The conditions in turn advance to their first object at or after the
+/// position of the others, so the number of steps is at most the size of the *smallest* set times the number of
+/// conditions, in any order of conditions. A step is one search in an index.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -36,7 +36,7 @@ pub struct Query<'a, K> {
 }
 
 impl<K> Snapshot<K> {
-    /// Begins a [`Query`], which narrows all objects down by any number of indices.
+    /// Starts a [`Query`] over all objects.
     pub fn query(&self) -> Query<'_, K> {
         Query {
             snapshot: self,
@@ -44,8 +44,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// The objects that every one of these indices has under its value, in order. For indices given in
-    /// different ways, or alternatives, there is [`Snapshot::query`].
+    /// Returns the objects that have the given value in each of these indices, in order. For mixed kinds of index
+    /// references, or for alternatives, use [`Snapshot::query`].
     ///
     /// # Errors
     /// There is no such index.
@@ -59,12 +59,13 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// The objects that a field selector asks for, in order. A field is selectable if an index has its
-    /// name, as are `metadata.name` and `metadata.namespace` always; its values are those of the index,
-    /// and an object that has none there has the empty one, as on a server.
+    /// Selects the objects that match a field selector, in order.
+    ///
+    /// A field needs an index with its name; `metadata.name` and `metadata.namespace` need none. An object without
+    /// a value in the index has the empty value, as on a server.
     ///
     /// # Errors
-    /// No index has the name of one of the fields.
+    /// A field has no index with its name.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn by_fields(&self, fields: &FieldSelector) -> Result<Query<'_, K>, FieldNotIndexed> {
@@ -73,10 +74,10 @@ impl<K> Snapshot<K> {
         Ok(query)
     }
 
-    /// Adds all that a field selector asks for to a plan.
+    /// Adds the conditions of a field selector to a plan.
     ///
     /// # Errors
-    /// No index has the name of one of the fields.
+    /// A field has no index with its name.
     pub(crate) fn select(
         &self,
         fields: &FieldSelector,
@@ -85,8 +86,8 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// What `selects` takes of the next objects of a plan behind a name, of the very first without one, and
-    /// the name behind which to go on, if this was not all.
+    /// Passes the next objects of a plan after a name to `selects`, or the first ones without a name. Returns the
+    /// selected ones, and the name to continue after, if there are more.
     pub(crate) fn slice(
         &self,
         plan: &Plan,
@@ -104,7 +105,7 @@ impl<K> fmt::Debug for Query<'_, K> {
 }
 
 impl<'a, K> Query<'a, K> {
-    /// Only what this index has under this value.
+    /// Selects objects that have this value in this index.
     ///
     /// # Errors
     /// There is no such index.
@@ -112,7 +113,7 @@ impl<'a, K> Query<'a, K> {
         self.and_any(index, [value])
     }
 
-    /// Only what this index has under one of these values.
+    /// Selects objects that have one of these values in this index.
     ///
     /// # Errors
     /// There is no such index.
@@ -128,7 +129,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Only what this index does not have under this value, which includes what it has under none.
+    /// Selects objects that do not have this value in this index, including those without a value.
     ///
     /// # Errors
     /// There is no such index.
@@ -141,7 +142,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// The objects, in order of namespace and name, each once.
+    /// Returns the objects, ordered by namespace and name, each once.
     pub fn iter(&self) -> impl Iterator<Item = &'a Object<K>> + use<'_, 'a, K> {
         let snapshot = self.snapshot;
         let mut last: Option<&ObjectName> = None;
@@ -165,7 +166,7 @@ impl<'a, K> IntoIterator for Query<'a, K> {
     }
 }
 
-/// What a [`Query`] finds.
+/// The iterator over the objects of a [`Query`].
 pub struct Found<'a, K> {
     query: Query<'a, K>,
     last: Option<&'a ObjectName>,

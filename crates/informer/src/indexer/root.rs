@@ -1,4 +1,4 @@
-//! [`Root`]: everything that readers of a store can see, of one moment. How it changes is the store's.
+//! [`Root`]: the state of a store at one moment, which readers see. `store.rs` defines its changes.
 
 use std::{
     collections::BTreeMap,
@@ -17,28 +17,28 @@ use super::{
 };
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
-/// Everything that readers can see, of one moment. Cloning it costs a few reference counts.
+/// The state of a store at one moment. A clone costs a few reference counts.
 #[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// What the first source has told up to; most informers have no other, and each write changes it.
+    /// The revision reached by the first source, which is the only one of most informers; each write changes it.
     first_revision: ResourceVersion,
-    /// The same of all others.
+    /// The revisions reached by the other sources.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Counts how often one of them went backwards, or to an epoch after a rollback.
+    /// Number of times that a revision decreased, or entered the epoch after a restore.
     pub(super) rollbacks: u64,
-    /// Entries without a usable state, with the last good one, which is what handlers have been told.
+    /// Broken entries, each with the last valid state, which handlers have received.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
-    /// Counts the changes of `broken`.
+    /// Number of changes of `broken`.
     pub(super) broken_version: u64,
-    /// What the server sent for the objects, together.
+    /// Bytes that the server sent for all objects.
     pub(super) wire_bytes: u64,
-    /// How many entries each source has brought.
+    /// Number of entries per source.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// What all roots share between two lists; `None` in a store without an informer.
+    /// Shared by all roots between two lists; `None` in a store without an informer.
     generation: Option<Arc<Generation<K>>>,
-    /// Counts the entries that have not been decoded, if they are decoded on demand.
+    /// Counts the entries that have not been decoded; `None` if objects are not decoded on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
 }
 
@@ -78,13 +78,13 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Leaves out what has no usable state. Looks at no object where all have one.
+    /// Returns a filter that omits broken entries. It reads no object if there are none.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// The state of an entry that handlers have been told, if they have been told any.
+    /// Returns the state of an entry that handlers have received, if any.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -96,7 +96,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// How many entries a source has brought, broken ones among them.
+    /// Returns the number of entries of a source, including broken ones.
     pub(super) fn count(&self, source: SourceId) -> usize {
         self.counts.get(&source).copied().unwrap_or_default()
     }
@@ -108,8 +108,8 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// The store has all that its source sent up to here. What is behind a revision that it has reached
-    /// says less, and changes nothing.
+    /// Records that the store has all changes of a source up to a revision. A revision behind the reached one has no
+    /// effect.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -121,7 +121,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// The store is as of this revision, also if it is older than before: then the source has gone back.
+    /// Sets the revision of a source; a lower one than before means that its server was restored.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -148,7 +148,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// The slot of an index; `None` for the one by namespace, which has no data of its own.
+    /// Returns the slot of an index; `None` for the one by namespace, which has no own data.
     pub(super) fn find(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -161,7 +161,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// The entries of one namespace, broken ones too, from one name on; the empty namespace is cluster
+    /// Returns the entries of one namespace from a name on, including broken ones. The empty namespace is cluster
     /// scope.
     pub(super) fn in_namespace<'a, 'n>(
         &'a self,
@@ -178,7 +178,7 @@ impl<K> Root<K> {
         entries.range(from, move |name| name.namespace() == expected)
     }
 
-    /// How many entries of a namespace have no usable state.
+    /// Returns the number of broken entries in a namespace.
     pub(super) fn broken_in(&self, namespace: &str) -> usize {
         let first = ObjectName::new(Some(namespace), "");
         let within = |name: &ObjectName| name.namespace().unwrap_or_default() == namespace;
@@ -186,13 +186,12 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Has what it consists of freed by this function when it is dropped behind a list, or behind the end of
-    /// the store.
+    /// Sets the function that frees this root if it is dropped after a list or after the end of the store.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// A list follows, or the store ends.
+    /// Ends the generation, before a list or at the end of the store.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

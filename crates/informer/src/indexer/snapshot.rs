@@ -1,4 +1,4 @@
-//! [`Snapshot`]: objects and indices of one moment.
+//! [`Snapshot`]: the objects and indices at one moment.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -13,11 +13,10 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// A store of one moment: immutable, `'static`, without a lock.
+/// The state of a store at one moment: immutable, `'static`, without a lock.
 ///
-/// Objects come in the order of namespace and name. Broken ones (see [`Object::broken`]) are left
-/// out of iteration, counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists
-/// them.
+/// Objects are ordered by namespace and name. Broken objects (see [`Object::broken`]) are not part of iteration,
+/// counts and indices; [`Snapshot::get`] finds them, and [`Snapshot::broken`] lists them.
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
@@ -45,13 +44,13 @@ impl<K> Snapshot<K> {
         Self { root }
     }
 
-    /// The object of this name, also if it is broken.
+    /// Returns the object with this name, even if it is broken.
     #[doc(alias = "GetByKey")]
     pub fn get(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.entries.get(name).map(Entry::object)
     }
 
-    /// All objects, in order.
+    /// Returns all objects, in order.
     #[doc(alias = "List")]
     #[doc(alias = "ListKeys")]
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
@@ -59,51 +58,50 @@ impl<K> Snapshot<K> {
         entries.filter(self.root.is_shown()).map(Entry::object)
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects, without broken ones.
     pub fn len(&self) -> usize {
         self.root.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The objects that have no usable state, with the reason.
+    /// Returns the broken objects with their errors.
     pub fn broken(&self) -> impl Iterator<Item = (&ObjectName, &DecodeError)> {
         let names = self.root.broken.keys();
         names.filter_map(|name| Some((name, self.get(name)?.broken()?)))
     }
 
-    /// How many of them there are.
+    /// Returns the number of broken objects.
     pub fn broken_count(&self) -> usize {
         self.root.broken.len()
     }
 
-    /// How many of them are in this namespace; cluster-scoped objects are in `""`.
+    /// Returns the number of broken objects in this namespace; cluster-scoped objects are in `""`.
     ///
-    /// A controller that deletes what is missing from a list must look: the list leaves broken objects out.
+    /// A controller that deletes what is missing from the cache must check this, because [`iter`](Self::iter)
+    /// omits broken objects.
     pub fn broken_in(&self, namespace: &str) -> usize {
         self.root.broken_in(namespace)
     }
 
-    /// How many of its objects have not been decoded, so that it is not known whether they are broken. Always
-    /// 0 of a cache that is neither packed nor lazy: it decodes each object when it comes.
+    /// Returns the number of objects that have not been decoded yet, and so may turn out to be broken.
     ///
-    /// It falls while objects are read, for as long as the cache does not change; then it stays as it is, and
-    /// may be too high, but is never too low. It is counted, and takes as long for a million objects as for
-    /// one.
+    /// Always 0 in a cache that is neither packed nor lazy. While this snapshot is current, the number falls when
+    /// objects are read; afterwards it stays, and is then too high at most. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Another number whenever other objects are broken, or others for another reason.
+    /// A number that changes whenever the set of broken objects or their errors change.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
 
-    /// The objects of one namespace.
+    /// Returns the objects of one namespace.
     #[doc(alias = "ListAllByNamespace")]
     pub fn namespace(&self, namespace: &str) -> NamespaceSnapshot<'_, K> {
         NamespaceSnapshot {
@@ -112,25 +110,25 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Up to which revision everything that the first source told is in here; unset before its first
+    /// Returns the revision up to which the snapshot has all changes of the first source; unset before its first
     /// list.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn revision(&self) -> ResourceVersion {
         self.root.revision(SourceId::default())
     }
 
-    /// The same for one of several sources.
+    /// Like [`Snapshot::revision`], for one of several sources.
     pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
         self.root.revision(source)
     }
 
-    /// How often the revision of a source has gone backwards, or was seen to have before it came on as
-    /// far again, as after the restore of a backup.
+    /// Number of times that a source's server was restored from a backup, even if its revisions have caught up
+    /// since.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
 
-    /// The objects that an index has under a value, in order.
+    /// Returns the objects that have this value in an index, in order.
     ///
     /// # Errors
     /// There is no such index.
@@ -146,7 +144,7 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// The names of the objects that an index has under a value, in order.
+    /// Returns the names of the objects that have this value in an index, in order.
     ///
     /// # Errors
     /// There is no such index.
@@ -165,8 +163,8 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// The objects that share a value of an index with this one, in order, each once. The object
-    /// itself need not be in the store.
+    /// Returns the objects that share a value of an index with this object, in order, each once. The object itself
+    /// need not be in the store.
     ///
     /// # Errors
     /// There is no such index.
@@ -181,7 +179,7 @@ impl<K> Snapshot<K> {
                 .in_namespace(object.namespace().unwrap_or_default())
                 .collect());
         };
-        // An object that the function can't place shares no value with any other.
+        // If the function fails for the object, it shares no value with others.
         let values = index.ask(object).unwrap_or_default();
         let mut names: Vec<&ObjectName> = values
             .iter()
@@ -197,8 +195,7 @@ impl<K> Snapshot<K> {
             .collect())
     }
 
-    /// The values of an index that an object has, which need not be in the store; none if the function
-    /// can't place it.
+    /// Returns an object's values in an index; none if the function fails. The object need not be in the store.
     pub(crate) fn values_of(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -210,7 +207,7 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// The values that an index has, in order, each once.
+    /// Returns the values of an index, in order, each once.
     ///
     /// # Errors
     /// There is no such index.
@@ -232,16 +229,16 @@ impl<K> Snapshot<K> {
         Ok(values)
     }
 
-    /// The token of an index, which goes on meaning this very index.
+    /// Returns a token that identifies this index, even if another index later has its name.
     ///
     /// # Errors
-    /// There is no index of this name, or it is [`NAMESPACE`], which needs none.
+    /// There is no index with this name, or it is [`NAMESPACE`], which has no token.
     pub fn index_token(&self, name: &str) -> Result<IndexToken, NoSuchIndex> {
         let index = self.find(name)?.ok_or_else(|| name.not_found())?;
         Ok(index.token())
     }
 
-    /// The names of all indices.
+    /// Returns the names of all indices.
     #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<Arc<str>> {
         let own = self
@@ -252,7 +249,7 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// How large it is. Goes through the objects and each index once.
+    /// Returns the size of the store. Reads the objects and each index once.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
         let shared = objects().find_map(Object::shared_bytes);
@@ -266,33 +263,33 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Whether a source has brought more than so many objects, usable or not, and not this one.
+    /// Whether a source has more than `limit` objects, valid or broken, and this one is not among them.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
     }
 
-    /// What is kept under a name, also if it is broken, with the source that brought it.
+    /// Returns the object with this name, even if it is broken, and its source.
     pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
         let entry = self.root.entries.get(name)?;
         Some((entry.source(), entry.object()))
     }
 
-    /// Everything that is kept, also what is broken, with the source that brought it.
+    /// Returns all objects, including broken ones, with their sources.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (SourceId, &Object<K>)> {
         let entries = self.root.entries.values();
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// The first object behind a name; the very first without one. Lets a reader go through a
-    /// snapshot with pauses of any length.
+    /// Returns the first object after a name, or the first of all. A reader can use it to go through a snapshot with
+    /// pauses.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// The first object behind a name of which handlers have been told, as they were told it.
+    /// Returns the first object after a name that handlers have received, in the state that they received.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -306,12 +303,12 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// What handlers have been told of an object.
+    /// Returns the state of an object that handlers have received.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// `None` for the index by namespace, which has no data of its own.
+    /// `None` for the index by namespace, which has no own data.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))
@@ -343,19 +340,19 @@ impl<K> Known<K> for Snapshot<K> {
     }
 }
 
-/// The objects of one namespace, of one moment.
+/// The objects of one namespace at one moment.
 pub struct NamespaceSnapshot<'a, K> {
     snapshot: &'a Snapshot<K>,
     namespace: String,
 }
 
 impl<K> NamespaceSnapshot<'_, K> {
-    /// All objects of the namespace, in the order of names.
+    /// Returns all objects of the namespace, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Object<K>> {
         self.snapshot.in_namespace(&self.namespace)
     }
 
-    /// The object of this name, also if it is broken.
+    /// Returns the object with this name, even if it is broken.
     pub fn get(&self, name: &str) -> Option<&Object<K>> {
         self.snapshot
             .get(&ObjectName::new(Some(&self.namespace), name))

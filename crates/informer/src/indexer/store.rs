@@ -1,4 +1,4 @@
-//! The rules by which the entries behind a snapshot change.
+//! How changes and lists modify the entries of a store.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Takes a state of one object; what handlers have to hear.
+    /// Stores a state of one object; returns the change for handlers.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -25,7 +25,7 @@ impl<K> Root<K> {
         cause: Cause,
         errors: &mut Vec<IndexError>,
     ) -> Option<Change<K>> {
-        // What a list or a resync brings back as it was is not written, and not kept twice.
+        // An unchanged state from a list or a resync is not written again.
         let kept = match cause {
             Cause::Watch => None,
             Cause::Relist | Cause::Resync => self.entries.get(object.object_name()),
@@ -42,7 +42,7 @@ impl<K> Root<K> {
             return None;
         }
         let cause = match cause {
-            // Not from this store, so it brings something new.
+            // The state does not come from this store, so it is a new one.
             Cause::Resync if !is_kept => Cause::Relist,
             cause => cause,
         };
@@ -59,7 +59,7 @@ impl<K> Root<K> {
         })
     }
 
-    /// Takes one object out; what handlers have to hear: a deletion iff they heard of the object.
+    /// Removes one object. Returns a deletion for handlers if they have received the object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
@@ -77,8 +77,8 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Makes the objects of one source be exactly those of its list. With `keeps`, one that is there as
-    /// it was by its revision stays the one that it is.
+    /// Replaces the objects of one source by those of its list. With `keeps`, an object with an equal revision keeps
+    /// its stored state.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -106,7 +106,7 @@ impl<K> Root<K> {
             if !same {
                 self.write(source, object, errors);
             }
-            // A name that a list has twice is told once, with what it had last.
+            // A name that the list has twice is delivered once, with its last state.
             let at = places.place(&name, changed.listed.len());
             match changed.listed.get_mut(at) {
                 Some((_, changed)) => *changed |= !same,
@@ -124,7 +124,7 @@ impl<K> Root<K> {
     }
 
     /// # Errors
-    /// One of the names is taken, or there twice.
+    /// An index has one of the names, or a name is used twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -147,7 +147,7 @@ impl<K> Root<K> {
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
-    /// Puts objects, which are in the order of their names, where nothing is.
+    /// Fills an empty store with objects, which are ordered by name.
     fn fill(
         &mut self,
         source: SourceId,
@@ -176,8 +176,7 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Puts a state in the place of what was there; the state as it is kept, and what handlers have been
-    /// told of the object.
+    /// Stores a state in place of the old one. Returns the stored state, and the one that handlers have received.
     fn write(
         &mut self,
         source: SourceId,
@@ -197,7 +196,7 @@ impl<K> Root<K> {
             *self.count_mut(source) += 1;
         }
         let told = old.and_then(|old| self.forget(&name, old, brought_by != Some(source)));
-        // Behind what was there, which may have the same body.
+        // After the old state was removed, which may have the same body.
         kept.enters_store();
         if !is_live {
             self.broken.insert(name, told.clone());
@@ -206,8 +205,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Asks the index functions about a state. One whose body turns out not to decode is broken from here
-    /// on: neither readers nor handlers have seen it.
+    /// Calls the index functions with a state. If its body fails to decode here, the state becomes broken before
+    /// readers and handlers see it.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -216,12 +215,12 @@ impl<K> Root<K> {
         }
     }
 
-    /// Moves an object among the broken ones if its body was decoded in vain since it came; whether it was.
-    /// Handlers have been told of it as of any other, and are not told again.
+    /// Marks an object as broken, if its body failed to decode since it was stored; returns whether it was marked.
+    /// Handlers have already received the object, and receive no further event.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
-        // Otherwise it has another state by now, or is gone. Index functions are not called with broken objects.
+        // `None` if the state was replaced or removed since. Index functions are not called with broken objects.
         let moved = found.map(|(source, broken)| self.write(source, broken, &mut Vec::new()));
         moved.is_some()
     }
@@ -230,15 +229,15 @@ impl<K> Root<K> {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    /// Takes an object out; what handlers have been told of it.
+    /// Removes an object; returns the state that handlers have received.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
         self.forget(name, old, true)
     }
 
-    /// Counts an entry off that is not there any more, also among those of its source if that has not
-    /// brought the one that is there now; what handlers have been told of it.
+    /// Subtracts a removed entry from all counts. With `by_source` it is also subtracted from its source's count.
+    /// Returns the state that handlers have received.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -252,8 +251,7 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Moves one name in all indices to where its state belongs, or out of them. An index that stays
-    /// as it was is not written.
+    /// Updates one object's entries in all indices, or removes them. An unchanged index is not written.
     fn reindex(
         &mut self,
         name: &ObjectName,
@@ -272,7 +270,7 @@ impl<K> Root<K> {
     }
 }
 
-/// The values of an object, none if the function fails.
+/// Returns the values of an object; none if the function fails.
 pub(super) fn place<K>(
     index: &Index<K>,
     object: &Object<K>,

@@ -1,4 +1,4 @@
-//! What readers find in a store after each write, and what its writer says has changed.
+//! Tests of the content of a store after each write, and of the reported changes.
 
 mod brought_back;
 mod index;
@@ -26,10 +26,10 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The subject: its one label `colours` holds the values of the index of that name.
+/// The test type: its label `colours` has the values of the index with that name.
 type K = ConfigMap;
 
-/// `namespace/name@revision colour,colour`, where everything but the name may be missing.
+/// Parses `namespace/name@revision colour,colour`; all parts except the name are optional.
 fn map(text: &str) -> K {
     let (text, colours) = text.split_once(' ').unwrap_or((text, ""));
     let (name, revision) = text.split_once('@').unwrap_or((text, ""));
@@ -50,7 +50,7 @@ fn object(text: &str) -> Object<K> {
     Object::new(map(text)).unwrap()
 }
 
-/// An object of this name and revision that did not decode.
+/// A broken object with this name and revision.
 fn broken(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     let name: ObjectName = name.parse().unwrap();
@@ -78,7 +78,7 @@ fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
     new(Indexers::new().with("colour", colours)).unwrap()
 }
 
-/// Every value of an index with the names under it.
+/// Returns every value of an index with its names.
 fn index(snapshot: &Snapshot<K>, index: &str) -> String {
     let values = snapshot.index_values(index).unwrap();
     let lines = values.iter().map(|value| {
@@ -125,15 +125,15 @@ fn missing(text: &str) -> DeltaKind<K> {
     })
 }
 
-/// Plays a script, a batch a line, and traces the changes and at the end the store.
+/// Runs a script with one batch per line, and traces the changes and the final store.
 ///
 /// ```text
 /// add a/x@1 red; update a/x@2      deltas of source 0; also delete, missing, sync, resync, bookmark
-/// 1: add a/x@3                     the same of source 1
-/// list 9: a/x@2 red | a/y@1        a whole list of revision 9
+/// 1: add a/x@3                     a delta of source 1
+/// list 9: a/x@2 red | a/y@1        a whole list at revision 9
 /// ```
 ///
-/// A name that begins with `!` is a broken object.
+/// A name with a leading `!` is a broken object.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();
@@ -208,10 +208,10 @@ fn show(change: &Change<K>) -> String {
     }
 }
 
-// === what is told ===
+// === reported changes ===
 
 #[test]
-fn a_state_is_an_add_or_an_update_by_what_was_there() {
+fn a_change_is_added_or_updated_by_the_stored_state() {
     check(
         "add a/x@1; update a/y@2
          update a/x@3; add a/y@4
@@ -229,7 +229,7 @@ fn a_state_is_an_add_or_an_update_by_what_was_there() {
 }
 
 #[test]
-fn a_deletion_is_told_with_the_last_state_and_only_of_what_was_told() {
+fn a_deletion_is_reported_with_the_last_state_if_the_object_was_reported() {
     check(
         "delete a/x@1; missing a/x
          add a/x@2 red; add a/y@3 red
@@ -246,7 +246,7 @@ fn a_deletion_is_told_with_the_last_state_and_only_of_what_was_told() {
 }
 
 #[test]
-fn a_list_tells_what_is_gone_by_name_and_what_it_has_in_its_order() {
+fn a_list_reports_removed_names_in_order_and_its_objects_in_its_order() {
     check(
         "add b/x@1 red; add a/y@2 red; add a/x@3
          list 9: c/z@7 blue | a/y@2 red | a/w@8
@@ -263,7 +263,7 @@ fn a_list_tells_what_is_gone_by_name_and_what_it_has_in_its_order() {
 }
 
 #[test]
-fn of_a_name_that_a_list_has_twice_the_last_state_stays_and_it_is_told_once() {
+fn a_duplicate_name_in_a_list_is_reported_once_with_its_last_state() {
     check(
         "add a/x@1 red
          list 9: a/x@7 blue | a/y@3 | a/x@8 green | a/y@3",
@@ -289,7 +289,7 @@ fn a_resync_shows_the_store_between_the_changes_around_it() {
 }
 
 #[test]
-fn a_resync_of_one_object_tells_it_as_its_own_update() {
+fn a_resync_of_one_object_is_an_update_to_the_same_state() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(0, [DeltaKind::Added(object("a/x@1 red"))]));
     let kept = indexer.get(&name("a/x")).unwrap();
@@ -308,7 +308,7 @@ fn a_resync_of_one_object_tells_it_as_its_own_update() {
 }
 
 #[test]
-fn the_first_list_is_flagged_and_its_completion_comes_last() {
+fn the_first_list_is_flagged_and_ends_with_its_completion() {
     let (_, mut writer) = by_colour();
     let mut first = batch(3, [DeltaKind::Replaced(object("a/x@1"))]);
     first.in_initial_list = true;
@@ -339,7 +339,7 @@ fn the_first_list_is_flagged_and_its_completion_comes_last() {
 // === broken objects ===
 
 #[test]
-fn a_broken_object_is_told_of_as_if_its_bad_states_had_not_been() {
+fn broken_states_of_an_object_are_not_reported() {
     check(
         "add !a/x@1; update a/x@2
          update !a/x@3; update !a/x@4; update a/x@5
@@ -355,7 +355,7 @@ fn a_broken_object_is_told_of_as_if_its_bad_states_had_not_been() {
 }
 
 #[test]
-fn a_deletion_that_only_knows_a_broken_state_is_told_with_the_last_good_one() {
+fn a_deletion_with_a_broken_state_is_reported_with_the_last_valid_one() {
     let (_, mut writer) = by_colour();
     writer.apply(batch(
         0,
@@ -375,7 +375,7 @@ fn a_deletion_that_only_knows_a_broken_state_is_told_with_the_last_good_one() {
 }
 
 #[test]
-fn a_broken_object_is_counted_and_found_by_name_and_nowhere_else() {
+fn a_broken_object_is_counted_and_found_by_name_only() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(
         0,
@@ -402,7 +402,7 @@ fn a_broken_object_is_counted_and_found_by_name_and_nowhere_else() {
     assert_eq!(snapshot.namespace("a").iter().count(), 1);
     assert!(snapshot.index("colour", found).unwrap().is_empty());
 
-    // Each way out of being broken is counted once: a good state, a removal, a list without it.
+    // Every way out of the broken state is counted once: a valid state, a removal, a list without the object.
     let after = |writer: &mut IndexerWriter<K>, kind| {
         writer.apply(batch(0, [kind]));
         (writer.snapshot().len(), writer.snapshot().broken_count())
@@ -418,7 +418,7 @@ fn a_broken_object_is_counted_and_found_by_name_and_nowhere_else() {
 }
 
 #[test]
-fn a_list_keeps_the_good_state_of_an_unchanged_revision_and_decodes_a_broken_one_anew() {
+fn a_list_keeps_a_valid_state_of_an_unchanged_revision_and_replaces_a_broken_one() {
     check(
         "add a/x@1 red; add !a/y@2; update a/z@3; update !a/z@4
          list 9: !a/x@1 | a/y@2 | !a/z@4
@@ -436,7 +436,7 @@ fn a_list_keeps_the_good_state_of_an_unchanged_revision_and_decodes_a_broken_one
 // === sources ===
 
 #[test]
-fn a_list_deletes_only_what_its_own_source_brought() {
+fn a_list_deletes_only_objects_of_its_own_source() {
     check(
         "list 5: a/x@1 | a/y@2
          1: list 6: b/x@3
@@ -453,7 +453,7 @@ fn a_list_deletes_only_what_its_own_source_brought() {
 }
 
 #[test]
-fn what_another_source_brought_since_is_neither_deleted_nor_taken_for_unchanged() {
+fn an_object_of_another_source_is_neither_deleted_nor_unchanged() {
     check(
         "add a/x@1 red; add a/y@1 red
          1: update a/x@2 blue; list 3: a/x@2 blue | a/y@1 green
@@ -475,7 +475,7 @@ fn what_another_source_brought_since_is_neither_deleted_nor_taken_for_unchanged(
 // === revisions ===
 
 #[test]
-fn the_revision_is_that_of_the_last_list_or_the_largest_since_of_each_source() {
+fn the_revision_of_a_source_is_that_of_its_last_list_or_the_largest_since() {
     let (indexer, mut writer) = by_colour();
     let revisions = |source| {
         let snapshot = indexer.snapshot();
@@ -490,7 +490,7 @@ fn the_revision_is_that_of_the_last_list_or_the_largest_since_of_each_source() {
         (1, vec![kind("add b/x@7")], "20", "7"),
         (0, vec![kind("delete a/x@30")], "30", "7"),
         (0, vec![kind("delete a/never@31")], "31", "7"),
-        // An older change is applied, and leaves it; so does what has no revision.
+        // An older change is applied, but does not lower the revision; nor does one without a revision.
         (0, vec![kind("add a/x@35"), kind("add a/y@33")], "35", "7"),
         (0, vec![kind("add a/w@2")], "35", "7"),
         (0, vec![kind("update a/x"), kind("missing a/y")], "35", "7"),
@@ -557,13 +557,13 @@ fn a_snapshot_does_not_change_while_the_store_does() {
 }
 
 #[test]
-fn readers_see_a_batch_whole_or_not_at_all() {
+fn readers_see_all_of_a_batch_or_nothing() {
     let reader: Arc<OnceLock<Indexer<K>>> = Arc::default();
     let seen = Arc::new(AtomicUsize::new(0));
     let spy = {
         let (reader, seen) = (Arc::clone(&reader), Arc::clone(&seen));
         move |_: &K| {
-            // Index functions run in the middle of a batch.
+            // Index functions run while a batch is applied.
             let indexer = reader.get().unwrap();
             assert_eq!(indexer.len(), 1);
             assert_eq!(indexer.snapshot().revision(), ResourceVersion::from(1));
@@ -584,7 +584,7 @@ fn readers_see_a_batch_whole_or_not_at_all() {
 }
 
 #[test]
-fn objects_are_read_by_namespace_in_order_and_by_nothing_that_only_begins_alike() {
+fn a_namespace_has_its_objects_in_order_and_none_of_a_longer_name() {
     let (indexer, mut writer) = new(Indexers::new()).unwrap();
     for text in ["a-b/x", "a/z", "b/x", "top", "a/x", "aa/x", "a.b/x", "zz"] {
         writer.add(map(text)).unwrap();
@@ -603,7 +603,7 @@ fn objects_are_read_by_namespace_in_order_and_by_nothing_that_only_begins_alike(
         ("aa", "[aa/x]"),
         ("b", "[b/x]"),
         ("c", "[]"),
-        // The objects of cluster scope have the value that client-go gives them.
+        // Cluster-scoped objects have the same value as in client-go.
         ("", "[top, zz]"),
     ] {
         let keys = snapshot.index_keys(NAMESPACE, namespace).unwrap();
@@ -628,7 +628,7 @@ fn objects_are_read_by_namespace_in_order_and_by_nothing_that_only_begins_alike(
 }
 
 #[test]
-fn a_walk_can_be_interrupted_behind_any_name() {
+fn a_walk_can_pause_after_any_name() {
     let (indexer, mut writer) = by_colour();
     let objects = [object("a/x@1"), broken("a/y@2"), object("b/x@3")];
     writer.apply(batch(0, [list(3, objects)]));
@@ -671,7 +671,7 @@ fn a_hundred_thousand_objects_are_listed_by_index_by_namespace_and_whole() {
 }
 
 #[test]
-fn what_a_list_replaced_under_a_reader_is_freed_by_the_writer() {
+fn the_writer_frees_objects_replaced_while_a_reader_held_them() {
     let (indexer, mut writer) = by_colour();
     let mut replaced_under_a_reader = |clear: fn(&mut IndexerWriter<K>)| {
         writer.add(map("a/x@1 red")).unwrap();
@@ -696,10 +696,10 @@ fn what_a_list_replaced_under_a_reader_is_freed_by_the_writer() {
     assert!(object.upgrade().is_none(), "at once if nobody looks");
 }
 
-// === what a queue is lent ===
+// === objects for a queue ===
 
 #[test]
-fn what_is_known_comes_in_the_order_of_names_with_the_source_that_brought_it() {
+fn known_objects_are_visited_by_name_with_their_source() {
     let (_, mut writer) = by_colour();
     writer.apply(batch(4, ["add b/x@1", "add a-b/x@2"].map(kind)));
     writer.apply(batch(1, ["add a/x@3", "update b/x@4"].map(kind)));
@@ -719,7 +719,7 @@ fn what_is_known_comes_in_the_order_of_names_with_the_source_that_brought_it() {
     }
 }
 
-// === the handle that stays ===
+// === handles ===
 
 #[test]
 fn a_list_keeps_the_handle_of_an_unchanged_revision() {
@@ -731,10 +731,10 @@ fn a_list_keeps_the_handle_of_an_unchanged_revision() {
     assert!(!indexer.get(&name("a/y")).unwrap().is_same(&y));
 }
 
-// === alone, without an informer ===
+// === a standalone store ===
 
 #[test]
-fn a_store_of_its_own_adds_replaces_and_deletes() {
+fn a_standalone_store_adds_replaces_and_deletes() {
     let (indexer, mut writer) = by_colour();
     let added = writer.add(map("a/x@1 red")).unwrap().unwrap();
     assert_eq!(show(&added), "add a/x@1");
@@ -765,7 +765,7 @@ fn a_store_of_its_own_adds_replaces_and_deletes() {
 }
 
 #[test]
-fn what_a_store_of_its_own_is_given_is_kept_also_at_a_revision_that_it_has() {
+fn a_standalone_store_stores_an_object_at_an_equal_revision() {
     let (indexer, mut writer) = by_colour();
     writer.replace([map("a/x@3 red")], 5).unwrap();
     for (revision, colour) in [(5, "green"), (6, "blue"), (4, "red")] {

@@ -1,12 +1,11 @@
-//! [`Tree`]: an ordered map whose clones are moments of it.
+//! [`Tree`]: an ordered map with cheap clones.
 //!
-//! Guarantees: a clone costs one reference count, and no change of one tree shows in another. A change
-//! copies the nodes on the way to its key that another tree has too, and no others. [`Tree::diff`] compares
-//! no entry of a leaf that both trees have.
+//! Guarantees: a clone costs one reference count, and is independent of later changes. A change copies the shared
+//! nodes on the path to its key, and no others. [`Tree::diff`] compares no entry of a leaf that both trees share.
 //!
-//! It is a B+ tree. The keys of a node stand beside its values or children, in an allocation of their
-//! own: an update, which changes no key, copies the values of one leaf and no reference count of a key,
-//! and who lists values reads nothing else. Vectors are as long as what they hold.
+//! It is a B+ tree. The keys of a node have their own allocation, next to its values or children: an update, which
+//! changes no key, copies the values of one leaf without reference counts of keys, and a scan of values reads
+//! nothing else. Vectors have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
@@ -20,7 +19,7 @@ pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
     len: usize,
 }
 
-/// All leaves are equally far from the root. Only a root has nothing in it.
+/// All leaves have the same depth. Only a root can be empty.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 enum Node<K, V> {
@@ -37,14 +36,14 @@ struct Leaf<K, V> {
     values: Vec<V>,
 }
 
-/// One key less than children: each is above all that is left of it, and not above what is right of it.
+/// One key less than children: each is greater than all keys to its left, and at most the first to its right.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The right part of a node that became too large, and the key that belongs before it.
+/// The right part of a split node, and the key before it.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -65,18 +64,18 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         }
     }
 
-    /// Everything, in order.
+    /// Returns all entries, in order.
     pub(crate) fn iter(&self) -> Iter<'_, K, V, impl Fn(&K) -> bool> {
         self.range(Bound::Unbounded, |_| true)
     }
 
-    /// All values, in the order of their keys.
+    /// Returns all values, in the order of their keys.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// What is `within` from one key on, in order. From there on, no key that is not within may stand
-    /// before one that is: the last key of each node alone is asked, until one is not.
+    /// Returns the entries from a key on while `within` holds, in order. The keys that satisfy it must be contiguous:
+    /// only the last key of each node is checked, until one does not satisfy it.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             ahead: Vec::new(),
@@ -109,7 +108,7 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Of entries each of which is above the one before it. Nodes are full, but for the last ones.
+    /// Builds a tree from strictly ascending entries. All nodes but the last ones are full.
     pub(crate) fn from_ordered(entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut entries = entries.into_iter();
         let (mut len, mut level) = (0, Vec::new());
@@ -130,7 +129,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Puts a value under a key; the one that it replaces.
+    /// Inserts a value; returns the one that it replaces.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -145,7 +144,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
         old
     }
 
-    /// Takes a key out; what was under it. If there was nothing, nothing is copied.
+    /// Removes a key; returns its value. If there is none, nothing is copied.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
         let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
@@ -164,7 +163,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Where the child is that has a key, if any has.
+    /// Returns the position of the child that contains the key, if any does.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -174,7 +173,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// How many entries or children it has itself.
+    /// Returns the number of its own entries or children.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.values.len(),
@@ -184,7 +183,7 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// `is_last` says that nothing stands behind this node.
+    /// `is_last` is whether no node follows.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -200,7 +199,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
                 };
                 insert_exact(Arc::make_mut(&mut leaf.keys), at, key);
                 insert_exact(&mut leaf.values, at, value);
-                // A list comes in order: what it leaves behind is full.
+                // Entries of a list arrive in order, so the left node stays full.
                 let middle = if is_last && at == WIDTH { at } else { middle };
                 (
                     None,
@@ -226,7 +225,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// The key must be in it.
+    /// The node must contain the key.
     fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
         match self {
             Self::Leaf(leaf) => {
@@ -243,7 +242,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Takes what stands right of it, behind this key.
+    /// Appends the node to the right, after this key.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -283,8 +282,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Takes out a child that has become empty, and joins one that has become small with a neighbour, if
-    /// there is room for more in what comes of it.
+    /// Removes an empty child, or merges a small one with a neighbour, if the result has spare room.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -307,7 +305,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// The next ones, as many as there are up to `width`, if there are any.
+/// Returns the next items, at most `width`; `None` if there are none.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
     width: usize,
@@ -322,8 +320,8 @@ fn some_of<K, V>(
     (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
-/// Where a key is, or belongs. Unlike that of a slice it branches, so that the processor fetches the text
-/// of the next key before it has compared this one.
+/// Returns the position of a key, or where to insert it. Unlike a slice's search it branches, so that the processor
+/// fetches the next key's text before this comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -361,9 +359,9 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
     right
 }
 
-/// Entries of a [`Tree`], in order; made by [`Tree::range`].
+/// Iterator over entries of a [`Tree`], in order; created by [`Tree::range`].
 pub(crate) struct Iter<'a, K, V, W> {
-    /// What is right of the leaf, level by level from the root.
+    /// The nodes to the right of the leaf, per level from the root.
     ahead: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,
@@ -380,7 +378,7 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
         self.leaf = keys[..end].iter().zip(&values[..end]);
     }
 
-    /// Goes to the next leaf, if there is one.
+    /// Advances to the next leaf, if there is one.
     #[cold]
     fn advance(&mut self) -> Option<()> {
         let mut node = loop {

@@ -1,4 +1,4 @@
-//! [`IndexerWriter`]: the one that changes a store. Every change is swapped in whole.
+//! [`IndexerWriter`]: the writing side of a store. Every change becomes visible at once as a whole.
 
 use std::{fmt, sync::Arc};
 
@@ -22,16 +22,16 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The writing end of a store. There is one.
+/// The writing side of a store; it can't be cloned.
 ///
-/// Every method swaps in its result at its end: readers see it whole.
+/// Readers see the result of each method as a whole, at its end.
 #[doc(alias = "TransactionStore")]
 #[doc(alias = "ThreadSafeStoreWithTransaction")]
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// What lists have replaced while readers were looking at it. Whoever lets go of such a root last
-    /// frees a whole store, which takes many times as long as a `get`; so that is never a reader.
+    /// Roots replaced by lists while readers held them. The last owner of such a root frees a whole store, which
+    /// takes many times as long as a `get`; keeping it here ensures that it is never a reader.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -41,13 +41,13 @@ impl<K> fmt::Debug for IndexerWriter<K> {
     }
 }
 
-/// What applying a batch has brought about.
+/// The result of a batch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Applied<K> {
-    /// What changed for whoever listens, in order.
+    /// The changes for handlers, in order.
     pub changes: Vec<Change<K>>,
-    /// The objects that an index function could not place, and are missing from that index.
+    /// Errors of index functions; these objects are missing from the index.
     pub index_errors: Vec<IndexError>,
 }
 
@@ -60,7 +60,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Has old states of the store freed away from the tasks that drop them, wherever that takes long.
+    /// Moves the release of large old states to the pool for blocking work.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -69,22 +69,22 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Has its snapshots say how many of their objects have not been decoded, by this count, for objects
-    /// that are decoded on demand. The store is empty.
+    /// Sets the counter of objects that have not been decoded, for objects that are decoded on demand. The store must
+    /// be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Ends the moment that readers see, before the first change of the next one.
+    /// Ends the moment that readers see; called before the first change of the next one.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Moves objects among the broken ones whose bodies were decoded in vain; whether there were any.
+    /// Marks objects as broken that failed to decode when they were read; returns whether there were any.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -95,16 +95,15 @@ impl<K> IndexerWriter<K> {
         found
     }
 
-    /// What readers see now.
+    /// Returns the state that readers see.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// Applies what a queue handed out, delta by delta; readers see all of it or nothing.
+    /// Applies a batch from a queue, delta by delta; readers see all of it or nothing.
     ///
-    /// It can't fail: an object that an index function can't place is stored all the same, and
-    /// reported. A deletion of what the store does not have, or has from another source, changes
-    /// nothing.
+    /// It can't fail: an object for which an index function fails is stored and reported. A deletion of an object that
+    /// the store does not have, or has from another source, has no effect.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -151,7 +150,7 @@ impl<K> IndexerWriter<K> {
         applied
     }
 
-    /// Adds or updates one object; the store's revision is then that of the object, if it has one.
+    /// Adds or updates one object; the store takes the object's revision, if it has one.
     ///
     /// # Errors
     /// The object has no name.
@@ -172,8 +171,9 @@ impl<K> IndexerWriter<K> {
         Ok(change)
     }
 
-    /// Removes one object; `None` if there was none. What comes back has the state that was in the
-    /// store. The store's revision stays as it is, for a name says none.
+    /// Removes one object; `None` if there was none.
+    ///
+    /// The change contains the stored state. The store's revision does not change.
     #[doc(alias = "Delete")]
     #[doc(alias = "DeleteWithObject")]
     pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
@@ -187,11 +187,13 @@ impl<K> IndexerWriter<K> {
         change
     }
 
-    /// Makes the store hold exactly these objects, and sets its revision. Each is taken as it is given,
-    /// also at a revision that the store has; of a name that comes twice the last one stays.
+    /// Replaces all objects, and sets the store's revision.
+    ///
+    /// Each object is stored, even at a revision that the store already has. Of several objects with one name the
+    /// last is stored.
     ///
     /// # Errors
-    /// One of them has no name. Nothing has changed then.
+    /// An object has no name. Then nothing changes.
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,
@@ -213,10 +215,10 @@ impl<K> IndexerWriter<K> {
         Ok(())
     }
 
-    /// Adds indices, also when there are objects already. Returns what could not be placed.
+    /// Adds indices, also to a store with objects. Returns the errors of index functions.
     ///
     /// # Errors
-    /// An index of one of these names exists; none is added then.
+    /// An index with one of these names exists. Then none is added.
     #[doc(alias = "AddIndexers")]
     pub fn add_indexers(
         &mut self,
@@ -239,7 +241,7 @@ impl<K> IndexerWriter<K> {
         Ok((tokens, errors))
     }
 
-    /// Removes an index. Snapshots that were taken before have it still.
+    /// Removes an index. Earlier snapshots keep it.
     ///
     /// # Errors
     /// There is no such index, or it is [`NAMESPACE`](super::NAMESPACE).
@@ -247,7 +249,7 @@ impl<K> IndexerWriter<K> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and lets go of it, so that who asked may pay for freeing it.
+    /// Removes an index and returns it, so that the caller frees it.
     pub(crate) fn take_index(
         &mut self,
         index: &(impl IndexRef + ?Sized),
@@ -257,9 +259,9 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Takes what was known before anything has been heard: nobody is told, and no revision is
-    /// reached by it. The first list is believed whatever its revisions, for who knew these is not known.
-    pub(crate) fn warm(&mut self, known: Vec<Object<K>>) {
+    /// Loads objects of a saved store, before any other change. No change is reported, and no revision is reached.
+    /// The first list is applied whatever its revisions, because these objects' origin is not verified.
+    pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {
             let object = object.in_epoch(Epoch::NONE);
@@ -302,7 +304,7 @@ impl<K> IndexerWriter<K> {
 
 impl<K> Drop for IndexerWriter<K> {
     fn drop(&mut self) {
-        // From now on whoever drops the last snapshot, or the last reader, frees the whole store.
+        // Without a writer, the last snapshot or reader frees the whole store.
         self.root.end_generation();
     }
 }

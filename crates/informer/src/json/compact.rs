@@ -1,15 +1,16 @@
-//! [`CompactReader`]: reads members in place, of JSON as API servers write it.
+//! [`CompactReader`]: reads members of JSON objects in place.
 //!
-//! It accepts JSON without white space, and texts without escapes. Of a value that it passes over it follows
-//! the structure alone, which takes less than half of a parser's time; whether that value is valid JSON is not
-//! checked.
+//! It accepts the JSON that API servers write: without white space, and without escapes in the strings that it
+//! returns. It skips other values by their structure, which takes less than half of a parser's time; it does
+//! not check that a skipped value is valid JSON.
 
 use memchr::memchr2;
 
 use super::scanner::value_end;
 
-/// The unread rest of a text. Every method removes what it reads, and returns `None` for input that it does not
-/// accept; a parser has to read that.
+/// The unread rest of a text.
+///
+/// Every method removes what it reads, and returns `None` for unsupported input; the caller then uses a parser.
 pub(crate) struct CompactReader<'a>(&'a [u8]);
 
 impl<'a> CompactReader<'a> {
@@ -17,7 +18,7 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads an object. `read` is called behind each key, and must read the value.
+    /// Reads an object. Calls `read` after each key; `read` must consume the value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,
@@ -36,12 +37,12 @@ impl<'a> CompactReader<'a> {
         }
     }
 
-    /// A text without escapes.
+    /// Reads a string without escapes.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
         let end = memchr2(b'"', b'\\', self.0)?;
         let (text, rest) = self.0.split_at(end);
-        // JSON has control characters as escapes only.
+        // A control character in a JSON string is valid only as an escape.
         if rest[0] == b'\\' || text.iter().any(|&byte| byte < b' ') {
             return None;
         }
@@ -49,13 +50,13 @@ impl<'a> CompactReader<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// The bytes of an object or array.
+    /// Reads an object or array, and returns its bytes.
     pub(crate) fn nested(&mut self) -> Option<&'a [u8]> {
         let value = self.value()?;
         matches!(value[0], b'{' | b'[').then_some(value)
     }
 
-    /// The bytes of any value.
+    /// Reads any value, and returns its bytes.
     pub(crate) fn value(&mut self) -> Option<&'a [u8]> {
         let end = value_end(self.0).filter(|&end| end > 0)?;
         let (value, rest) = self.0.split_at(end);

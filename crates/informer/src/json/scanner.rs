@@ -1,4 +1,4 @@
-//! Finds where one JSON value ends, over any number of chunks.
+//! [`ValueScanner`]: finds where one JSON value ends, over any number of chunks.
 #![expect(
     clippy::inline_always,
     reason = "what is not inlined is compiled for a processor without vectors of its own"
@@ -11,34 +11,34 @@ use memchr::memchr2;
 
 /// Follows one JSON value from its first byte to its last.
 ///
-/// It looks at structure alone: strings, nesting, and where a bare scalar stops. Whether the value
-/// is valid JSON is the decoder's business.
+/// It reads only the structure: strings, nesting, and the end of a bare scalar. It does not check that the
+/// value is valid JSON; the decoder does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// How many objects and arrays have begun.
+    /// Number of objects and arrays that have begun.
     opened: usize,
-    /// How often a value directly inside the outermost object or array was closed by a bracket.
+    /// Number of objects and arrays that have ended directly inside the outermost one.
     pub(crate) closed_inside: u32,
 }
 
-/// How far a scan has come.
+/// Result of a scan.
 enum Step {
-    /// The value ends before this byte.
+    /// The value ends before this index.
     Ends(usize),
     GoesOn(usize),
 }
 
-/// So many bytes are looked at together: one bit each.
+/// Number of bytes in a block, each one bit of a mask.
 const BLOCK: usize = 64;
 
-/// What the processor can do with a block at a time.
+/// The vector instructions of this processor.
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
-/// Where in a block what stands, the first byte in the lowest bit.
+/// Positions of structural characters in a block; the lowest bit is the first byte.
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -50,7 +50,7 @@ impl Marks {
     #[inline(always)]
     fn of<S: Simd>(simd: S, block: &[u8; BLOCK]) -> Self {
         let bytes = u8x64::from_slice(simd, block);
-        // It is the one bit in which braces differ from brackets.
+        // Braces differ from brackets in this bit only.
         let brackets = bytes | (b'{' ^ b'[');
         let where_is = |bytes: u8x64<S>, byte: u8| bytes.simd_eq(byte).to_bitmask();
         Self {
@@ -62,8 +62,9 @@ impl Marks {
     }
 }
 
-/// The bits at and behind which an odd number of these has come: from each opening quote to before its closing
-/// one.
+/// Sets the bits from each opening quote up to, but not including, its closing quote.
+///
+/// A result bit is the parity of the input bits at and below its position.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -72,8 +73,9 @@ fn odd(mut bits: u64) -> u64 {
     bits
 }
 
-/// Which bytes stand behind a backslash that is not itself escaped, and whether the first one of the next block
-/// does; `first` says it of the first of this one.
+/// Returns which bytes follow an unescaped backslash, and whether the first byte of the next block does.
+///
+/// `first` is that flag from the block before.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -83,27 +85,27 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     }
     let escapes = escapes & !first;
     let behind = escapes << 1 | first;
-    // A sum carries through a run of backslashes, and shows at its end whether it began at an odd place.
+    // The sum carries through a run of backslashes; its end shows whether the run began at an odd position.
     let odd_runs = escapes & !EVEN & !behind;
     let (runs, goes_on) = odd_runs.overflowing_add(escapes);
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// How many objects and arrays a value consists of.
+/// Counts the objects and arrays in a value.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
     scanner.parts()
 }
 
-/// The index behind the last byte of a value that begins here, if all of it is here. It is seen by structure
-/// alone.
+/// Returns the index after the value at the start of `bytes`, if the value is complete. It does not check that
+/// the value is valid JSON.
 pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
     ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
-    /// Goes on with `bytes`; the index behind the value's last byte, once it is reached.
+    /// Continues with `bytes`, and returns the index after the value once it is complete.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -123,8 +125,7 @@ impl ValueScanner {
         None
     }
 
-    /// Goes on by whole blocks, as far as the value is an object or an array and nothing in it has to be looked
-    /// at byte by byte.
+    /// Continues block by block, while the value is an object or array that needs no scan byte by byte.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -141,7 +142,8 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Goes on behind a block or to the end in it; `None` at an escape where there is no string.
+    /// Continues after a block, or to the end of the value in it. Returns `None` at a backslash outside of a
+    /// string.
     #[inline(always)]
     fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
         let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
@@ -152,7 +154,7 @@ impl ValueScanner {
         }
         let opening = marks.opening & !in_strings;
         let closing = marks.closing & !in_strings;
-        // What is empty leads nowhere.
+        // An empty object or array can't end the value that it is in.
         let empty = opening & (closing >> 1);
         let closed = (closing & !(empty << 1)).count_ones();
         if self.depth > closed + 1 {
@@ -167,7 +169,7 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Goes from bracket to bracket, where they could lead out to where values end; the index behind the last one.
+    /// Steps from bracket to bracket while the value may end in this block; returns the index after the last one.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -188,7 +190,7 @@ impl ValueScanner {
         None
     }
 
-    /// Goes on byte by byte: a block, or into an object or array.
+    /// Continues byte by byte, to the end of a block or into an object or array.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -219,7 +221,7 @@ impl ValueScanner {
                         _ => {}
                     }
                 }
-                // The comma or bracket that ends a bare scalar belongs to what surrounds it.
+                // The character that ends a bare scalar is not part of it.
                 b',' | b'}' | b']' | b':' | b' ' | b'\n' | b'\r' | b'\t' if self.depth == 0 => {
                     return Step::Ends(at);
                 }
@@ -231,7 +233,7 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// The index behind the closing quote, or `None` when the string goes on in the next chunk.
+    /// Returns the index after the closing quote, or `None` if the string continues in the next chunk.
     fn skip_string(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         if std::mem::take(&mut self.escaped) {
             at += 1;
@@ -251,12 +253,12 @@ impl ValueScanner {
         None
     }
 
-    /// How many objects and arrays have begun.
+    /// Returns the number of objects and arrays that have begun.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }
 
-    /// Whether the value has begun and could end with the body, as a bare number can.
+    /// Whether the scanner is inside an object, an array or a string, so that the value can't end here.
     pub(crate) fn is_nested(&self) -> bool {
         self.depth > 0 || self.in_string
     }
@@ -268,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    /// The same, byte by byte alone.
+    /// Scans byte by byte only.
     fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -280,7 +282,7 @@ mod tests {
         None
     }
 
-    /// All that this processor has, and what every one of its kind has.
+    /// The instructions of this processor, and the baseline of its architecture.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         let mut levels = vec![Level::baseline(), best];
@@ -305,7 +307,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn by_blocks_and_by_bytes_every_text_ends_at_the_same_place(text in texts(), cut in 0..400_usize) {
+        fn scans_by_block_and_by_byte_find_the_same_end(text in texts(), cut in 0..400_usize) {
             let (first, second) = text.split_at(cut.min(text.len()));
             for level in levels() {
                 let (mut by_blocks, mut by_bytes) = (ValueScanner::default(), ValueScanner::default());
@@ -323,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_escape_escapes_what_is_behind_it(escapes in any::<u64>(), more in any::<u64>(), first in any::<bool>()) {
+        fn the_escape_mask_equals_a_scan_byte_by_byte(escapes in any::<u64>(), more in any::<u64>(), first in any::<bool>()) {
             let escapes = escapes | more;
             let (mut expected, mut escapes_next) = (0, first);
             for at in 0..BLOCK {
@@ -335,13 +337,13 @@ mod tests {
         }
     }
 
-    /// By blocks alone.
+    /// Scans block by block only.
     fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
         dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
     }
 
     #[test]
-    fn nothing_inside_is_looked_at_byte_by_byte() {
+    fn the_inside_of_a_value_is_scanned_by_block() {
         let inner = format!(r#"{{"a":["{}",[[1]],{{}}]}},"#, "x".repeat(100)).repeat(50);
         let text = format!(r#"{{"a":[{inner}1],"b":{{}}}}{}"#, " ".repeat(BLOCK));
         let mut scanner = ValueScanner::default();

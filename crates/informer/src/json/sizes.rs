@@ -1,8 +1,8 @@
-//! Decodes JSON, and says how much heap the value takes.
+//! Decodes JSON, and estimates the heap memory of the value.
 //!
-//! Guarantees: the value, or the error, is the one of [`serde_json::from_slice`].
+//! Guarantees: the value or error equals that of [`serde_json::from_slice`].
 //!
-//! What types call is `#[inline]`, as in `tape/value.rs`.
+//! Functions that types call are `#[inline]`, for the reason given in `tape/value.rs`.
 
 mod access;
 mod key;
@@ -15,17 +15,20 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Visitor};
 
 use super::tape;
 
-/// A value, and what it takes beyond itself.
+/// A value and its heap memory.
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
-    /// What was asked of the allocator for it, as far as can be seen from here: texts, elements of lists
-    /// and boxes are counted, maps by how a `BTreeMap` makes its nodes. Of what is decoded into something
-    /// else before it becomes what it is, the former is counted.
+    /// Estimate of the bytes allocated for the value.
+    ///
+    /// Strings, list elements and boxes are counted exactly; maps by the nodes that a `BTreeMap` allocates. For a
+    /// value that is converted after decoding, the decoded form is counted.
     pub(crate) heap_bytes: usize,
 }
 
+/// Decodes a value and estimates its heap memory.
+///
 /// # Errors
-/// Those of [`serde_json::from_slice`].
+/// The same errors as [`serde_json::from_slice`].
 pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, serde_json::Error> {
     if let Some(measured) = tape::read(json, |value| counted(value)) {
         return Ok(measured);
@@ -47,7 +50,7 @@ fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     })
 }
 
-/// What has been counted.
+/// The bytes counted so far.
 #[derive(Default)]
 struct Heap {
     bytes: Cell<usize>,
@@ -60,8 +63,9 @@ impl Heap {
     }
 }
 
-/// What a `BTreeMap` of so many entries, put in in the order of their keys, asks of the allocator: nodes
-/// of eleven entries, of which each but the last is left with six when it is split.
+/// Bytes that a `BTreeMap` allocates when `entries` entries are inserted in key order.
+///
+/// A node has room for eleven entries; a split leaves six entries in each node but the last.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -81,12 +85,12 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     (leaves + inner) * (NODE * entry_bytes + LINKS) + inner * EDGES
 }
 
-/// What stands between a type and the parser: a deserializer, a visitor, a seed, or access to the parts
-/// of a value.
+/// A wrapper between a type and the parser that counts memory: around a deserializer, a visitor, a seed, or
+/// access to the parts of a value.
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// The size of the value that is made; what is larger inside is in a box.
+    /// Size of the value being made; a larger value inside it must be in a box.
     room: usize,
 }
 
@@ -96,13 +100,13 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Of a value whose size is not known before it is asked for.
+    /// Wraps a seed; the size of its value is known only when it is deserialized.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
     }
 
-    /// Another one in its place.
+    /// Wraps another value with the same counter.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
@@ -120,7 +124,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     }
 }
 
-/// Hands a deserializer's method on as it is.
+/// Forwards a deserializer's method unchanged.
 macro_rules! as_it_is {
     ($($method:ident)*) => {$(
         #[inline]
@@ -130,7 +134,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Hands a deserializer's method on with an eye on what the visitor gets.
+/// Forwards a deserializer's method with a wrapped visitor.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -150,7 +154,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
         deserialize_f32 deserialize_f64
         deserialize_char deserialize_unit deserialize_identifier
-        // What is skipped has no part in the value.
+        // Skipped values are not part of the result.
         deserialize_ignored_any
     }
 
@@ -168,8 +172,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// A `String` asks for a string. Who asks for a text makes something else of it: a time, which takes
-    /// nothing more, or bytes of base64.
+    /// A `String` calls `deserialize_string`. A type that calls `deserialize_str` converts the text: a time takes
+    /// no heap, and base64 becomes bytes that are three quarters as long.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

@@ -1,14 +1,13 @@
-//! Decodes JSON in two steps: `simd-json` finds all values of a text, and writes them on a tape; then the
-//! type takes from there what it wants.
+//! Decodes JSON in two steps: `simd-json` writes all values of a text to a tape, and the type reads from it.
 //!
-//! This takes two thirds of the time of `serde_json`, which reads byte by byte. What a type ignores costs nothing,
-//! and the length of a list is known before its first element. Input that `simd-json` does not accept, and input
-//! for which the two could differ, is left to `serde_json`.
+//! This takes two thirds of the time of `serde_json`, which reads byte by byte. Ignored fields cost nothing, and
+//! the length of a list is known before its first element. `serde_json` decodes input that `simd-json` rejects,
+//! and input for which the two could differ.
 //!
 //! Guarantees:
-//! - a value that comes from here is the one that `serde_json` makes;
-//! - a `Deserialize` that leaves a part of a list or a map unread gets nothing from here, whatever it made of the
-//!   rest.
+//! - a value from here equals the one that `serde_json` decodes;
+//! - a `Deserialize` that leaves a part of a list or map unread gets no value from here, so that `serde_json`
+//!   reports the trailing elements.
 
 mod value;
 
@@ -20,15 +19,15 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length of a text, in bytes, whose scratch memory is kept for the next one.
+/// Maximum bytes of a text whose scratch memory is kept for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length of a text, in bytes: `simd-json` counts in 32 bits, and takes many times the text's memory.
+/// Maximum bytes of a text: `simd-json` uses 32-bit positions, and many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
-/// What a thread decodes with, one text after the other.
+/// Buffers that a thread reuses from text to text.
 struct Scratch {
-    /// A copy of the text, in which escapes are resolved.
+    /// A copy of the text, in which `simd-json` resolves escapes.
     text: Vec<u8>,
     buffers: Buffers,
     tape: Tape<'static>,
@@ -48,7 +47,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// The value of a text; `None` means that `serde_json` decides.
+/// Decodes a text; `None` means that `serde_json` has to decode it.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -56,7 +55,7 @@ pub(super) fn read<T>(
     if json.len() > TEXT_MAX || is_odd(json) {
         return None;
     }
-    // A `Deserialize` that decodes another text inside finds none, and makes its own.
+    // A nested call, from inside a `Deserialize`, finds no scratch and makes its own.
     let mut scratch = SCRATCH.take().unwrap_or_else(Scratch::new);
     scratch.text.clear();
     scratch.text.extend_from_slice(json);
@@ -74,11 +73,13 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest numbers with 18 digits.
+/// The largest number with 18 digits.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
-/// Whether `serde_json` may make another number of it, or an error: `simd-json` accepts any bytes behind a number
-/// of 19 digits or more, rounds some fractions otherwise, and makes a whole number of `-0`.
+/// Whether `serde_json` may read this number differently or reject it.
+///
+/// `simd-json` accepts any bytes after a number of 19 or more digits, rounds some fractions differently, and reads
+/// `-0` as an integer.
 fn is_uncertain(node: &Node<'_>) -> bool {
     match node {
         Node::Static(StaticNode::U64(number)) => *number > CERTAIN,
@@ -88,20 +89,20 @@ fn is_uncertain(node: &Node<'_>) -> bool {
     }
 }
 
-/// Whether the text may contain what `simd-json` takes for something else: a zero byte behind a number or a word,
-/// which it takes for white space, or one half of a character.
+/// Whether the text may contain errors that `simd-json` accepts: a zero byte after a number or a literal, which
+/// it reads as white space, or an unpaired surrogate escape.
 fn is_odd(json: &[u8]) -> bool {
-    // Most texts have neither, which one look shows.
+    // Most texts contain neither byte, so one search is enough.
     memchr2(0, b'\\', json).is_some() && (memchr(0, json).is_some() || has_surrogates(json))
 }
 
-/// Whether a character may be written as two halves. One alone is an error, which `simd-json` does not report.
+/// Whether the text has a surrogate escape; `simd-json` does not reject unpaired ones.
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
 }
 
-/// The value of a type, in the same way.
+/// Decodes a value of a type; `None` means that `serde_json` has to decode it.
 pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }

@@ -1,4 +1,4 @@
-//! The table says what holds.
+//! Tests that `limits.md` lists every limit with its current value.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
@@ -14,7 +14,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// With a comma before each three digits.
+/// Formats a number with a comma before each group of three digits.
 fn number(count: usize) -> String {
     let digits = count.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
@@ -30,7 +30,7 @@ fn time(duration: Duration) -> String {
 }
 
 #[test]
-fn the_table_has_every_limit_and_the_numbers_that_hold() {
+fn the_table_lists_every_limit_with_its_default() {
     let limits = Limits::default();
     let timeouts = TimeoutConfig::default();
     let wide = |count: usize| bytes(count as u64);
@@ -73,7 +73,7 @@ fn the_table_has_every_limit_and_the_numbers_that_hold() {
 }
 
 #[test]
-fn a_text_is_one_line_and_cut_at_a_character() {
+fn a_text_becomes_one_line_truncated_at_a_character_boundary() {
     assert_eq!(one_line("a\n\u{1b}[31mb\u{9b}c", 100), "a  [31mb c");
     assert_eq!(one_line("äöü", 3), "ä…");
     assert_eq!(one_line("äöü", 6), "äöü");

@@ -1,27 +1,30 @@
-//! [`LogLimiter`]: writes the first lines of one kind in a window of time and counts the others. Pure,
-//! told the time.
+//! [`LogLimiter`]: limits log lines of one kind per minute, and counts the rest.
+//!
+//! It does no I/O and reads no clock; the caller passes the time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many lines of one kind are written per window, or of one list; enough to see what they have in common.
+/// Maximum lines of one kind per [`WINDOW`], or per list: enough to show what the cases have in common.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// A minute: a log of a day of nothing else has 14,400 lines and 1,440 counts.
+/// Interval after which lines are written again. One kind of line alone adds at most 14,400 lines and 1,440
+/// counts to a day's log.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// How many lines of one kind the current window has had.
+/// Counts the lines of one kind in the current window.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
-    /// When the window began; unset before the first line.
+    /// Start of the window; `None` before the first line.
     began: Option<Instant>,
     lines: usize,
 }
 
 impl LogLimiter {
-    /// How many lines of a window that is over were not written. Each is counted once, and not before this is
-    /// called again: no timer waits for the end of a window.
+    /// Returns how many lines of an expired window were not written, once.
+    ///
+    /// Call it before each line: no timer reports the count at the end of a window.
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
         if !self.began.is_some_and(is_over) {
@@ -31,7 +34,7 @@ impl LogLimiter {
         lines.saturating_sub(LINES_PER_WINDOW)
     }
 
-    /// Whether one more line is to be written. It begins a window if there is none.
+    /// Counts one line, and returns whether to write it. The first line starts a window.
     pub(crate) fn line(&mut self, now: Instant) -> bool {
         self.began.get_or_insert(now);
         self.lines += 1;
@@ -44,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn ten_lines_a_minute_are_written_and_the_others_counted_once_when_it_is_over() {
+    async fn ten_lines_a_minute_are_written_and_the_rest_are_counted_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut limiter = LogLimiter::default();

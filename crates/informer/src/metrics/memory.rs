@@ -1,32 +1,31 @@
-//! [`Memory`]: what a cache takes, in figures and as one line.
+//! [`Memory`]: the memory of a cache and of the queues before and after it.
 
 use std::fmt;
 
 use super::StoreSample;
 
-/// What the cache of an informer takes, and what waits before and behind it.
+/// The memory of an informer's cache, and the lengths of the queues before and after it.
 ///
-/// Shown, it is one line without the content of any object.
+/// `Display` prints one line without content of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// How many objects, broken ones not counted.
+    /// Number of objects, without broken ones.
     pub objects: usize,
-    /// What they take at rest, in bytes, with their handles. See [`StoreSample::rest_bytes`] for what is
-    /// exact of it.
+    /// Memory of the objects with their handles, in bytes. See [`StoreSample::rest_bytes`] for its accuracy.
     pub rest_bytes: u64,
-    /// What the server sent for them, in bytes, as JSON.
+    /// Bytes of JSON that the server sent for the objects.
     pub wire_bytes: u64,
-    /// What packs them and what it is learning from, in bytes; zero for a cache that is not packed.
+    /// Bytes of the compression dictionaries and their samples; zero for a cache that is not packed.
     pub dictionary_bytes: u64,
-    /// How many indices, the one by namespace not counted.
+    /// Number of indices, without the one by namespace.
     pub indices: usize,
-    /// How many pairs of a value and an object they have.
+    /// Number of entries in these indices, each a value and an object.
     pub index_entries: usize,
-    /// Changes that are on their way to the informer's queue; a list counts as one.
+    /// Changes on their way to the informer's queue; a list counts as one.
     pub arriving: usize,
-    /// Notifications that wait for handlers and subscriptions, with those that they are hearing; a list
-    /// counts as one.
+    /// Notifications that wait for handlers and subscriptions, including those being handled; a list counts as
+    /// one.
     pub waiting: usize,
 }
 
@@ -44,7 +43,7 @@ impl Memory {
         }
     }
 
-    /// What an object takes at rest, on average; zero if there is none.
+    /// Returns the average memory of an object in bytes; zero without objects.
     pub fn bytes_per_object(&self) -> u64 {
         let objects = u64::try_from(self.objects).unwrap_or(u64::MAX);
         self.rest_bytes.checked_div(objects).unwrap_or_default()
@@ -78,7 +77,7 @@ mod tests {
     use crate::metrics::IndexSample;
 
     #[test]
-    fn what_a_cache_takes_is_one_line_also_of_an_empty_one() {
+    fn memory_displays_as_one_line_also_for_an_empty_cache() {
         let index = |name, entries| IndexSample {
             name: Arc::from(name),
             values: 1,

@@ -1,5 +1,4 @@
-//! The hook that every stage of an informer has: tells what it is given to whoever collects, if
-//! anybody does.
+//! [`Meter`]: reports the events of an informer's stages to the collector, if there is one.
 
 use std::{
     sync::{
@@ -14,20 +13,20 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Shared by the tasks of one informer; when the last of them has ended, its series are dropped.
+/// Shared by the tasks of one informer; its series are dropped when the last task has ended.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
 struct Inner {
     series: Box<dyn InformerMetrics>,
     queued: Arc<AtomicUsize>,
-    /// Held so that the sampler has something to look at for exactly as long.
+    /// Keeps the sampled state alive as long as the meter.
     _sampled: Arc<dyn Sampled>,
 }
 
 impl Meter {
-    /// Asks a collector whether it wants an informer's figures. `sampled` is given the length of the
-    /// queue, which [`Meter::queued`] keeps.
+    /// Registers an informer with a collector. `sampled` receives the length of the queue, which
+    /// [`Meter::queued`] updates.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -45,23 +44,23 @@ impl Meter {
         }))
     }
 
-    /// Whether a collector wants the figures.
+    /// Whether there is a collector.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Now, if anybody wants to know how long something takes.
+    /// Returns the current time if there is a collector.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.is_some().then(Instant::now)
     }
 
-    /// Tells something, which is not even looked at if nobody listens.
+    /// Reports an event. Without a collector, `observed` is not called.
     pub(crate) fn observe(&self, observed: impl FnOnce() -> Observed) {
         let Some(inner) = &self.0 else { return };
         guarded(|| inner.series.observe(observed()));
     }
 
-    /// Tells of a change that handlers are to hear of, if there is anything to it.
+    /// Reports changes for handlers, unless there are none.
     pub(crate) fn told(&self, told: impl FnOnce() -> Told) {
         if self.0.is_none() {
             return;
@@ -72,15 +71,15 @@ impl Meter {
         }
     }
 
-    /// The one place that knows how long the queue is: called after every push and every pop.
+    /// Sets the length of the queue; called after every push and every pop.
     pub(crate) fn queued(&self, changes: usize) {
         if let Some(inner) = &self.0 {
             inner.queued.store(changes, Ordering::Relaxed);
         }
     }
 
-    /// Begins to measure a batch, if anybody wants to know: how many changes, and when the oldest of
-    /// them was received.
+    /// Starts to measure a batch of this many changes, the oldest of which was received at this time. `None` without
+    /// a collector.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),
@@ -95,7 +94,7 @@ impl Meter {
         })
     }
 
-    /// Tells of a batch that has been handed on.
+    /// Reports a batch that was passed on.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {
@@ -106,7 +105,7 @@ impl Meter {
     }
 }
 
-/// Calls a collector, whose panic must not take an informer or a worker with it.
+/// Calls a collector, and catches its panic, so that the informer or the worker continues.
 pub(crate) fn guarded(observe: impl FnOnce()) {
     if confined(observe).is_err() {
         tracing::error!("a collector of metrics panicked");
@@ -122,7 +121,7 @@ pub(crate) struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// Readers can see the batch now.
+    /// Records that the batch is visible to readers.
     pub(crate) fn visible(&mut self) {
         self.lag = self.received.map(|received| received.elapsed());
     }

@@ -1,8 +1,8 @@
-//! [`Prometheus`]: the figures as series of a `prometheus_client` registry, or as text.
+//! [`Prometheus`]: exports the metrics to a `prometheus_client` registry, or as text.
 //!
-//! Guarantees: series have the names that client-go has given them, times are in seconds and sizes in
-//! bytes; an informer's series are gone from the next scrape on when it has ended; a scrape holds no
-//! lock that an informer waits for.
+//! Guarantees: series have client-go's names where client-go has them; times are in seconds and sizes in bytes.
+//! The series of an informer that has ended are missing from the next scrape on. A scrape holds no lock that an
+//! informer waits for.
 
 mod encode;
 mod series;
@@ -18,14 +18,15 @@ use super::{
     WorkQueueObserved, WorkQueueSampler,
 };
 
-/// Collects the figures of everything that is given it, for a `prometheus_client` registry.
+/// Exports metrics to a `prometheus_client` registry.
 ///
-/// Labels are `name`, `group`, `version` and `resource`, as in client-go, and `namespace`, which is
-/// empty for all namespaces; a work queue's is `name`. Informers that have all of them in common share their series: what is counted is counted
-/// together, lengths and sizes are added up, of ages the greatest is shown. Handlers with the same name
-/// do the same. Index errors, panics, adds and retries are counted by whoever has them, so their sum
-/// falls when one of several ends, which Prometheus takes for a restart: give what matters a name of its
-/// own.
+/// Labels are `name`, `group`, `version` and `resource`, as in client-go, and `namespace`, which is empty for all
+/// namespaces. A work queue has the label `name`.
+///
+/// Informers with equal labels share their series: counters, lengths and sizes are added, and the greatest age
+/// is exported. The same applies to handlers with equal names. The totals of index errors, panics, adds and retries
+/// are sums over the existing instances, so they fall when one of several ends, which Prometheus interprets as a
+/// restart. To avoid that, use different names.
 ///
 /// | series | type | further labels |
 /// | --- | --- | --- |
@@ -54,9 +55,9 @@ use super::{
 /// | `workqueue_adds_total`, `workqueue_retries_total` | counter | |
 /// | `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds` | histogram | |
 ///
-/// What each figure is says [`Observed`] or [`InformerSample`](super::InformerSample).
-/// `informer_store_resource_version` has the last 15 digits, which a float holds exactly. Of several
-/// sources it is the first one's, and the ages are those of the one that was heard of longest ago.
+/// For the meaning of each value see [`Observed`] or [`InformerSample`](super::InformerSample).
+/// `informer_store_resource_version` has the last 15 digits, which a float represents exactly. Of several sources
+/// it is that of the first; the ages are those of the source without an event for the longest time.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -85,16 +86,16 @@ pub struct Prometheus {
     work_queues: Places<Arc<str>, WorkQueueSeries>,
 }
 
-/// The series by their labels, with how many share them.
+/// The series by their labels, with the number of their users.
 type Places<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
-    /// A collector of nothing yet.
+    /// Creates an empty collector.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The series as `OpenMetrics` text, for a program without a registry of its own; to be served as
+    /// Returns the series as `OpenMetrics` text, for a program without a registry. Serve it as
     /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     #[expect(
         clippy::missing_panics_doc,
@@ -153,7 +154,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// The series of now, so that no lock is held while informers and queues are sampled.
+/// Copies the current series, so that no lock is held while informers and queues are sampled.
 fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
     let places = places.lock();
     let series = places.iter();
@@ -162,7 +163,7 @@ fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer's or queue's share in the series of its labels; the last one takes them with it.
+/// One informer's or queue's use of the series of its labels; the last one removes them.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

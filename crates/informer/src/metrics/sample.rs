@@ -1,8 +1,7 @@
-//! How an informer or a work queue stands, read when somebody asks.
+//! Samplers: read the current values of an informer or a work queue on request.
 //!
-//! Guarantees: a sampler keeps nothing alive, neither a cache nor a task, and has nothing to say once
-//! its informer has ended. Sampling takes no lock across anything long: what takes time, the counting
-//! of an index's values, is done on a snapshot.
+//! Guarantees: a sampler keeps no cache and no task alive, and returns `None` once its informer has ended. A sample
+//! holds no lock for long: the values of an index are counted on a snapshot.
 
 use std::{
     sync::{Arc, Weak},
@@ -14,111 +13,112 @@ use crate::{
     status::{Status, StatusReader},
 };
 
-/// How an informer stands.
+/// The current values of an informer.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
-    /// What it is doing, how far each source has come and how long ago it was heard of, what is
-    /// broken, how often index functions failed.
+    /// The status: activity and progress of each source, broken objects, and failures of index functions.
     pub status: Status,
-    /// How many changes wait for the store, in the channel from the reflectors and in the queue; a list
-    /// counts as one.
+    /// Changes that wait for the store, in the channel from the reflectors and in the queue; a list counts as
+    /// one.
     pub queued: usize,
-    /// What is in the cache; `None` for a reflector that stands alone.
+    /// The cache; `None` for a standalone reflector.
     pub store: Option<StoreSample>,
-    /// Handlers and subscriptions, in the order in which they came.
+    /// Handlers and subscriptions, in the order of registration.
     pub handlers: Vec<HandlerSample>,
 }
 
-/// What is in a cache.
+/// The current values of a cache.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreSample {
-    /// How many objects, broken ones not counted.
+    /// Number of objects, without broken ones.
     pub items: usize,
-    /// What the server sent for them (or what they took in the file of a warm start), in bytes, as JSON. It is the one size that is known for nothing:
-    /// in memory, a decoded object takes more, and one that a transform has pruned may take far less.
+    /// Bytes of JSON that the server sent for the objects, or that they took in the file of a warm start.
+    ///
+    /// The value costs nothing to measure. In memory, a decoded object takes more, and an object that a transform
+    /// has pruned may take far less.
     pub wire_bytes: u64,
-    /// What the objects take at rest, in bytes, with their handles: exact of packed bodies, and of decoded
-    /// ones what was asked of the allocator for them as far as decoding can see: a few hundredths more or
-    /// less for Kubernetes' own types, more for types that decode into something else first, as enums
-    /// without a tag do. It is what came out of the JSON, so what a transform has dropped since counts, and
-    /// of objects that did not come as JSON, or were kept lazily and have been read, only what they take
-    /// without what they point to. Indices, the
-    /// tree of names and what the allocator adds are not in it.
+    /// Memory of the objects with their handles, in bytes.
+    ///
+    /// It is exact for packed objects. For decoded ones it is the heap memory allocated while decoding, within a few
+    /// percent for Kubernetes' own types, and less exact for types that convert decoded values, such as untagged
+    /// enums. Fields that a transform drops are included. Objects that did not come as JSON, and lazy objects that
+    /// have been read, count without their heap memory. Indices, the tree of names and the allocator's overhead are
+    /// not included.
     pub rest_bytes: u64,
-    /// What packs the objects: dictionaries, and what the next one is learnt from, in bytes. Buffers for
-    /// compression, some 200 KB for each thread that packs, are not in it.
+    /// Bytes of the compression dictionaries and of the samples for the next one. Compression buffers, some 200 KB
+    /// per thread that packs, are not included.
     pub dictionary_bytes: u64,
-    /// Up to which revision everything of the first source is in it.
+    /// The revision up to which the cache has all changes of the first source.
     pub revision: ResourceVersion,
-    /// Its indices but the one by namespace, in the order in which they were added.
+    /// The indices, without the one by namespace, in the order in which they were added.
     pub indices: Vec<IndexSample>,
 }
 
-/// How large an index is.
+/// The size of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexSample {
     /// Its name.
     pub name: Arc<str>,
-    /// How many different values it has.
+    /// Number of different values.
     pub values: usize,
-    /// How many pairs of a value and an object.
+    /// Number of entries, each a value and an object.
     pub entries: usize,
 }
 
-/// How far a handler is behind.
+/// The backlog of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerSample {
     /// Its name.
     pub name: Arc<str>,
-    /// How many notifications wait for it, with the one it is hearing; a list counts as one.
+    /// Notifications that wait for it, including the one being handled; a list counts as one.
     pub depth: usize,
-    /// For how long the oldest of them has been waiting; zero if there is none.
+    /// Time for which the oldest of them has waited; zero if there is none.
     pub lag: Duration,
-    /// How often it has panicked.
+    /// Number of its panics.
     pub panics: u64,
 }
 
-/// How a work queue stands.
+/// The current values of a work queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkQueueSample {
-    /// How many items wait for a worker, those included that were added again while they are in work.
+    /// Items that wait for a worker, including those in work that were added again.
     pub depth: usize,
-    /// How many items wait for their time to come.
+    /// Delayed items.
     pub delayed: usize,
-    /// How many items were accepted, ever: an item that was waiting already does not count.
+    /// Total of accepted items; adding an item that is already queued does not count.
     pub adds: u64,
-    /// How often an item was added with a delay, ever, by the limiter's word or by yours.
+    /// Total of additions with a delay, by the limiter or by the program.
     pub retries: u64,
-    /// How long the items in work have been so, together.
+    /// Sum of the times for which the current items have been in work.
     pub unfinished: Duration,
-    /// How long the one that has been longest has been so.
+    /// The longest of these times.
     pub longest_running: Duration,
 }
 
-/// Reads how an informer stands, for as long as it lives.
+/// Reads the current values of an informer until it ends.
 #[derive(Clone, Debug)]
 pub struct InformerSampler(Weak<dyn Sampled>);
 
-/// Reads how a work queue stands, for as long as it lives.
+/// Reads the current values of a work queue until it is dropped.
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// What an [`InformerSampler`] looks at.
+/// The state that an [`InformerSampler`] reads.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// What a [`WorkQueueSampler`] looks at.
+/// The state that a [`WorkQueueSampler`] reads.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// A reflector that stands alone has no more to tell than its status.
+/// A standalone reflector has a status only.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {
@@ -133,14 +133,14 @@ impl InformerSampler {
         Self(Arc::downgrade(sampled))
     }
 
-    /// How the informer stands now; `None` when it has ended.
+    /// Returns the informer's current values; `None` when it has ended.
     ///
-    /// Goes through the objects and each index once, so it takes some milliseconds per 100,000 of them.
+    /// It reads all objects and indices once, which takes some milliseconds per 100,000.
     pub fn sample(&self) -> Option<InformerSample> {
         Some(self.0.upgrade()?.sample())
     }
 
-    /// Whether there is nothing to sample any more.
+    /// Whether the informer has ended.
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }
@@ -151,12 +151,12 @@ impl WorkQueueSampler {
         Self(sampled)
     }
 
-    /// How the queue stands now; `None` when nobody holds it any more.
+    /// Returns the queue's current values; `None` when it was dropped.
     pub fn sample(&self) -> Option<WorkQueueSample> {
         Some(self.0.upgrade()?.sample())
     }
 
-    /// Whether there is nothing to sample any more.
+    /// Whether the queue was dropped.
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
     }

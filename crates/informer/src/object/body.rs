@@ -1,7 +1,7 @@
-//! [`Body`]: what a handle has of its object, and [`Form`]: in which form a cache keeps its objects.
+//! [`Body`]: the stored content of an object, and [`Form`]: the form in which a cache stores its objects.
 //!
-//! No other stage knows which forms there are. The reflector gives each form a chance to keep its objects in
-//! order ([`Housekeeping`]); what that does is the form's own.
+//! Other stages do not distinguish the forms. The reflector calls [`Housekeeping`], which does the background
+//! work of the form.
 
 mod lazy;
 #[cfg(feature = "packed")]
@@ -25,13 +25,13 @@ use self::{
 use super::{DecodeError, Object, ObjectName, labels::Labels};
 use crate::codec::{Encoded, Identity, Unfit};
 
-/// How the bytes of an object become one.
+/// Decodes the bytes of an object.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// Told of each object that did not decode when it was read.
+/// Callback for each object that fails to decode when it is read.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
-/// What a handle has of its object. No other stage looks at which it is.
+/// The stored content of an object.
 #[derive_where(Clone)]
 pub(super) enum Body<K> {
     Live(Live<K>),
@@ -44,8 +44,8 @@ pub(super) enum Body<K> {
 #[derive_where(Clone)]
 pub(super) struct Live<K> {
     pub(super) object: Arc<K>,
-    /// What it takes beyond itself, as far as its decoding could tell. It stands here because a packed body
-    /// is larger, so a handle does not grow by it.
+    /// Heap bytes of the object, as counted when it was decoded. Stored here because this variant is smaller than the
+    /// packed one, so the handle does not grow.
     pub(super) heap_bytes: u32,
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Broken {
     pub(super) error: DecodeError,
 }
 
-/// The counts that an `Arc` has beside what it points to.
+/// Bytes of the reference counts in an `Arc`.
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// The object. With `is_kept` a lazy body stays decoded.
+    /// Returns the object. With `is_kept` a lazy body stays decoded.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -71,7 +71,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// The object by reference, if it is kept decoded and is good.
+    /// Returns a reference to the object, if it is stored decoded and is not broken.
     pub(super) fn live(&self) -> Option<&K> {
         match self {
             Self::Live(live) => Some(&live.object),
@@ -90,7 +90,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Whether an object that is decoded each time was decoded, and few others since.
+    /// Whether an object that is decoded on each read was decoded recently.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -99,7 +99,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// The object, if it is decoded each time, for a reader to come.
+    /// Decodes the object for a read that follows, if it is decoded on each read.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -110,7 +110,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// What it takes, in bytes, with the object if it is kept decoded.
+    /// Returns the size in bytes, including a decoded object.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
@@ -121,7 +121,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// What it shares with all others of its cache, in bytes; `None` if it shares nothing.
+    /// Returns the bytes shared by all objects of the cache; `None` if they share nothing.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -130,7 +130,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Reads its bytes, if it is kept as bytes and was not decoded in vain. Nothing is decoded.
+    /// Calls `read` with the stored bytes, if the body has bytes that are not known to be broken.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -140,7 +140,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Whether it was decoded, and where that is counted; `None` if it never is on demand.
+    /// Returns whether the body was decoded, and the counter of its store; `None` if it is never decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -150,7 +150,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// The broken body in its place, if it was decoded in vain.
+    /// Returns a broken body for this one, if it failed to decode.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -189,7 +189,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// In which form users ask for objects to be kept.
+/// The form that a user selects for stored objects.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -201,15 +201,15 @@ pub(crate) enum FormOptions<K> {
 
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
-    /// With dictionaries of so many objects; of as many as by default without a number.
+    /// Selects packing, with dictionaries trained from this number of objects, or the default number.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
 }
 
 impl<K> FormOptions<K> {
-    /// The one of the two that keeps objects smaller; this one, if both do alike. Packed objects are decoded
-    /// when they are read anyway, so lazily is no other form for them.
+    /// Returns the form that takes less memory, `self` if they are equal. A packed cache decodes on demand too, so
+    /// packed includes lazy.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -236,7 +236,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which a cache keeps its objects, with what they have in common.
+/// The form in which a cache stores its objects, with the state that its objects share.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -244,7 +244,7 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether what would delay an object is left to the [`Housekeeping`].
+        /// Whether slow work on an object is left to [`Housekeeping`].
         is_urgent: bool,
     },
 }
@@ -262,8 +262,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// The same for objects that something waits for: what would delay one is put off, for the
-    /// [`Housekeeping`].
+    /// Returns the same form for latency-sensitive objects: slow work is left to [`Housekeeping`].
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -275,17 +274,17 @@ impl<K> Form<K> {
         }
     }
 
-    /// Whether objects are decoded when they come, and kept so.
+    /// Whether objects are decoded when they arrive, and stored decoded.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self, Self::Decoded)
     }
 
-    /// Whether it keeps bytes also of what was decoded and changed on the way.
+    /// Whether an object is stored as bytes even after it was decoded and changed.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Counts the objects that have not been decoded, if they are decoded on demand.
+    /// Returns the counter of objects not decoded yet, if objects are decoded on demand.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -295,7 +294,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// Keeps the bytes of an object, whose identity this is; `None` if this form keeps decoded objects.
+    /// Stores the bytes of an object with this identity; `None` if the form stores decoded objects.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -317,7 +316,7 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// A decoded object in this form. Uid and labels are those that it has now.
+    /// Converts a decoded object to this form, with its current uid and labels.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -326,7 +325,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// What keeps such objects in order while a reflector runs, if they need it.
+    /// Returns the background work of this form, if it has any.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,
@@ -338,7 +337,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// The same at once, for objects that are in no store yet. Takes its time: for threads that may block.
+    /// Does the background work at once, for objects that are in no store yet. It may block.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         #[cfg(feature = "packed")]
         if let Self::Packed { decoder, .. } = self {
@@ -349,21 +348,21 @@ impl<K> Form<K> {
     }
 }
 
-/// The objects of a list under way, which the store does not have yet.
+/// Returns the objects of a list in progress, which are not in the store yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// The first object of the store behind a name, or the very first.
+/// Returns the first object of the store after a name, or the first of all.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
-/// What keeps the objects of one store in their form, beside the reflector that feeds it.
+/// The background work of a form for the objects of one store. The reflector calls it.
 pub(crate) trait Housekeeping<K>: Send {
-    /// An object is about to be handed on.
+    /// Called before an object is passed to the next stage.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// All that came was handed on, and the server has nothing to add for now.
+    /// Called when all received objects were passed on, and the server has no more for now.
     fn paused(&mut self);
 
-    /// Some bytes were decoded; `more_comes` says whether a list goes on.
+    /// Called after received bytes were decoded. `more_comes` is whether a list continues.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
@@ -373,6 +372,6 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Whether [`step`](Self::step) has something to do.
     fn has_work(&self) -> bool;
 
-    /// Does some of it: half a millisecond's work.
+    /// Does a part of the work, about half a millisecond long.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

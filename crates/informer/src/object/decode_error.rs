@@ -1,13 +1,13 @@
-//! [`DecodeError`]: why an object has no body.
+//! [`DecodeError`]: why an object failed to decode.
 
 use std::sync::Arc;
 
 use super::ObjectName;
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Why the bytes of one object did not become a `K`.
+/// Why the bytes of an object failed to decode as `K`.
 ///
-/// Names the object, the field and the position, never the content: it may be a Secret.
+/// It names the object, the field and the position, but never the content, which may be a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{inner}")]
 pub struct DecodeError {
@@ -26,7 +26,7 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    /// A path is made of the names of fields and keys, and keys may be as long as a server likes.
+    /// The path consists of field names and map keys; keys have any length that the server sends, so it is truncated.
     pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {
@@ -37,12 +37,12 @@ impl DecodeError {
         }
     }
 
-    /// The object, when at least its name could be read.
+    /// Returns the object's name, if that could be read.
     pub fn object_name(&self) -> Option<&ObjectName> {
         self.inner.name.as_ref()
     }
 
-    /// The field that does not fit, as a path such as `spec.containers[0].ports`; `.` for the whole.
+    /// Returns the path of the invalid field, such as `spec.containers[0].ports`; `.` is the whole object.
     pub fn field(&self) -> &str {
         &self.inner.field
     }

@@ -1,22 +1,22 @@
-//! [`Deleted`]: what is known of an object that is gone.
+//! [`Deleted`]: a deletion and the object's last known state.
 
 use super::{Object, ObjectName};
 use derive_where::derive_where;
 
-/// A deletion, as queues carry it and handlers hear it.
+/// A deletion, as stored in queues and delivered to handlers.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum Deleted<K> {
-    /// The server told of the deletion: this is the last state, at the revision of the deletion.
+    /// The server reported the deletion: this is the last state, at the revision of the deletion.
     Known(Object<K>),
-    /// The deletion was missed (the watch was down) and found out by a relist.
+    /// The watch missed the deletion, and a relist detected it.
     #[doc(alias = "DeletedFinalStateUnknown")]
     FinalStateUnknown {
-        /// Which object is gone.
+        /// The name of the deleted object.
         name: ObjectName,
-        /// The last state anybody here knew; it may be stale. A handler always gets one.
+        /// The last known state, which may be stale. It is always `Some` in a handler.
         last_known: Option<Object<K>>,
     },
 }

@@ -1,39 +1,40 @@
-//! [`Epoch`]: which revisions can be compared, namely those that a server gave out without going back in between.
+//! [`Epoch`]: separates revisions from before and after the restore of a server, which can't be compared.
 
 /// A part of a server's history, in four bytes.
 ///
-/// A server that was restored from a backup gives revisions out again, to other states, so a revision names a state
-/// in one epoch only. A reflector hands everything on in its current epoch, and only these enter another one:
+/// A server that is restored from a backup uses the same revisions again for other states, so a revision identifies a
+/// state in one epoch only. A reflector delivers everything in its current epoch, and only these transitions change
+/// it:
 ///
-/// | transition | when | what readers conclude |
+/// | transition | when | meaning for readers |
 /// | --- | --- | --- |
-/// | [`after_rollback`](Self::after_rollback) | the reflector has seen that the server has gone back | revisions start over; waits for revisions and pending writes end |
-/// | [`after_suspicion`](Self::after_suspicion) | the server may have gone back | an equal revision is no proof of an equal state; nothing else |
+/// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; waits for revisions and pending writes end |
+/// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state; nothing else |
 ///
-/// Both count from the epoch of what the store has, so that several of them before the next list make one step. The
-/// counts wrap around; by then nothing in a store is of the same epoch, since each list replaces everything.
+/// Both count from the epoch of the store, so that several of them before the next list are one step. The counts
+/// wrap around; by then no object in a store has the old epoch, because each list replaces all objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
-    /// How often the server has gone back.
+    /// Number of restores.
     rollbacks: u16,
-    /// How often it may have.
+    /// Number of suspected restores.
     suspicions: u16,
 }
 
 impl Epoch {
-    /// The first one, also that of everything that was just decoded, and of what users make.
+    /// The first epoch; also that of newly decoded objects, and of objects that users create.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of what no reflector has received: no reflector enters it before its first list.
+    /// The epoch of objects from no reflector. No reflector enters it before its first list.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
-    /// The next one, as the server has gone back since the epoch `known` of what the store has.
+    /// Returns the next epoch after a restore; `known` is the epoch of the store.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -41,7 +42,7 @@ impl Epoch {
         }
     }
 
-    /// The next one, as the server may have gone back since the epoch `known` of what the store has.
+    /// Returns the next epoch after a suspected restore; `known` is the epoch of the store.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -49,7 +50,7 @@ impl Epoch {
         }
     }
 
-    /// Whether the server has gone back between the two.
+    /// Whether the server was restored between the two epochs.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rollback_and_a_suspicion_begin_another_epoch_and_only_the_rollback_says_so() {
+    fn rollback_and_suspicion_start_a_new_epoch_and_differ_from_each_other() {
         let known = Epoch::FIRST;
         let suspected = known.after_suspicion(known);
         let rolled_back = suspected.after_rollback(known);
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_rollbacks_leads_back_to_the_epoch_just_before() {
+    fn no_number_of_rollbacks_returns_to_the_previous_epoch() {
         let mut epoch = Epoch::FIRST;
         for _ in 0..=2 * u32::from(u16::MAX) {
             let next = epoch.after_rollback(epoch).after_suspicion(epoch);

@@ -1,23 +1,23 @@
-//! [`Known`]: what a store has, for those that stand before it.
+//! [`Known`]: read access to a store, for a queue before it.
 
 use super::{Object, ObjectName, SourceId};
 
-/// What a store already has, lent to a queue for the time of one `replace` or `resync`.
+/// The objects of a store, passed to a queue for one `replace` or `resync`.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]
 #[doc(alias = "KeyGetter")]
 pub trait Known<K> {
-    /// The newest state kept under a name, with the source that brought it.
+    /// Returns the newest state of an object, and its source.
     #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
-    /// Visits everything kept, in the order of names.
+    /// Visits all objects, ordered by name.
     #[doc(alias = "ListKeys")]
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// Nothing is known.
+/// An empty store.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

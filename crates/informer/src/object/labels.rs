@@ -1,4 +1,4 @@
-//! [`Labels`]: those of one object, whatever form it is kept in.
+//! [`Labels`]: the labels of one object, in any form of storage.
 
 use std::{
     cmp::Ordering,
@@ -20,15 +20,15 @@ enum Kept<'a> {
     Set(&'a Joined),
 }
 
-/// Labels that objects may have in common.
+/// Labels that several objects can share.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// Ordered by key, each key once. All of them stand in one text: whether an object has the same is looked at
-/// with each of its states, long after these were read last.
+/// Labels ordered by key, each key once. All are in one text, so that a comparison with the labels of another state
+/// reads one allocation, which is mostly not in the processor's cache.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// Where keys and values end in it, in turns.
+    /// The ends of keys and values in the text, alternating.
     ends: Box<[u32]>,
 }
 
@@ -50,7 +50,7 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Key or value.
+    /// Returns a key or a value.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -89,7 +89,7 @@ impl<'a> Labels<'a> {
         Self(Kept::Set(labels))
     }
 
-    /// The value of a label, if the object has it.
+    /// Returns the value of a label; `None` if the object does not have it.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         match self.0 {
             Kept::Map(labels) => labels?.get(key).map(String::as_str),
@@ -97,7 +97,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// All labels, ordered by key.
+    /// Returns all labels, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let (map, set) = match self.0 {
             Kept::Map(labels) => (labels, None),
@@ -109,23 +109,23 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The labels that objects have in common: those of one workload have the same, and share them.
+/// The label sets of a cache. Objects of one workload have equal labels, and share them.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// By hash. Of two with the same one the first is shared, so who makes many of them gains nothing.
+    /// Sets by hash. Of two with equal hash only the first is shared, so provoked collisions cost nothing.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// When there are so many, those that nobody has any more are dropped.
+    /// Number of sets at which unused ones are removed.
     full_at: usize,
 }
 
-/// Fewer than this are not looked through.
+/// Minimum number of sets before unused ones are searched.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// What these labels are kept as. Of a key that is there twice the last one counts.
+    /// Returns the shared set of these labels. Of a duplicate key the last value counts.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_labels_are_one_set_and_answer_as_a_map_does() {
+    fn equal_labels_share_one_set_that_equals_a_map() {
         let sets = LabelSets::default();
         let first = set(&sets, &[("b", "2"), ("a", "1")]);
         let again = set(&sets, &[("a", "1"), ("b", "2")]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_many_labels_is_found_and_no_other() {
+    fn each_of_many_labels_is_found_by_its_key_only() {
         let keys = (0..9).map(|number| "x".repeat(number)).collect::<Vec<_>>();
         for len in 0..keys.len() {
             let labels = keys[..len]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_same_hash_are_not_taken_for_each_other() {
+    fn labels_with_equal_hashes_are_not_confused() {
         let sets = LabelSets::default();
         let labels = [("a", "1"), ("b", "2")];
         for others in [
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_key_that_is_there_twice_the_last_one_counts() {
+    fn of_a_duplicate_key_the_last_value_counts() {
         let sets = LabelSets::default();
         let labels = set(&sets, &[("a", "1"), ("b", "2"), ("a", "3")]);
         assert!(Labels::of_set(&labels).iter().eq([("a", "3"), ("b", "2")]));
     }
 
     #[test]
-    fn sets_that_nobody_has_any_more_are_forgotten() {
+    fn unused_label_sets_are_removed() {
         let sets = LabelSets::default();
         let kept = set(&sets, &[("kept", "")]);
         for number in 0..2 * SETS_MIN {

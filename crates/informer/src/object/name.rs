@@ -24,7 +24,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// The name of a namespaced (`Some`) or cluster-scoped (`None`, or an empty namespace) object.
+    /// Creates a name. The object is cluster-scoped if the namespace is `None` or empty.
     #[doc(alias = "NewObjectName")]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace.filter(|namespace| !namespace.is_empty()) {
@@ -45,27 +45,27 @@ impl ObjectName {
         }
     }
 
-    /// The name of a cluster-scoped object.
+    /// Creates the name of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
         Self::new(None, name)
     }
 
-    /// The name of a namespaced object.
+    /// Creates the name of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         Self::new(Some(namespace), name)
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         &self.text[self.name_at as usize..]
     }
 
-    /// `metadata.namespace`; `None` for cluster scope.
+    /// Returns `metadata.namespace`; `None` for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// The name of an object with this identity, if it has one.
+    /// Returns the name in an identity, if it has one.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..
@@ -73,23 +73,22 @@ impl ObjectName {
         (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
-    /// Whether a server may give it to an object: it ends in logs and on terminals, and in the memory of
-    /// whoever keeps names.
+    /// Whether a server may use this name: names are stored, and printed in logs and on terminals.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
-        // Nearly every name is of these alone.
+        // A shortcut for printable ASCII, which nearly all names are.
         let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
         self.name().len() <= NAME_BYTES
             && namespace.len() <= NAME_BYTES
             && (self.text.bytes().all(is_plain) || !self.text.contains(char::is_control))
     }
 
-    /// The text of [`ObjectName::as_str`], shared.
+    /// Returns the text of [`ObjectName::as_str`], shared.
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
     }
 
-    /// `namespace/name`, or `name` for cluster scope.
+    /// Returns `namespace/name`, or `name` for cluster-scoped objects.
     #[doc(alias = "AsNamespacedName")]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -99,7 +98,7 @@ impl ObjectName {
 impl Ord for ObjectName {
     fn cmp(&self, other: &Self) -> Ordering {
         if self.name_at == other.name_at {
-            // The slash is at the same place, so the whole text is in the order of its parts.
+            // With the slash at the same position, text order is the order by namespace and name.
             return self.text.as_bytes().cmp(other.text.as_bytes());
         }
         (self.namespace(), self.name()).cmp(&(other.namespace(), other.name()))
@@ -143,7 +142,7 @@ impl FromStr for ObjectName {
     }
 }
 
-/// A text that is neither `name` nor `namespace/name`.
+/// The text is neither `name` nor `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
 #[non_exhaustive]
@@ -157,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_as_it_is_written_or_refused(text in "[^/]{0,6}(/[^/]{0,6}){0,3}") {
+        fn any_name_round_trips_or_is_rejected(text in "[^/]{0,6}(/[^/]{0,6}){0,3}") {
             let parts: Vec<&str> = text.split('/').collect();
             let named = parts.len() <= 2 && parts.iter().all(|part| !part.is_empty());
             match text.parse::<ObjectName>() {
@@ -190,7 +189,7 @@ mod tests {
     #[test]
     fn order_is_by_namespace_and_then_by_name() {
         let name = |text: &str| text.parse::<ObjectName>().unwrap();
-        // As plain text "a-b/x" would stand before "a/x", for '-' is less than '/'.
+        // As plain text "a-b/x" would be before "a/x", because '-' is less than '/'.
         assert!(name("a/x") < name("a-b/x"));
         assert!(name("z") < name("a/a"));
         assert_eq!(name("a/x").namespace(), Some("a"));

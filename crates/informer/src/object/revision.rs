@@ -15,19 +15,19 @@ use crate::{
 
 /// A Kubernetes resource version.
 ///
-/// Two of them may be compared within one kind and one server: decimal numbers of any length, by
-/// size ([KEP-5504](https://kep.k8s.io/5504)). Whatever else a server sends is kept and sent back
-/// as it is, but compares with nothing except itself.
+/// Revisions of one kind on one server can be compared if they are decimal numbers, of any length
+/// ([KEP-5504](https://kep.k8s.io/5504)). Other texts are stored and sent back unchanged, and compare only with
+/// themselves.
 ///
-/// After the restore of a backup a server gives out the same revisions again, to other states. So one
-/// that a reflector has handed on also has its epoch, which only this crate reads. In the public API a revision
-/// is its text: two of the same text are equal.
+/// A server that is restored from a backup uses the same revisions again for other states. Therefore a revision
+/// that a reflector has delivered also has an internal epoch. In the public API a revision is its text: two
+/// revisions with the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The epoch is inside, where it takes no room.
+/// The epoch is stored in each variant, where it fits into padding.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -36,7 +36,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// What shows of a revision.
+/// The public part of a revision: its value without the epoch.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -45,12 +45,12 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// No revision. In a request: the most recent state.
+    /// No revision. In a request it means the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// Revision `"0"`. In a request: whatever the server's cache has, however old.
+    /// Revision `"0"`. In a request it means any state from the server's cache, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
-    /// The revision as a number, if it is one of at most 64 bits, as etcd's are.
+    /// Returns the revision as a number, if it fits into 64 bits, as etcd's revisions do.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Number(_, number) => Some(number),
@@ -63,28 +63,28 @@ impl ResourceVersion {
         matches!(self.0, Repr::Unset)
     }
 
-    /// Whether this is a positive decimal number, as every object's of a server is whose revisions have
-    /// an order ([KEP-5504](https://kep.k8s.io/5504)).
+    /// Whether this is a positive decimal number, and so can be compared
+    /// ([KEP-5504](https://kep.k8s.io/5504)).
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
     }
 
-    /// Whether a server may give this text to an object or a list.
+    /// Whether a server may use this text as the revision of an object or a list.
     pub(crate) fn is_fit(text: &str) -> bool {
         is_fit(text, REVISION_BYTES)
     }
 
-    /// The revision of an object with this identity.
+    /// Returns the revision in an identity.
     pub(crate) fn of(identity: &Identity<'_>) -> Self {
         Self::from(&*identity.metadata.resource_version)
     }
 
-    /// Whether this is `"0"`, which no live object has.
+    /// Whether this is `"0"`, which no existing object has.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// The same revision, in this epoch. An unset revision has none.
+    /// Returns the same revision in another epoch. An unset revision has no epoch.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -92,7 +92,7 @@ impl ResourceVersion {
         self
     }
 
-    /// The epoch that it was received in.
+    /// Returns the epoch in which it was received.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -100,8 +100,8 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this is below `reached` in the same epoch: it says nothing about how far a source has
-    /// come. In another epoch, revisions start over.
+    /// Whether this is below `reached` in the same epoch, so that it does not advance a source's position. Revisions
+    /// of different epochs are not comparable.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -129,7 +129,7 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// `None` where the two can't be compared: one is unset, or not a well-formed decimal number.
+/// `None` if the revisions can't be compared: one is unset, or not a well-formed decimal number.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {
@@ -144,7 +144,7 @@ impl PartialOrd for ResourceVersion {
             (Shown::Number(a), Shown::Number(b)) => Some(a.cmp(&b)),
             (Shown::Text(a), Shown::Text(b)) if a == b => Some(Ordering::Equal),
             (Shown::Text(a), Shown::Text(b)) => Some(digits(a)?.cmp(&digits(b)?)),
-            // Whatever fits 64 bits is a number, so well-formed text is larger.
+            // A well-formed number is stored as text only if it exceeds 64 bits.
             (Shown::Text(a), Shown::Number(_)) => digits(a).map(|_| Ordering::Greater),
             (Shown::Number(_), Shown::Text(b)) => digits(b).map(|_| Ordering::Less),
         }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_sent_back_as_it_came() {
+    fn every_revision_is_sent_back_unchanged() {
         for text in [
             "",
             "0",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_length_compare_and_the_rest_does_not() {
+    fn numbers_of_any_length_are_comparable_and_other_texts_are_not() {
         assert!(rv("9") < rv("10"));
         assert!(rv("18446744073709551615") < rv("18446744073709551616"));
         assert!(rv("99999999999999999998") < rv("99999999999999999999"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_epoch_takes_no_room_and_shows_nowhere() {
+    fn an_epoch_takes_no_memory_and_is_not_visible() {
         assert_eq!(size_of::<ResourceVersion>(), 3 * size_of::<usize>());
         let later = Epoch::FIRST.after_rollback(Epoch::FIRST);
         for text in ["", "0", "7", "99999999999999999999", "x"] {

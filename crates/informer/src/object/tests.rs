@@ -1,4 +1,4 @@
-//! Handles and deletions answer for what they are about, whatever is known of it.
+//! Tests of handles and deletions.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -27,7 +27,7 @@ fn missed(last_known: Option<Object<ConfigMap>>) -> Deleted<ConfigMap> {
 }
 
 #[test]
-fn a_deletion_names_its_object_whether_or_not_a_state_is_known() {
+fn a_deletion_names_its_object_with_or_without_a_state() {
     let cases = [
         (Deleted::Known(object("shop/web", "7")), Some("7"), false),
         (missed(Some(object("shop/web", "5"))), Some("5"), true),
@@ -44,7 +44,7 @@ fn a_deletion_names_its_object_whether_or_not_a_state_is_known() {
 }
 
 #[test]
-fn an_object_without_a_name_has_no_handle_and_is_given_back() {
+fn an_object_without_a_name_is_returned_in_the_error() {
     let nameless = ConfigMap::default();
     let error = Object::new(nameless.clone()).unwrap_err();
     assert_eq!(*error.0, nameless);

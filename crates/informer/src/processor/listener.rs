@@ -11,7 +11,13 @@
 //! | the informer stops with a deadline | is drained: what it has is told until then |
 //! | the reading end is dropped, also before its first poll | has ended: nothing waits for it, and it takes nothing more |
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -155,12 +161,30 @@ impl<K> Drop for Listening<K> {
     }
 }
 
+/// Where a listener reports that its handler has handled what was in the cache at the beginning.
+pub(crate) struct SyncReport {
+    /// For readers that take no lock.
+    handled: Arc<AtomicBool>,
+    waiters: watch::Sender<bool>,
+}
+
+impl SyncReport {
+    pub(crate) fn new() -> (Self, Arc<AtomicBool>, watch::Receiver<bool>) {
+        let (handled, (waiters, synced)) = (Arc::default(), watch::channel(false));
+        let report = Self {
+            handled: Arc::clone(&handled),
+            waiters,
+        };
+        (report, handled, synced)
+    }
+}
+
 /// Tells a handler everything that comes into its buffer, until that is closed.
 pub(crate) async fn listen<K, H>(
     handler: H,
     listening: Listening<K>,
     name: Arc<str>,
-    synced: watch::Sender<bool>,
+    synced: SyncReport,
 ) where
     K: Send + Sync + 'static,
     H: EventHandler<K>,
@@ -176,7 +200,8 @@ pub(crate) async fn listen<K, H>(
         if is_synced {
             // First, so that a task woken by the other finds it in the status too.
             listening.buffer.finish();
-            synced.send_replace(true);
+            synced.handled.store(true, Ordering::Release);
+            synced.waiters.send_replace(true);
         }
         // A handler that never waits must not keep the thread from all other tasks.
         tokio::task::coop::consume_budget().await;

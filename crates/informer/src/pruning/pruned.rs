@@ -1,20 +1,18 @@
-//! [`Pruned`]: an object with holes, as a type that can be read as the whole one and not be written.
+//! [`Pruned`]: an object with missing fields; it can be read, but not written back by mistake.
 
 use std::{borrow::Cow, ops::Deref};
 
 use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// An object of which any field may be missing, because
-/// [`prune`](crate::shared_informer::Builder::prune) or
-/// [`keep`](crate::shared_informer::Builder::keep) has cut it out. It reads as `K`, and is of the same
-/// kind.
+/// An object from which [`prune`](crate::shared_informer::Builder::prune) or
+/// [`keep`](crate::shared_informer::Builder::keep) may have removed fields.
 ///
-/// A missing field reads as one that the server did not send, so what is read must be among what is
-/// kept: nobody can tell the two apart.
+/// It dereferences to `K`, and has the same kind. A removed field reads like a field that the server did not
+/// send, so read only fields that are kept.
 ///
-/// Who writes an object back that lacks its volumes destroys them. A `Pruned<K>` is not `Serialize`, so
-/// it goes into no request by itself, no patch and no `serde_json::to_value`:
+/// A write of an object that lacks its volumes would destroy them. Therefore a `Pruned<K>` does not implement
+/// `Serialize`, and can't be used in a request body, a patch, or `serde_json::to_value`:
 ///
 /// ```compile_fail,E0277
 /// use k8s_openapi::api::core::v1::Pod;
@@ -24,9 +22,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// }
 /// ```
 ///
-/// An `Api<Pruned<Pod>>` reads, and can't write. What remains possible is what Rust does for every
-/// `Deref`: where a `&Pod` is asked for, as by `Api<Pod>::replace`, a `&Pruned<Pod>` is taken for one,
-/// and `(*pod).clone()` makes a `Pod`. So fetch what is to be replaced, or send a patch of what changes.
+/// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`: where
+/// a `&Pod` is expected, as by `Api<Pod>::replace`, a `&Pruned<Pod>` is accepted, and `(*pod).clone()` is a
+/// `Pod`. So fetch the object before you replace it, or send a patch with the changes alone.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -45,9 +43,10 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Pruned<K>(K);
 
 impl<K> Pruned<K> {
-    /// The object to change, for a [transform](crate::shared_informer::Builder::transform): what is in a
-    /// cache is shared, and nobody gets it this way. `Pruned::get_mut(pod)`, so that no field of an
-    /// object goes by this name.
+    /// Returns the object for modification in a [transform](crate::shared_informer::Builder::transform).
+    ///
+    /// Call it as `Pruned::get_mut(pod)`, so that it does not hide a method of `K`. Objects in a cache are shared
+    /// and can't be modified this way.
     pub fn get_mut(pruned: &mut Self) -> &mut K {
         &mut pruned.0
     }
@@ -61,7 +60,7 @@ impl<K> Deref for Pruned<K> {
     }
 }
 
-/// Everything is as with the whole object.
+/// Delegates to `K`.
 impl<K: Resource> Resource for Pruned<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
@@ -103,10 +102,11 @@ impl<K: Resource> Resource for Pruned<K> {
     }
 }
 
-/// Types whose fields can be cut out: each that can be written as JSON, of which only what can be
-/// missing when it is written back is cut, and each [`Pruned`] one, of which anything is.
+/// Types whose fields can be pruned.
 ///
-/// Nothing else can implement it.
+/// These are all types that implement `Serialize`, from which only fields can be pruned that a write does not
+/// lose, and all [`Pruned`] types, from which any field can be pruned that does not identify the object. The
+/// trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` can't be pruned",
     note = "`Pruned<{Self}>` can: it is for types that are never written back"
@@ -116,19 +116,19 @@ pub trait Prunable {
     const FIELDS: Fields;
 }
 
-/// Types that the library can write down for itself, in a packed cache or a saved store: each that can be
-/// written as JSON, and those [`Pruned`].
+/// Types that the library can serialize for a packed cache or a saved store.
 ///
-/// Nothing else can implement it, and nobody else can write by it.
+/// These are all types that implement `Serialize`, and all [`Pruned`] types. The trait is sealed, and only the
+/// library can call its method.
 #[diagnostic::on_unimplemented(message = "the library can't write `{Self}` as JSON")]
 pub trait Storable {
     /// # Errors
-    /// The type can't be written by this serializer.
+    /// The serializer can't write this type.
     #[doc(hidden)]
     fn write<S: Serializer>(&self, serializer: S, by: Library) -> Result<S::Ok, S::Error>;
 }
 
-/// Which fields of a type can be cut.
+/// Which fields of a type can be pruned.
 #[doc(hidden)]
 #[expect(
     unnameable_types,
@@ -139,13 +139,13 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Those without which an object can be written back.
+    /// Fields that are not lost when the object is written back.
     Dispensable,
-    /// All but what says which object it is.
+    /// All fields except those that identify the object or that selectors read.
     AllButIdentity,
 }
 
-/// Only the library has one of these.
+/// Proof that the library is the caller: only the library can construct it.
 #[doc(hidden)]
 #[expect(
     unnameable_types,
@@ -174,7 +174,7 @@ impl<K: Serialize> Storable for Pruned<K> {
     }
 }
 
-/// An object as the library writes it down.
+/// An object in the library's own serialization.
 pub(crate) struct Stored<'a, K>(pub(crate) &'a K);
 
 impl<K: Storable> Serialize for Stored<'_, K> {

@@ -1,4 +1,4 @@
-//! What is cut is gone, and everything else is as it was, wherever the members stand.
+//! Tests that pruned fields are removed and all other bytes stay the same, in any order of members.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// What is cut of a type of its own.
+/// Pruning of a type that is not [`Pruned`].
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -38,7 +38,7 @@ fn cut_by(pruning: &Pruning, json: &str) -> String {
 }
 
 #[test]
-fn paths_are_names_with_dots_and_keys_in_brackets() {
+fn paths_have_names_with_dots_and_keys_in_brackets() {
     let last = "metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']";
     for text in [
         "metadata",
@@ -77,7 +77,7 @@ fn paths_are_names_with_dots_and_keys_in_brackets() {
 }
 
 #[test]
-fn of_a_type_of_its_own_only_what_an_object_can_be_without_is_cut() {
+fn plain_types_allow_only_managed_fields_and_annotations_to_be_pruned() {
     for path in [
         "spec",
         "spec.volumes",
@@ -95,7 +95,7 @@ fn of_a_type_of_its_own_only_what_an_object_can_be_without_is_cut() {
 }
 
 #[test]
-fn what_says_which_object_it_is_and_what_selectors_look_at_is_never_cut() {
+fn identity_and_labels_are_never_pruned() {
     for path in [
         "apiVersion",
         "kind",
@@ -119,7 +119,7 @@ fn what_says_which_object_it_is_and_what_selectors_look_at_is_never_cut() {
 }
 
 #[test]
-fn what_was_asked_for_before_stays_when_something_is_refused() {
+fn a_rejected_path_leaves_earlier_paths_in_force() {
     let mut pruning = pruning(&["metadata.managedFields"]);
     let before = pruning.clone();
     assert!(pruning.prune::<Value>(["spec".parse().unwrap()]).is_err());
@@ -129,7 +129,7 @@ fn what_was_asked_for_before_stays_when_something_is_refused() {
 const WHOLE: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"1","labels":{"x":"y"},"annotations":{"n":"o"}},"spec":{"nodeName":"node","containers":[{"name":"c1","env":[{"name":"e"}]},{"name":"c2"},7]},"status":{"podIP":"10.0.0.1"}}"#;
 
 #[test]
-fn a_name_below_an_array_is_of_each_of_its_maps() {
+fn a_name_below_an_array_selects_the_field_of_each_map() {
     let pruning = pruning_of::<Pruned<Value>>(&["spec.containers[*].env", "status"]).unwrap();
     let rest = WHOLE.replace(r#","env":[{"name":"e"}]"#, "");
     let rest = rest.replace(r#","status":{"podIP":"10.0.0.1"}"#, "");
@@ -137,7 +137,7 @@ fn a_name_below_an_array_is_of_each_of_its_maps() {
 }
 
 #[test]
-fn of_a_keep_list_stay_what_it_names_and_identity_and_what_is_around_them() {
+fn a_keep_list_keeps_its_fields_and_identity_and_the_maps_around() {
     let identity = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"1","labels":{"x":"y"}"#;
     let rows: [(&[&str], &[&str], &str); 6] = [
         (&[], &[], "}}"),
@@ -170,7 +170,7 @@ fn of_a_keep_list_stay_what_it_names_and_identity_and_what_is_around_them() {
 }
 
 #[test]
-fn those_that_do_the_same_have_the_same_text_and_others_another() {
+fn equal_prunings_have_equal_text() {
     let same = [
         keeping(&["a.b", "a"], &["a.c.d", "x.y"]),
         keeping(&["a"], &["a.c.d"]),
@@ -199,7 +199,7 @@ fn those_that_do_the_same_have_the_same_text_and_others_another() {
 }
 
 #[test]
-fn what_can_not_be_read_is_not_made_readable() {
+fn invalid_json_is_not_made_valid() {
     let keeping = keeping(&[], &[]);
     for json in [
         r#"{"metadata":{"name":"a"},"spec":{},}"#,
@@ -215,7 +215,7 @@ fn what_can_not_be_read_is_not_made_readable() {
 }
 
 #[test]
-fn arrays_in_arrays_are_not_looked_into_however_deep() {
+fn arrays_in_arrays_are_not_searched() {
     let deep = 1_000_000;
     let json = format!(r#"{{"spec":{}{}}}"#, "[".repeat(deep), "]".repeat(deep));
     let pruning = pruning_of::<Pruned<Value>>(&["spec.a.b"]).unwrap();
@@ -226,7 +226,7 @@ fn arrays_in_arrays_are_not_looked_into_however_deep() {
 }
 
 #[test]
-fn a_pruned_object_is_written_by_the_library_alone() {
+fn only_the_library_serializes_a_pruned_object() {
     let json = json!({"metadata": {"name": "a"}});
     let pruned: Pruned<Value> = serde_json::from_value(json.clone()).unwrap();
     assert_eq!(serde_json::to_value(Stored(&pruned)).unwrap(), json);
@@ -234,7 +234,7 @@ fn a_pruned_object_is_written_by_the_library_alone() {
 }
 
 #[test]
-fn members_are_cut_with_their_commas_wherever_they_stand() {
+fn members_are_removed_with_their_commas() {
     let managed = &["metadata.managedFields"];
     let rows = [
         (
@@ -254,7 +254,7 @@ fn members_are_cut_with_their_commas_wherever_they_stand() {
             "{ \"metadata\" : {\n \"a\" : 1 ,\n \"managedFields\" : [ 1 ] } }",
             "{ \"metadata\" : {\n \"a\" : 1 } }",
         ),
-        // Only where it is looked for.
+        // Fields are removed at their own path only.
         (
             r#"{"managedFields":1,"spec":{"managedFields":2}}"#,
             r#"{"managedFields":1,"spec":{"managedFields":2}}"#,
@@ -267,7 +267,7 @@ fn members_are_cut_with_their_commas_wherever_they_stand() {
             r#"{"metadata":{"x":"\"managedFields\":[]"}}"#,
             r#"{"metadata":{"x":"\"managedFields\":[]"}}"#,
         ),
-        // Left for the next reader.
+        // Invalid JSON and other values stay as they are.
         (r#"{"metadata":{"a":}"#, r#"{"metadata":{"a":}"#),
         ("7", "7"),
         ("", ""),
@@ -294,7 +294,7 @@ fn members_are_cut_with_their_commas_wherever_they_stand() {
 }
 
 #[test]
-fn what_is_no_text_is_left_as_it_is() {
+fn invalid_utf8_is_left_unchanged() {
     let bytes = b"{\"metadata\":{\"managedFields\":\"\xff\"}}";
     let pruning = pruning(&["metadata.managedFields"]);
     assert_eq!(&*Codec::Json.object(bytes).cut(&pruning), bytes);
@@ -341,8 +341,8 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// The same by a tree: a member goes if it is pruned, or if a keep-list neither names it nor anything
-/// above or below it.
+/// The same on a parsed tree: a member is removed if it is pruned, or if the keep-list names neither the member
+/// nor a field above or below it.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;
@@ -369,7 +369,7 @@ fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kep
 
 proptest! {
     #[test]
-    fn the_rest_is_what_a_tree_is_out_of_which_the_same_is_cut(
+    fn pruned_json_equals_a_pruned_tree(
         mut tree in object(),
         pruned in paths(),
         kept in prop::option::of(paths()),

@@ -1,4 +1,4 @@
-//! [`DeltaFifo`]: per object what happened since it was last popped, and the order of the objects.
+//! [`DeltaFifo`]: keeps the order of objects, and per object the changes since it was last popped.
 
 mod popped;
 
@@ -15,7 +15,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A key → its deltas, and a queue of keys, one to one.
+/// A map from keys to deltas, and a queue of the same keys.
 ///
 /// ```text
 ///   keys:  default/a ── default/b ── shop/c
@@ -24,17 +24,14 @@ use crate::{
 ///          shop/c    → [Sync]
 /// ```
 ///
-/// - A key that is queued keeps its place; [`pop`](Self::pop) hands over all its deltas, oldest
-///   first, as one unit.
-/// - Of two consecutive deletions the one that knows more is kept; nothing else is merged.
-/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for
-///   each object that is not in it any more.
-/// - A resync passes over keys with waiting deltas, so that an old state never comes behind a newer
-///   one.
+/// - A queued key keeps its place. [`pop`](Self::pop) returns all its deltas, oldest first, as one unit.
+/// - Of two consecutive deletions the one with more information is kept; nothing else is merged.
+/// - A list queues its objects, then a [`Deleted::FinalStateUnknown`] with the last known state for each object
+///   that is not in it.
+/// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
-/// What the store knows is lent to [`delete`](Self::delete), [`replace`](Queue::replace) and
-/// [`resync`](Queue::resync); `&()` says that nothing is known, which costs deletions: an object that
-/// is neither queued nor known can't be missed.
+/// The store is passed to [`delete`](Self::delete), [`replace`](Queue::replace) and [`resync`](Queue::resync). With
+/// `&()`, an empty store, deletions are lost: an object that is neither queued nor known can't be found missing.
 #[doc(alias = "DeltaFIFO")]
 #[doc(alias = "DeltaFIFOOptions")]
 #[derive_where(Default)]
@@ -45,39 +42,39 @@ pub struct DeltaFifo<K> {
     )]
     items: std::collections::HashMap<ObjectName, Vec<Delta<K>>>,
     keys: VecDeque<Slot>,
-    /// Deltas under all keys.
+    /// Number of deltas of all keys.
     waiting: usize,
     population: Population,
-    /// First lists that are complete without a pop, because they were empty.
+    /// First lists that are complete without a pop, because they are empty.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    /// The items of a list come as Sync, not as Replaced.
+    /// Whether items of a list become Sync deltas instead of Replaced ones.
     emits_sync: bool,
 }
 
-/// Names an object. Fails where it can't.
+/// Returns the key of an object, or an error.
 type KeyFunc<K> = Box<
     dyn Fn(&Object<K>) -> Result<ObjectName, Box<dyn std::error::Error + Send + Sync>>
         + Send
         + Sync,
 >;
 
-/// What stands in the queue of keys.
+/// An entry in the queue of keys.
 enum Slot {
     Key(ObjectName),
-    /// When everything before has been popped, the store has come this far.
+    /// When all earlier entries are popped, the store has reached this revision.
     Bookmark(SourceId, ResourceVersion),
 }
 
 impl<K> DeltaFifo<K> {
-    /// An empty queue that keys objects by `namespace/name`.
+    /// Creates an empty queue whose keys are `namespace/name`.
     #[doc(alias = "NewDeltaFIFO")]
     #[doc(alias = "NewDeltaFIFOWithOptions")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keys objects by something else than their names.
+    /// Sets another key function.
     #[must_use]
     #[doc(alias = "KeyFunc")]
     pub fn key_func<E>(
@@ -91,8 +88,7 @@ impl<K> DeltaFifo<K> {
         self
     }
 
-    /// Whether the items of a list come as Replaced (the default) or, as before client-go 1.18, as
-    /// Sync.
+    /// Sets whether items of a list become Replaced deltas (the default), or Sync deltas as before client-go 1.18.
     #[must_use]
     #[doc(alias = "EmitDeltaTypeReplaced")]
     pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
@@ -100,10 +96,10 @@ impl<K> DeltaFifo<K> {
         self
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     ///
     /// # Errors
-    /// The key function can't name it.
+    /// The key function failed.
     #[doc(alias = "KeyOf")]
     pub fn key_of(&self, object: &Object<K>) -> Result<ObjectName, KeyError<K>> {
         match &self.key {
@@ -120,11 +116,11 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues one change without knowing what a store has: a deletion of a key that is not queued is
-    /// ignored. [`delete`](Self::delete) takes what is known.
+    /// Queues one change without a store: a deletion of a key that is not queued is ignored. Use
+    /// [`delete`](Self::delete) to pass a store.
     ///
     /// # Errors
-    /// The object has no key; it is not queued.
+    /// The object has no key. It is not queued.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn push(&mut self, delta: Delta<K>) -> Result<(), KeyError<K>>
@@ -134,10 +130,10 @@ impl<K> DeltaFifo<K> {
         Queue::push(self, delta, &())
     }
 
-    /// Queues a deletion, unless the key is neither queued nor known: nobody has heard of it.
+    /// Queues a deletion; ignored if the key is neither queued nor in the store.
     ///
     /// # Errors
-    /// The object has no key; it is not queued.
+    /// The object has no key. It is not queued.
     #[doc(alias = "Delete")]
     pub fn delete(
         &mut self,
@@ -161,8 +157,8 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// Takes out the oldest key with all its deltas; `None` when no key is queued. Bookmarks on the
-    /// way are dropped: whoever wants them pops batches.
+    /// Removes and returns the oldest key with all its deltas; `None` if no key is queued. Bookmarks before it are
+    /// dropped; [`pop_batch`](Queue::pop_batch) returns them.
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
@@ -174,11 +170,10 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Puts a popped unit back at the end, unless something newer of that key has come meanwhile:
-    /// that wins, and the unit is given back.
+    /// Puts a popped unit back at the end, unless its key was queued again in the meantime.
     ///
     /// # Errors
-    /// The unit, which is older than what is queued.
+    /// The key is queued with newer changes; the error returns the unit.
     #[doc(alias = "ErrRequeue")]
     #[doc(alias = "AddIfNotPresent")]
     pub fn add_if_not_present(&mut self, popped: Popped<K>) -> Result<(), Popped<K>> {
@@ -194,20 +189,20 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// The deltas that wait under a key, oldest first.
+    /// Returns the queued deltas of a key, oldest first.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, key: &ObjectName) -> Option<&[Delta<K>]> {
         self.items.get(key).map(Vec::as_slice)
     }
 
-    /// The newest delta of each key, in the order of the queue.
+    /// Returns the newest delta of each key, in the order of the queue.
     #[doc(alias = "List")]
     pub fn list(&self) -> impl Iterator<Item = &Delta<K>> {
         self.keys().filter_map(|key| self.items.get(key)?.last())
     }
 
-    /// The queued keys, in order.
+    /// Returns the queued keys, in order.
     #[doc(alias = "ListKeys")]
     pub fn keys(&self) -> impl Iterator<Item = &ObjectName> {
         self.keys.iter().filter_map(|slot| match slot {
@@ -216,7 +211,7 @@ impl<K> DeltaFifo<K> {
         })
     }
 
-    /// How many keys are queued.
+    /// Returns the number of queued keys.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -226,14 +221,13 @@ impl<K> DeltaFifo<K> {
         self.items.is_empty()
     }
 
-    /// Whether the first list has been popped, or a single change came before any list.
+    /// Whether the first list has been popped, or a single change was queued before any list.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
     }
 
-    /// Takes out all that is left, oldest key first. A queue that is let go of hands out the rest
-    /// this way; there is nothing else to close.
+    /// Removes and returns all units, oldest key first, for example before the queue is dropped.
     #[doc(alias = "Close")]
     #[doc(alias = "IsClosed")]
     #[doc(alias = "ErrFIFOClosed")]
@@ -244,15 +238,15 @@ impl<K> DeltaFifo<K> {
     fn delta_key(&self, delta: &Delta<K>) -> Result<ObjectName, KeyError<K>> {
         match (delta.object(), delta.object_name()) {
             (Some(object), _) => self.key_of(object),
-            // Nothing but the name is known.
+            // Only the name is known.
             (None, Some(name)) => Ok(name.clone()),
-            // What is about no object is never keyed.
+            // A delta without an object is never keyed.
             (None, None) => Ok(ObjectName::cluster("")),
         }
     }
 
-    /// Marks how far the store has come when all that is queued now is popped. Of several marks in a
-    /// row the last of each source counts, unless it is behind the one before.
+    /// Queues a revision that the store reaches when all current entries are popped. Of consecutive ones the last of
+    /// each source is kept, unless it is behind the one before.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -285,7 +279,7 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queued keys of one source that are not in `listed`, with the newest state queued of each.
+    /// Returns the queued keys of one source that are not in `listed`, with the newest queued state of each.
     fn queued_and_gone(
         &self,
         source: SourceId,
@@ -303,7 +297,7 @@ impl<K> DeltaFifo<K> {
         .collect()
     }
 
-    /// Queues the items of a list; their keys, and what has none.
+    /// Queues the items of a list; returns their keys and the items without a key.
     fn queue_items(
         &mut self,
         source: SourceId,
@@ -425,8 +419,7 @@ impl<K: Send + Sync> Queue<K> for DeltaFifo<K> {
         if room == 0 {
             return None;
         }
-        // One unit, or as much of it as there is room for, with what marks how far the store has come
-        // around it.
+        // One unit, or a part of it up to `room`, with the revisions reached before and after it.
         loop {
             match self.keys.pop_front() {
                 Some(Slot::Bookmark(source, revision)) => batch.reached.push((source, revision)),

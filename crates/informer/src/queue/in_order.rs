@@ -1,4 +1,4 @@
-//! [`InOrder`]: every change, in the order of arrival; a relist is one message.
+//! [`InOrder`]: keeps every change in the order of arrival; a relist is one message.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,10 @@ use crate::{
     reflector::{Delta, DeltaKind, DeltaType},
 };
 
-/// A queue of changes that keeps all of them, in order across objects.
+/// A queue that keeps all changes, in order across objects.
 ///
-/// A list waits as one `ReplacedAll` and is applied at one go; a resync waits as one `SyncAll`, of
-/// which there is at most one. So the queue never asks what the store knows, and an old state can't
-/// come behind a newer one.
+/// A list is queued as one `ReplacedAll` and applied at once. A resync is queued as one `SyncAll`, at most one at a
+/// time. So the queue never reads the store, and an old state can't follow a newer one.
 #[doc(alias = "RealFIFO")]
 #[doc(alias = "AtomicFIFO")]
 #[derive(Debug)]
@@ -35,14 +34,14 @@ impl<K> Default for InOrder<K> {
 }
 
 impl<K> InOrder<K> {
-    /// An empty queue whose batches hold at most [`BATCH`] changes.
+    /// Creates an empty queue with batches of at most [`BATCH`] changes.
     #[doc(alias = "NewRealFIFO")]
     #[doc(alias = "NewRealFIFOWithOptions")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with another batch size; at least 1.
+    /// Sets the maximum number of changes per batch, at least 1.
     #[doc(alias = "RealFIFOOptions")]
     #[must_use]
     pub fn batch_size(mut self, batch: usize) -> Self {
@@ -50,7 +49,7 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Whether the first list of every source that has told anything has been popped.
+    /// Whether the first list of every source with a change has been popped.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -76,10 +75,10 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// How many changes at the head may be applied together: of single objects, and of different ones.
-    /// (They are of one mind about belonging to a first list: that is one change by itself.)
+    /// Returns how many changes at the head can form a batch: changes of single, different objects. All of them are
+    /// in a first list or none is, because a list is one change by itself.
     fn batchable(&self, room: usize) -> usize {
-        // A change that comes alone, as most do, is compared with nothing.
+        // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
             && self.items.len() == 1
         {
@@ -160,9 +159,8 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// To what a queue of this capacity shrinks when so many changes are left; `None` if it stays as it
-/// is. A burst's memory is not kept, and what is kept leaves room, so that a queue that goes up and
-/// down does not move its changes about all the time.
+/// Returns the capacity to shrink to when this many changes are left, or `None`. Memory of a burst is released, with
+/// enough spare room that a queue of varying length does not reallocate all the time.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

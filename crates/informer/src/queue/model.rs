@@ -1,8 +1,8 @@
-//! Both queues against naive references: random changes, lists, bookmarks, resyncs and pops, and
-//! after each of them the same deltas in the same units with the same flags.
+//! Compares both queues with naive references: after each of a series of random changes, lists, bookmarks, resyncs
+//! and pops, both must have the same deltas in the same units with the same flags.
 //!
-//! The references follow the rules as they are written, with a plain list and linear searches. Two
-//! sources take part; as in an informer over two namespaces, a name belongs to one of them.
+//! The references implement the documented rules with a plain list and linear searches. Two sources take part; as
+//! in an informer of two namespaces, each name belongs to one of them.
 
 mod delta_fifo;
 mod in_order;
@@ -33,12 +33,12 @@ enum Operation {
     Delete(usize),
     /// A deletion whose final state is unknown.
     Missing(usize),
-    /// A list of the source, which may have a name twice.
+    /// A list of the source, which may contain a name twice.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Takes a unit out and puts it back, perhaps behind a newer change of its key.
+    /// Pops a unit and puts it back, possibly after a newer change of its key.
     PutBack {
         newer: bool,
     },
@@ -65,7 +65,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// The store behind a queue: it has what was popped.
+/// The store after a queue: it has all popped objects.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -82,7 +82,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// What a store may have before its queue gets anything.
+    /// Creates a store with these objects, for an empty queue.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -116,7 +116,7 @@ impl Cache {
         }
     }
 
-    /// Name and revision of everything, by source.
+    /// Returns name and revision of all objects, by source.
     fn all(&self) -> Vec<(u32, String, String)> {
         let all = self.0.iter().map(|(name, (source, object))| {
             (
@@ -133,7 +133,7 @@ impl Cache {
     }
 }
 
-/// What one operation asks of a queue; `None` for those that are no single change.
+/// Returns the change for an operation; `None` if it is not a single change.
 fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
     let one = |name: usize| object(&format!("{}@{revision}", NAMES[name]));
     let (source, kind) = match operation {
@@ -161,7 +161,7 @@ fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
 
 fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     let objects = names.iter().enumerate().map(|(place, name)| {
-        // Each has a revision of its own, so that of two of a name it shows which is which.
+        // Each object has its own revision, so that two objects with one name can be told apart.
         object(&format!("{}@{revision}{place}", NAMES[*name]))
     });
     Replaced {
@@ -171,7 +171,7 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// A batch as both sides write it.
+/// A batch in the common format of both sides.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -187,8 +187,8 @@ fn unit(batch: &Batch<K>) -> Unit {
     }
 }
 
-/// Population and initial population count of each source: it has synced iff it is populated and
-/// nothing of its first list is left.
+/// Remaining items of the first list per source, as in client-go: a source has synced if it is populated and none
+/// remain.
 #[derive(Debug, Default)]
 struct Sync(BTreeMap<u32, usize>);
 
@@ -197,7 +197,7 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// A list with so much to pop; whether it is the first and empty.
+    /// Records a list with this many items; returns whether it is the first and empty.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -212,7 +212,7 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// One of the first list is popped; whether it was the last.
+    /// Records that an item was popped; returns whether it was the last of the first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -1,12 +1,12 @@
-//! Scripts for queues: what is put in, a line each, and the trace of what comes out.
+//! Scripts for tests of queues: one operation per line, and the trace of what the queue returns.
 //!
 //! ```text
-//! known a@1 b@1        what the store has from now on; `known -` nothing, `unknown` no store at all
+//! known a@1 b@1        the content of the store from here on; `known -` is an empty store, `unknown` no store
 //! add a@2              also update, delete, tombstone
-//! replace 10: a@2 c@1  a list of revision 10
+//! replace 10: a@2 c@1  a list at revision 10
 //! bookmark 11, resync
-//! pop, pop all         a batch, or batches until there are none
-//! synced?              whether the queue says that it has synced
+//! pop, pop all         pops one batch, or all batches
+//! synced?              prints whether the queue has synced
 //! ```
 
 use std::collections::BTreeMap;

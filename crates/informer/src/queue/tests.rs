@@ -1,4 +1,4 @@
-//! What both queues share: what is said of objects without a key.
+//! Tests of errors that both queues share.
 
 use super::{
     KeyError, KeyErrors,
@@ -13,7 +13,7 @@ fn nameless(text: &str, reason: &'static str) -> KeyError<K> {
 }
 
 #[test]
-fn a_list_with_objects_without_keys_says_how_many_and_why_the_first_has_none() {
+fn the_error_of_a_list_counts_objects_without_keys_and_explains_the_first() {
     let errors = KeyErrors(vec![nameless("a@1", "no colon"), nameless("b@2", "no dot")]);
     assert_eq!(
         errors.to_string(),

@@ -8,6 +8,7 @@ use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceI
 /// One change, from the source that told it.
 #[derive(Debug)]
 #[derive_where(Clone)]
+#[non_exhaustive]
 pub struct Delta<K> {
     /// Which reflector it comes from.
     pub source: SourceId,

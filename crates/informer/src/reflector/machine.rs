@@ -7,7 +7,7 @@
 //! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: whatever the server's cache has |
 //! | any list if pages are wanted ([`InitialList::Pages`]) | `""` |
-//! | first of all after a warm start | a watch at the saved revision |
+//! | first of all for a store that was filled | a watch at the revision of its content |
 //! | first of all when the kind is served again | the last revision seen |
 //! | relist of either kind | the last revision seen (`lastSyncResourceVersion`), so never back in time |
 //! | either said Expired or `TooLarge` (`isLastSyncResourceVersionUnavailable`) | `""`, at once, and once |

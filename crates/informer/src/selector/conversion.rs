@@ -1,15 +1,15 @@
-//! Selectors of other libraries: kube's, and the `LabelSelector` that objects carry.
+//! Conversions from kube's selectors, and from the `LabelSelector` in objects.
 //!
-//! A `LabelSelector` comes from an object, and is checked as the server checks it.
-//! kube's selector is program text, and is taken at its word: an impossible key or value is neither
-//! noticed nor lost here, but printed, and refused by the server, exactly as if kube had sent it.
+//! A `LabelSelector` comes from an object, and is validated as on the server. kube's selector comes from the
+//! program, and is not validated: an invalid key or value is printed as it is, and the server rejects it, as if
+//! kube had sent it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use super::label::InvalidLabel;
 use super::{Operator, Requirement, Selector};
 
-/// Why a `LabelSelector` selects nothing that could be said.
+/// Why a `LabelSelector` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabelSelectorError {
@@ -29,12 +29,12 @@ pub enum LabelSelectorError {
         /// The operator that takes none.
         operator: String,
     },
-    /// A key or a value is impossible, or values are missing; [`InvalidLabel`] is the source.
+    /// A key or a value is invalid, or values are missing; [`InvalidLabel`] is the source.
     #[error("the requirement for the label {key:?} is invalid")]
     Invalid {
         /// The label's key.
         key: String,
-        /// What is wrong with it.
+        /// The reason.
         source: InvalidLabel,
     },
 }
@@ -42,10 +42,10 @@ pub enum LabelSelectorError {
 impl TryFrom<LabelSelector> for Selector {
     type Error = LabelSelectorError;
 
-    /// An empty selector selects everything.
+    /// Converts a selector; an empty one selects all objects.
     ///
-    /// An absent one selects nothing in most places of the API, as
-    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)` has it.
+    /// An absent selector selects nothing in most places of the API; use
+    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)` for that.
     fn try_from(selector: LabelSelector) -> Result<Self, Self::Error> {
         let equalities = selector
             .match_labels
@@ -96,8 +96,8 @@ impl From<kube_core::Selector> for Selector {
 }
 
 impl From<kube_core::Expression> for Selector {
-    /// Keeps what kube's own matching means by an empty set, for which the syntax has no form: a
-    /// label in no set at all is [nothing](Selector::nothing), one outside of it everything.
+    /// Keeps kube's meaning of an empty set, for which the syntax has no form: a label in an empty set selects
+    /// [nothing](Selector::nothing), a label outside of it everything.
     fn from(expression: kube_core::Expression) -> Self {
         use kube_core::Expression;
         let (key, operator) = match expression {

@@ -1,12 +1,12 @@
-//! Field selectors: which objects somebody wants, by the values of some fields.
+//! [`FieldSelector`]: selects objects by the values of fields.
 
 use std::{fmt, str::FromStr};
 
-/// Which objects are wanted, by fields: those that meet every requirement.
+/// Selects objects by their fields: an object must meet every requirement.
 ///
-/// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas; a comma,
-/// an equals sign or a backslash in a value stands behind a backslash. That is the server's syntax,
-/// and `Display` prints it.
+/// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas. In a value, a comma,
+/// an equals sign and a backslash are escaped with a backslash. `Display` prints the same syntax, which is the
+/// server's.
 ///
 /// ```
 /// use kube_informer::selector::FieldSelector;
@@ -21,7 +21,7 @@ pub struct FieldSelector {
     requirements: Vec<FieldRequirement>,
 }
 
-/// What one field must be like.
+/// A requirement on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "fields.Requirement")]
 pub struct FieldRequirement {
@@ -30,29 +30,29 @@ pub struct FieldRequirement {
     value: String,
 }
 
-/// How a field is compared. Servers know no others.
+/// How a field is compared. Servers support no other operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOperator {
-    /// It has this value; a field that is missing has the empty one.
+    /// The field has this value; a missing field has the empty value.
     Equals,
-    /// It has another value.
+    /// The field has another value.
     NotEquals,
 }
 
-/// A text that is no field selector.
+/// The text is not a field selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldSelectorParseError {
-    /// A requirement compares nothing.
+    /// A requirement has no operator.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
     NoOperator(String),
-    /// A backslash stands before what needs none, or at the end.
+    /// A backslash is at the end, or before a character that needs no escape.
     #[error("invalid field selector: invalid escape sequence in {0:?}")]
     Escape(String),
 }
 
 impl FieldSelector {
-    /// Selects every object; prints as the empty string.
+    /// Returns a selector for all objects; it prints as the empty string.
     #[doc(alias = "fields.Everything")]
     pub const fn everything() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl FieldSelector {
         Self::everything().and(field, FieldOperator::NotEquals, value)
     }
 
-    /// Selects of these objects those that also meet this requirement.
+    /// Adds a requirement.
     #[doc(alias = "AndSelectors")]
     #[must_use]
     pub fn and(
@@ -89,24 +89,24 @@ impl FieldSelector {
         self
     }
 
-    /// The requirements, in the order in which they were given.
+    /// Returns the requirements, in the order in which they were added.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }
 }
 
 impl FieldRequirement {
-    /// The field, such as `spec.nodeName`.
+    /// Returns the field, such as `spec.nodeName`.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// How it is compared.
+    /// Returns how the field is compared.
     pub fn operator(&self) -> FieldOperator {
         self.operator
     }
 
-    /// With what.
+    /// Returns the value to compare with.
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -156,7 +156,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// What stands between the commas that are not escaped.
+/// Splits at commas that are not escaped.
 fn terms(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |letter| {
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_read_as_a_server_reads_it() {
+    fn a_field_selector_parses_as_on_a_server() {
         for (text, printed) in [
             ("", ""),
             (
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_as_the_same(
+        fn a_printed_field_selector_parses_to_the_same(
             terms in prop::collection::vec(("[a-z.]{1,4}", any::<bool>(), r"[a,=\\!]{0,4}"), 0..4),
         ) {
             let mut selector = FieldSelector::everything();

@@ -1,15 +1,15 @@
-//! What may be a label's key and a label's value, as the API server checks them.
+//! Validation of label keys and values, as on the API server.
 //!
 //! The limits are those of apimachinery's
 //! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
 
-/// The longest name, which is a key's part after the slash, and the longest value.
+/// Maximum length of a name, which is the part of a key after the slash, and of a value.
 const NAME_MAX: usize = 63;
 
-/// The longest prefix, which is a key's part before the slash.
+/// Maximum length of a prefix, which is the part of a key before the slash.
 const PREFIX_MAX: usize = 253;
 
-/// Why something can't be a label's key or value.
+/// Why a label's key or value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidLabel {
@@ -26,7 +26,7 @@ pub enum InvalidLabel {
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is neither empty nor like a key's name.
+    /// The value is neither empty nor valid as a key's name.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
@@ -77,7 +77,7 @@ fn is_subdomain(prefix: &str) -> bool {
         })
 }
 
-/// Whether there is a first and a last byte, and both are as asked.
+/// Whether the text is not empty, and `is_end` holds for its first and last byte.
 fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)

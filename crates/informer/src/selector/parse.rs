@@ -1,8 +1,7 @@
-//! Reading a selector as apimachinery reads it.
+//! Parses selectors as apimachinery does.
 //!
-//! It guarantees that every text is either a selector or an error that says where it went wrong;
-//! nothing panics.
-//! The rules, down to which commas an `in` list may hold, are those of apimachinery's
+//! It guarantees that every text is either a selector or an error with a position; nothing panics. The rules,
+//! including the commas in an `in` list, are those of apimachinery's
 //! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
 
 use std::collections::BTreeSet;
@@ -13,7 +12,7 @@ use super::{Operator, Requirement, Selector};
 
 const OPERATORS: &str = "one of =, ==, !=, in, notin, >, <, ',' or the end";
 
-/// Why, and where, a text is not a selector.
+/// The text is not a selector: the position and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {position}: {problem}")]
 pub struct SelectorParseError {
@@ -34,7 +33,7 @@ enum Problem {
     NotAnInteger(String),
 }
 
-/// A word or a symbol, and where it begins.
+/// A word or a symbol, and its position.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     position: usize,
@@ -48,12 +47,12 @@ struct Parser<'a> {
 }
 
 impl SelectorParseError {
-    /// The byte offset of what is wrong; the text's length if it ends too early.
+    /// Returns the byte offset of the error; the text's length if it ends too early.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong with a key or a value, if that is the reason.
+    /// Returns the reason, if a key or a value is invalid.
     pub fn invalid_label(&self) -> Option<&InvalidLabel> {
         match &self.problem {
             Problem::Invalid(invalid) => Some(invalid),
@@ -89,7 +88,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the present token, and moves to the next.
+    /// Returns the current token, and advances to the next.
     fn take(&mut self) -> Token<'a> {
         let next = Token::at(self.text, self.token.end());
         std::mem::replace(&mut self.token, next)
@@ -168,9 +167,9 @@ impl<'a> Parser<'a> {
         value.parse().map_err(not_an_integer)
     }
 
-    /// A list in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
+    /// Parses a list in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
     ///
-    /// As apimachinery has it, the list may not end in two commas.
+    /// As in apimachinery, the list may not end with two commas.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();
@@ -203,7 +202,7 @@ impl<'a> Parser<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The first token at or after `from`.
+    /// Returns the first token at or after `from`.
     fn at(text: &'a str, from: usize) -> Self {
         let rest = &text[from..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -230,7 +229,7 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Keys and values are words, `in` and `notin` too: `in in (notin)` is a requirement.
+    /// Whether this is a word, as keys and values are; `in` and `notin` too: `in in (notin)` is a requirement.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

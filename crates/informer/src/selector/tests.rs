@@ -1,4 +1,4 @@
-//! What parses and how it prints, what is refused and where, what matches, and what converts.
+//! Tests of parsing, printing, matching and conversion.
 
 use std::error::Error as _;
 
@@ -32,7 +32,7 @@ fn labels(text: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_the_server_accepts_is_accepted_and_printed_in_one_form() {
+fn valid_selectors_parse_and_print_in_canonical_form() {
     for (text, printed) in [
         ("", ""),
         (" \t\r\n", ""),
@@ -111,7 +111,7 @@ fn refused(texts: &[&str], expected: &Expect) {
 }
 
 #[test]
-fn a_refusal_says_where_and_what_was_expected() {
+fn a_parse_error_has_a_position_and_the_expectation() {
     refused(
         &[
             ",",
@@ -179,7 +179,7 @@ fn a_refusal_says_where_and_what_was_expected() {
 }
 
 #[test]
-fn keys_and_values_are_checked_as_the_server_does() {
+fn keys_and_values_are_validated_as_on_the_server() {
     refused(
         &[
             "x=a||y=b",
@@ -264,7 +264,7 @@ fn labels_match_as_on_the_server() {
 }
 
 #[test]
-fn everything_and_nothing_are_what_they_are_called() {
+fn everything_selects_all_objects_and_nothing_selects_none() {
     assert!(Selector::everything().is_everything());
     assert_eq!(Selector::everything(), parse(""));
     assert_eq!(Selector::everything(), Selector::default());
@@ -280,7 +280,7 @@ fn everything_and_nothing_are_what_they_are_called() {
 }
 
 #[test]
-fn requirements_can_be_made_and_looked_at() {
+fn requirements_can_be_created_and_inspected() {
     let selector: Selector = [
         requirement("tier", Operator::NotIn(set(&["db", "cache"]))),
         requirement("app", Operator::Equals("web".to_owned())),
@@ -296,7 +296,7 @@ fn requirements_can_be_made_and_looked_at() {
 }
 
 #[test]
-fn impossible_requirements_cannot_be_made() {
+fn invalid_requirements_are_rejected() {
     let invalid = |key: &str, operator| Requirement::new(key, operator).expect_err("impossible");
     assert_eq!(
         invalid("a b", Operator::Exists),
@@ -362,7 +362,7 @@ fn label_selector(key: &str, operator: &str, values: &[&str]) -> LabelSelector {
 }
 
 #[test]
-fn a_label_selector_is_read_as_the_server_reads_it() {
+fn a_label_selector_converts_as_on_the_server() {
     assert_eq!(
         Selector::try_from(LabelSelector::default()),
         Ok(Selector::everything())
@@ -381,7 +381,7 @@ fn a_label_selector_is_read_as_the_server_reads_it() {
 }
 
 #[test]
-fn an_impossible_label_selector_is_refused() {
+fn an_invalid_label_selector_is_rejected() {
     let refused = |selector: LabelSelector| {
         let error = Selector::try_from(selector).expect_err("impossible");
         match error.source() {
@@ -432,7 +432,7 @@ fn any_requirement() -> impl Strategy<Value = Requirement> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_as_the_same_selector(
+    fn a_printed_selector_parses_to_the_same_selector(
         requirements in prop::collection::vec(any_requirement(), 0..5),
     ) {
         let selector: Selector = requirements.into_iter().collect();
@@ -440,7 +440,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic_and_what_it_accepts_it_prints(
+    fn the_parser_never_panics_and_accepted_texts_round_trip(
         text in "([a-zA/ =!<>(),.\u{e4}\t0-9_-]|in|notin){0,24}",
     ) {
         match text.parse::<Selector>() {

@@ -2,7 +2,7 @@
 
 mod reporting;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ use crate::{
     processor::Processor,
     pruning::Pruned,
     queue::{InOrder, Queue},
-    reflector::{Reached, Reflector, RelistSignal, Settings, settings_methods},
+    reflector::{Reached, Reflector, RelistSignal, RequestOptions, Settings, settings_methods},
     status::StatusWriter,
     transport::ListerWatcher,
     warm_start::Snapshotter,
@@ -36,6 +36,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
+    /// Of each source, where they are not those of all.
+    pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
     pub(crate) known: Vec<Object<K>>,
@@ -60,6 +62,7 @@ where
             sources: vec![source],
             dyntype,
             reflectors: Settings::default(),
+            requests: Vec::new(),
             store: indexer::empty(),
             queue: None,
             known: Vec::new(),
@@ -94,13 +97,6 @@ where
     /// The queue between reflectors and store; by default [`InOrder`].
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.queue = Some(Box::new(queue));
-        self
-    }
-
-    /// How often handlers that say nothing else hear of every object again, and how often it is looked
-    /// whether anyone is due; zero, the default, means never, whatever a handler asks for.
-    pub fn resync(mut self, period: Duration) -> Self {
-        self.loop_options.resync = Some(period);
         self
     }
 
@@ -139,14 +135,14 @@ where
                 channel: channel.clone(),
             })
         });
-        let detector = self.keeping.mutation_detector.map(|new| new());
         let decoder = self.reflectors.decoder(&self.dyntype);
-        let decoder = reporting::decoder(decoder, self.keeping, &report, commands.downgrade());
+        let decoder = reporting::decoder(decoder, &self.keeping, &report, commands.downgrade());
         prepare(&mut writer, &decoder, self.known);
         let restore = |it| Restore::new(it, commands.clone(), deltas.clone(), report.clone());
         let restore = snapshotter.clone().map(restore);
         let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
+        let mut requests = self.requests.into_iter();
         let reflector = |(source, lister_watcher)| Reflector {
             alone: None,
             source,
@@ -154,7 +150,7 @@ where
             decoder: decoder.clone(),
             store: inbox.clone(),
             report: report.clone(),
-            requests: self.reflectors.requests,
+            requests: requests.next().unwrap_or(self.reflectors.requests),
             rng: rng.fork(),
             reached: Reached::default(),
             from: None,
@@ -164,7 +160,7 @@ where
         let parts = Parts {
             queue: Lent::new(self.queue.unwrap_or_else(|| in_order(bounds.batch))),
             bounds,
-            mutation_detector: copied(detector, &writer.snapshot()),
+            mutation_detector: copied(self.keeping.mutation_detector, &writer.snapshot()),
             indexer: Lent::new(writer),
             processor: Processor::new(options.resync(), Arc::clone(&room)),
             commands: to_obey,
@@ -224,7 +220,7 @@ where
     if let Some(unread) = decoder.form().unread() {
         writer.count_unread(unread);
     }
-    writer.warm(decoder.kept(known));
+    writer.put_known(decoder.kept(known));
 }
 
 /// A status that has a place for each source.
@@ -240,9 +236,10 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
 
 /// Copies what is in the store from the beginning.
 fn copied<K>(
-    mut detector: Option<MutationDetector<K>>,
+    detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,
 ) -> Option<MutationDetector<K>> {
+    let mut detector = detector.map(|new| new());
     for object in known.iter() {
         if let Some(detector) = &mut detector {
             detector.copy(object);

@@ -38,6 +38,14 @@ impl LoopOptions {
 /// The setters of [`LoopOptions`], for a builder that has them at this path.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
+        /// After this period handlers that set no other receive every object again, and the informer looks which
+        /// handlers are due; zero, the default, means never, also for a handler that sets a period of its own.
+        #[doc(alias = "defaultResync")]
+        pub fn resync(mut self, period: ::std::time::Duration) -> Self {
+            self.$($path).+.resync = Some(period);
+            self
+        }
+
         /// At most this many changes are applied to the cache in one batch, before the informer looks for
         /// anything else to do; by default [`BATCH`](crate::queue::BATCH), at least 1. A whole list is one
         /// change. A queue given with [`queue`](crate::shared_informer::Builder::queue) has a batch size of its

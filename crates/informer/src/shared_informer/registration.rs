@@ -1,6 +1,14 @@
 //! Registering a handler, and what one holds of it afterwards.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use derive_where::derive_where;
 use futures_core::future::BoxFuture;
@@ -20,7 +28,8 @@ use crate::{
     object::{Deleted, Object},
     panics::panic_message,
     processor::{
-        Buffer, Closing, Delivery, HandlerStatus, Listener, ListenerId, Listening, listen,
+        Buffer, Closing, Delivery, HandlerStatus, Listener, ListenerId, Listening, SyncReport,
+        listen,
     },
     status::WaitForSync,
 };
@@ -120,10 +129,10 @@ where
         let informer = self.informer;
         let (id, buffer) = informer.new_buffer(self.buffer, Arc::clone(&name));
         informer.shared.roster.enlist(&buffer, true);
-        let (tell_synced, synced) = watch::channel(false);
+        let (sync_report, handled, synced) = SyncReport::new();
         let listening = Listening::new(&buffer);
         let span = logs::handler_span(&informer.shared.span, &name);
-        let listening = listen(self.handler, listening, Arc::clone(&name), tell_synced);
+        let listening = listen(self.handler, listening, Arc::clone(&name), sync_report);
         let listening = reporting_panics(listening, Arc::clone(&name)).instrument(span);
         let task: BoxFuture<'static, ()> = if self.thread {
             Box::pin(on_thread(listening, Arc::clone(&name), Handle::current()))
@@ -143,6 +152,7 @@ where
             id,
             name,
             buffer,
+            handled,
             synced,
         })
     }
@@ -235,6 +245,7 @@ pub struct Registration<K> {
     id: ListenerId,
     name: Arc<str>,
     buffer: Arc<Buffer<K>>,
+    handled: Arc<AtomicBool>,
     synced: watch::Receiver<bool>,
 }
 
@@ -250,11 +261,11 @@ impl<K> fmt::Debug for Registration<K> {
 
 impl<K> Registration<K> {
     /// Whether this handler has handled everything that was in the cache when it was registered. Once
-    /// true, it stays true, unless the informer [fails](crate::status::Status::failure).
+    /// true, it stays true, unless the informer [fails](crate::status::Status::failure). Takes no lock.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow() && !self.informer.shared.status.has_failed()
+        self.handled.load(Ordering::Acquire) && self.informer.has_synced()
     }
 
     /// Waits until [`Registration::has_synced`]; in vain, with a

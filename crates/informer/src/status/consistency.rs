@@ -1,4 +1,4 @@
-//! [`ConsistencyChecks`]: what the comparisons of a cache with its server have shown.
+//! [`ConsistencyChecks`]: results of comparisons of a cache with its server.
 
 use std::{fmt, sync::Arc};
 
@@ -7,53 +7,53 @@ use crate::{
     transport,
 };
 
-/// How the [consistency checks](crate::shared_informer::Builder::consistency_check) of an informer
-/// have come out, of all its sources together. All zero if there are none.
+/// Results of an informer's [consistency checks](crate::shared_informer::Builder::consistency_check), over all
+/// its sources. All counts are zero if checks are disabled.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConsistencyChecks {
-    /// How many found that cache and server have the same.
+    /// Checks that found no difference.
     pub same: u64,
-    /// How many found a difference.
+    /// Checks that found a difference.
     pub different: u64,
-    /// How many could not be made: the server did not answer with the state that the cache has.
+    /// Checks that failed: the server did not return the state at the cache's revision.
     pub failed: u64,
-    /// The last difference that was found, which may be long mended.
+    /// The last difference that was found; it may be repaired since.
     pub last_difference: Option<Arc<Difference>>,
-    /// Why the last one that could not be made could not.
+    /// Error of the last failed check.
     pub last_failure: Option<Arc<transport::Error>>,
 }
 
-/// In what a cache differs from what its server has at the revision of the cache. Names a few objects,
-/// never content.
+/// The difference between a cache and its server at the cache's revision. It names a few objects, but never
+/// their content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What was compared, as its
-    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it.
+    /// The collection that was compared, from
+    /// [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
     pub description: Arc<str>,
     /// The revision of the cache.
     pub revision: ResourceVersion,
-    /// Whether the server does not know that revision yet: it was put back, or is another one. Nothing
-    /// was compared then.
+    /// Whether the server has not reached that revision: it was restored from a backup, or is another server. Then
+    /// objects were not compared.
     pub went_back: bool,
-    /// How many objects only the server has.
+    /// Objects that only the server has.
     pub missing: usize,
-    /// How many have another revision there.
+    /// Objects with another revision on the server.
     pub outdated: usize,
-    /// How many have another uid there: they were deleted, and made anew under the same name.
+    /// Objects with another uid on the server: they were deleted and created again under the same name.
     pub replaced: usize,
-    /// How many only the cache has.
+    /// Objects that only the cache has.
     pub surplus: usize,
-    /// Some of those objects, at most [`Difference::NAMED`].
+    /// Names of some of these objects, at most [`Difference::NAMED`].
     pub examples: Vec<ObjectName>,
 }
 
 impl Difference {
-    /// So many objects are named.
+    /// Maximum length of [`Difference::examples`].
     pub const NAMED: usize = 5;
 
-    /// How many objects differ.
+    /// Returns the number of objects that differ.
     pub fn objects(&self) -> usize {
         self.missing + self.outdated + self.replaced + self.surplus
     }

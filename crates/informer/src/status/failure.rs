@@ -1,21 +1,20 @@
-//! Why an informer failed: it ended although it was not asked to.
+//! [`InformerError`]: why an informer ended without being stopped.
 
 use std::{any::Any, sync::Arc};
 
 use crate::panics::panic_message;
 
-/// An informer ended although it was not asked to, and does not restart.
+/// The informer ended without being stopped, and does not restart.
 ///
-/// An error of the server never leads here: a reflector retries for as long as the informer runs. Nor does
-/// a panic in user code that is called for one object or one event, which is confined to that object or
-/// that handler.
+/// Server errors never cause this: a reflector retries as long as the informer runs. A panic in user code that is
+/// called for one object or one event does not cause it either; it affects that object or that handler only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer {name} ({expects}) failed: {cause}")]
 #[non_exhaustive]
 pub struct InformerError {
     /// The informer's name.
     pub name: Arc<str>,
-    /// The objects that it caches: API version and kind, or the configured description.
+    /// The cached objects: API version and kind, or the configured description.
     pub expects: Arc<str>,
     /// What ended it.
     pub cause: FailureCause,
@@ -25,34 +24,33 @@ pub struct InformerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
-    /// Code that is not called for one object panicked: `tweak_list_options`, a
-    /// [`ListerWatcher`](crate::transport::ListerWatcher) or a [`Queue`](crate::queue::Queue) of the
-    /// program's own, a destructor of an object, or this library.
+    /// Code that is not called for one object panicked: `tweak_list_options`, the program's
+    /// [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), a destructor of
+    /// an object, or this library.
     #[error("{part} panicked: {reason}")]
     Panicked {
         /// The part that ran the code, for example `the reflector of pods in namespace shop`.
         part: Arc<str>,
-        /// The panic's message, as one line. It is the panicking code's own, and may quote what that code
-        /// worked on.
+        /// The panic message, as one line. It may quote an object.
         reason: Arc<str>,
     },
     /// A task of the informer was cancelled: the Tokio runtime on which the informer was built or run has
     /// shut down.
     #[error("{part} was cancelled: its Tokio runtime has shut down")]
     Cancelled {
-        /// The part whose task it was.
+        /// The part that ran the task.
         part: Arc<str>,
     },
-    /// A task of the informer returned although nothing had asked it to: a defect of this library.
+    /// A task of the informer returned without being stopped: a defect of this library.
     #[error("{part} returned although nothing had asked it to")]
     Returned {
-        /// The part whose task it was.
+        /// The part that ran the task.
         part: Arc<str>,
     },
 }
 
 impl FailureCause {
-    /// The cause that `catch_unwind` found.
+    /// Returns the cause for a panic caught by `catch_unwind`.
     pub(crate) fn panicked(part: &str, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked {
             part: Arc::from(part),

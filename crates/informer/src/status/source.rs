@@ -1,4 +1,4 @@
-//! [`SourceStatus`]: what one reflector of an informer is doing.
+//! [`SourceStatus`]: the state of one reflector of an informer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,70 +6,70 @@ use tokio::time::Instant;
 
 use crate::{object::ResourceVersion, transport};
 
-/// What the reflector of one source is doing.
+/// The state of one source's reflector.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// What it lists and watches, as its
-    /// [`ListerWatcher`](crate::transport::ListerWatcher::description) says it: `pods in shop`.
+    /// The collection that it lists and watches, such as `pods in shop`, from
+    /// [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
     pub description: Arc<str>,
-    /// What it does right now.
+    /// Its current activity.
     pub activity: Activity,
-    /// The newest revision it has handed on; unset before the first list.
+    /// The newest revision that it has delivered to the queue; unset before the first list.
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last failure, which may be long past: [`SourceStatus::activity`] says what is now.
+    /// The last failure, which may be long past; see [`SourceStatus::activity`] for the current state.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// The first failure since something worked.
+    /// Time of the first failure since the last success.
     pub(super) failing: Option<Instant>,
 }
 
-/// What a reflector does.
+/// The activity of a reflector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activity {
     /// Not started yet.
     #[default]
     Idle,
-    /// A list is on its way.
+    /// It reads a list.
     Listing {
-        /// The page that is being read, from 1.
+        /// The page that it reads, counted from 1.
         page: u32,
         /// Objects received so far.
         objects: usize,
     },
-    /// A streaming list is on its way: a watch that begins with everything there is.
+    /// It reads a streaming list: a watch that begins with all current objects.
     Streaming {
         /// Objects received so far.
         objects: usize,
     },
-    /// A watch was asked for and is not open yet.
+    /// It has requested a watch that is not open yet.
     Opening,
-    /// A watch is open.
+    /// The watch is open.
     Watching,
-    /// What a list or a watch has brought has been waiting for a second or longer to be taken by the
-    /// store, which is full: a handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up, or a store of one's
-    /// own. Nothing is read meanwhile, so the cache is behind the server.
+    /// The store has been full for at least one second, and does not accept what a list or a watch has delivered.
+    ///
+    /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer, or a
+    /// custom store. The reflector reads nothing in this state, so the cache is behind the server.
     StoreFull,
-    /// Waiting after a failure.
+    /// It waits after a failure.
     BackingOff {
-        /// How long it waits altogether.
+        /// Total length of the pause.
         pause: Duration,
         /// Failures in a row.
         attempt: u32,
     },
-    /// The definition of the kind was deleted, and nothing is requested until it exists again. Only of
-    /// informers of a factory that follows definitions.
+    /// The definition of the kind was deleted, and no requests are sent until it exists again. Only informers of a
+    /// factory that follows definitions have this state.
     NotServed,
-    /// It has ended and won't come back.
+    /// It has ended, and does not restart.
     Stopped,
 }
 
 impl Activity {
-    /// Whether the next one is the same but for the number of objects.
+    /// Whether `next` differs only in the number of objects.
     pub(super) fn only_counts_on(self, next: Self) -> bool {
         match (self, next) {
             (Self::Listing { page, .. }, Self::Listing { page: next, .. }) => page == next,
@@ -80,35 +80,36 @@ impl Activity {
 }
 
 impl SourceStatus {
-    /// How long ago the last event came (a bookmark is one), or the last list was complete.
+    /// Returns the time since the last event, including bookmarks, or the last complete list.
     pub fn since_last_event(&self) -> Option<Duration> {
         self.last_event.map(|at| at.elapsed())
     }
 
-    /// How long ago the last bookmark came.
+    /// Returns the time since the last bookmark.
     pub fn since_last_bookmark(&self) -> Option<Duration> {
         self.last_bookmark.map(|at| at.elapsed())
     }
 
-    /// How long ago the last failure was.
+    /// Returns the time since the last failure.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.last_failure.map(|at| at.elapsed())
     }
 
-    /// For how long every request has failed; `None` once a list is complete, a watch is open or an
-    /// event has come.
+    /// Returns for how long every request has failed; `None` since the last complete list, opened watch, or
+    /// event.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Whether it has handed on a list, or goes on from a saved one. What is listed may not be in the
-    /// cache yet: that takes its time, and if it is not the first list, a handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer holds it up.
+    /// Whether it has delivered a list, or resumed from a saved one.
+    ///
+    /// The list may not be in the cache yet. Unless it is the first list, a handler with a full
+    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer can delay it.
     pub fn is_listed(&self) -> bool {
         !self.revision.is_unset()
     }
 
-    /// Less for what is further from watching.
+    /// Ranks activities; a lower rank is further from watching.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

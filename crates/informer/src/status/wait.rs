@@ -1,4 +1,4 @@
-//! Waiting for an informer, with the reason when it was in vain.
+//! [`WaitForSync`]: waits for an informer or a handler, and reports why the wait failed.
 
 use std::{fmt, future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
@@ -8,15 +8,15 @@ use tokio::{sync::watch, time::timeout_at};
 use super::{Activity, Status, StatusReader};
 use crate::{clock, transport::Retry};
 
-/// Waits for an informer or a handler to have synced; resolves when awaited.
+/// A future that waits until an informer or a handler has synced.
 ///
-/// Without a deadline or [`WaitForSync::fail_fast`] it ends when that holds, or when the informer has
-/// ended or failed. An informer that has ended is not waited for, whether or not it had synced before: its
-/// cache is not kept up to date any more. It owns what it needs and can be awaited anywhere. What holds
-/// already when the deadline comes counts.
+/// It also ends when the informer ends or fails; [`deadline`](WaitForSync::deadline) and
+/// [`fail_fast`](WaitForSync::fail_fast) end it earlier. For an informer that has ended it is an error even if the
+/// informer had synced, because its cache is no longer updated. A sync at the deadline counts as in time. The
+/// future owns its state and can be awaited in any task.
 ///
 /// # Errors
-/// Awaiting it gives a [`SyncError`], which names the informer or the handler and says why.
+/// A [`SyncError`] names the informer or the handler and the reason.
 ///
 /// # Cancel safety
 /// Dropping it loses nothing.
@@ -33,39 +33,38 @@ pub struct WaitForSync {
     handler: Option<watch::Receiver<bool>>,
     deadline: Option<Duration>,
     fail_fast: bool,
-    /// Nothing would end the wait, because nothing was started.
+    /// Whether the wait fails at once, because nothing was started.
     is_in_vain: bool,
 }
 
-/// Why something has not synced.
+/// Why an informer or a handler has not synced.
 #[doc(alias = "SyncResult")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncError {
-    /// The informer, the reflector, or the handler.
+    /// The name of the informer, the reflector, or the handler.
     pub name: Arc<str>,
-    /// The objects that it waits for: API version and kind, or what they were called.
+    /// The awaited objects: API version and kind, or the configured description.
     pub expects: Arc<str>,
-    /// What ended the waiting.
+    /// The reason.
     pub failure: SyncFailure,
-    /// What the informer was doing then.
+    /// The informer's status at that time.
     pub status: Status,
 }
 
-/// What ended the waiting for a sync.
+/// The reason why a wait for a sync failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncFailure {
-    /// It took longer than was allowed.
+    /// The deadline has passed.
     Deadline(Duration),
-    /// The informer has ended, as it was asked to, or the handler was removed.
+    /// The informer was stopped, or the handler was removed.
     Ended,
-    /// The informer has failed; [`Status::failure`] of [`SyncError::status`] says why.
+    /// The informer failed; see [`Status::failure`] of [`SyncError::status`].
     Failed,
-    /// With `fail_fast`: the server refuses in a way that trying again does not change.
+    /// With `fail_fast`: the server rejects the requests, and a retry does not help.
     Refused,
-    /// It belongs to a factory whose [`start`](crate::SharedInformerFactory::start) was not called before the
-    /// wait began.
+    /// The informer's factory was not [started](crate::SharedInformerFactory::start) before the wait began.
     NotStarted,
 }
 
@@ -74,7 +73,7 @@ impl fmt::Display for SyncError {
         let status = &self.status;
         write!(f, "{} ({}) ", self.name, self.expects)?;
         match self.failure {
-            // An informer that has synced is not waited for, so this is a handler.
+            // The informer has synced, so the wait is for a handler.
             SyncFailure::Deadline(deadline) if status.synced => write!(
                 f,
                 "has not been told everything within {deadline:?}; the informer: {status}"
@@ -123,20 +122,20 @@ impl WaitForSync {
         }
     }
 
-    /// Fails when it is awaited, because what it waits for was not started.
+    /// Makes the wait fail when it is awaited, because nothing was started.
     pub(crate) fn in_vain(mut self) -> Self {
         self.is_in_vain = true;
         self
     }
 
-    /// Gives up after this long, counted from the first poll.
+    /// Fails after this time, counted from the first poll.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Gives up at the first error that trying again does not change: forbidden, unauthorized, an
-    /// unknown kind, a request that is not accepted.
+    /// Fails at the first error that a retry does not solve: unauthorized, forbidden, an unknown kind, or an
+    /// invalid request.
     pub fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
         self
@@ -164,10 +163,10 @@ impl WaitForSync {
                     informer?;
                     told.await
                 }
-                // A handler that was removed never syncs, whatever becomes of the informer.
+                // A removed handler never syncs, independent of the informer.
                 is_told = &mut told => is_told,
             };
-            // The informer may have ended, or failed, while its handler was waited for.
+            // The informer may have ended or failed in the meantime.
             match verdict(&reader.get(), fail_fast) {
                 Some(Err(failure)) => Err(failure),
                 _ if is_told => Ok(()),
@@ -190,7 +189,7 @@ impl WaitForSync {
     }
 }
 
-/// How a wait for the informer ends in this status; `None` while it goes on.
+/// Returns the result of a wait for an informer with this status; `None` while the wait continues.
 fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> {
     if status.failure.is_some() {
         Some(Err(SyncFailure::Failed))
@@ -205,11 +204,11 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Whether some source is failing right now in a way that trying again does not change.
+/// Whether a source currently fails with an error that a retry does not solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();
-        // A pause that no failure led to says nothing of the last error, which may be long past.
+        // A pause without a failure does not make the last error current.
         let is_refused = match source.activity {
             Activity::BackingOff { attempt, .. } => attempt > 0,
             Activity::NotServed => true,

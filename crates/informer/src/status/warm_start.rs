@@ -1,25 +1,26 @@
-//! [`WarmStart`]: whether an informer began with a saved store, and if not, why.
+//! [`WarmStart`]: whether an informer started from a saved store, and why not.
 
 use std::{fmt, time::Duration};
 
 use crate::object::ResourceVersion;
 
-/// How the start of an informer came out that was given a saved store.
+/// Result of the start of an informer with a saved store.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WarmStart {
-    /// The cache began with what was saved, and the watch goes on from there.
+    /// The cache started with the saved objects, and the watch resumed at their revision.
     #[non_exhaustive]
     Warm {
-        /// How many objects were loaded, broken ones included.
+        /// Number of objects loaded, including broken ones.
         objects: usize,
-        /// Up to which revision of the first source.
+        /// The saved revision of the first source.
         revision: ResourceVersion,
-        /// How long before, by the clock on the wall; zero if that clock has gone back since.
+        /// Age of the saved store by the system clock; zero if that clock was set back.
         age: Duration,
     },
-    /// Everything is listed, as without a saved store.
+    /// The informer listed all objects, as without a saved store.
     Cold {
-        /// Why nothing was loaded.
+        /// Why the saved store was not loaded.
         reason: ColdReason,
     },
 }
@@ -40,64 +41,63 @@ impl fmt::Display for WarmStart {
     }
 }
 
-/// Why a saved store was not loaded. Names kinds, scopes and lines, never an object's content.
+/// Why a saved store was not loaded. It names kinds, scopes and lines, never an object's content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdReason {
-    /// Nothing has been saved there.
+    /// No store is saved at this path.
     #[error("nothing is saved there")]
     NoFile,
-    /// The operating system does not let it be read.
+    /// The operating system reported an error.
     #[error("the saved store can't be read: {0}")]
     Unreadable(String),
-    /// It was cut, changed or never was a saved store.
+    /// The file is truncated, modified, or not a saved store.
     #[error("the saved store is damaged: {0}")]
     Damaged(String),
-    /// It was written by a version of this library that writes another format.
+    /// The file has the format of another version of this library.
     #[error("the saved store has format {0}, which this version does not read")]
     OtherFormat(u64),
-    /// It was saved from another cluster.
+    /// The store was saved from another cluster.
     #[error("the store was saved from another server")]
     OtherServer,
-    /// It holds other objects: another kind, or metadata alone where whole objects are wanted.
+    /// The store contains another kind, or metadata alone where whole objects are required.
     #[error("the saved store holds {saved}")]
     OtherKind {
-        /// What it holds.
+        /// What the store contains.
         saved: String,
     },
-    /// It holds other objects of the kind: other namespaces or selectors.
+    /// The store contains other objects of the kind: other namespaces or selectors.
     #[error("the saved store is of {saved}, and {wanted} is wanted")]
     OtherScope {
-        /// The requests whose answers it holds.
+        /// The requests of the informer that saved it.
         saved: String,
-        /// Those of this informer.
+        /// The requests of this informer.
         wanted: String,
     },
-    /// It was saved by another version of the program: type or transform may be different.
+    /// The store was saved by another version of the program, whose type or transform may differ.
     #[error("the store was saved as version {saved:?}")]
     OtherVersion {
-        /// The version that it was saved as.
+        /// The version with which it was saved.
         saved: String,
     },
-    /// It was saved with other fields pruned, or kept.
+    /// The store was saved with other pruned or kept fields.
     #[error("other fields were pruned from what is saved")]
     OtherPruning,
-    /// The server has not reached the revision up to which the store was saved: it was restored from a
-    /// backup.
+    /// The server has not reached the saved revision: it was restored from a backup.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// Nobody can tell which server or which of its objects it is: the transport does not say.
+    /// The transport does not identify its server or its objects.
     #[error("the transport does not say which server and which objects it stands for")]
     Unidentified,
-    /// The server does not say who it is. It is asked again at each save.
+    /// The server does not report its identity. The informer requests it again at each save.
     #[error(
         "the server does not say who it is (may the program `get` the namespace kube-system? SavedStore::server names it): {0}"
     )]
     ServerUnknown(String),
-    /// The server refuses a list of one object, which is to show how far it has come.
+    /// The server rejects the list of one object, with which the informer checks its revision.
     #[error("the server refuses what a warm start asks for: {0}")]
     Refused(String),
-    /// Secrets are not written to disks unless that is asked for.
+    /// Secrets are not written to disk unless the program allows it.
     #[error("Secrets are neither saved nor loaded unless SavedStore::allow_secrets says so")]
     SecretsRefused,
 }

@@ -1,7 +1,7 @@
-//! The body of an answer while it is read.
+//! [`Body`]: reads a response body with a deadline.
 //!
-//! Guarantees: bytes that have come are given out before a deadline is looked at; and a deadline costs no timer
-//! as long as bytes come, because a server may send a chunk for every object.
+//! Guarantees: received bytes are returned even if the deadline has passed. A deadline needs no timer call while
+//! bytes arrive, because a server may send a chunk for every object.
 
 use std::{
     fmt,
@@ -20,11 +20,11 @@ use crate::codec::Codec;
 pub(crate) struct Body {
     codec: Codec,
     chunks: ByteStream,
-    /// Goes off at the deadline that it was set for, or before the one of now.
+    /// Fires at the current deadline, or at an earlier one.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Nothing came until the deadline.
+/// No bytes arrived before the deadline.
 #[derive(Debug)]
 pub(crate) struct Late;
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Body {
 
 impl Body {
     /// # Errors
-    /// A content type that is not supported.
+    /// The content type is not supported.
     pub(crate) fn new(response: Response) -> Result<Self, Error> {
         Ok(Self {
             codec: Codec::of_content_type(response.content_type())?,
@@ -49,7 +49,7 @@ impl Body {
         self.codec
     }
 
-    /// The next chunk, or `None` at the end; [`Late`] if there is a deadline and none came until then.
+    /// Returns the next chunk; `None` at the end, or [`Late`] if none arrives before the deadline.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -74,7 +74,7 @@ impl Body {
         }
     }
 
-    /// Deadlines mostly move away, so the timer stays as it is until it goes off.
+    /// Deadlines mostly move later, so the timer is reset only when it fires.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

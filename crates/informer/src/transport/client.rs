@@ -1,9 +1,8 @@
-//! [`ListWatch`]: lists and watches over a [`kube_client::Client`]; and [`connect`], a client made
-//! for that.
+//! [`ListWatch`]: lists and watches with a [`kube_client::Client`]; [`connect`] creates a suitable client.
 //!
-//! Any `kube_client::Client` is accepted. One that kube builds by itself answers 429, 503 and 504
-//! with retries of its own, for minutes and unseen; [`connect`] switches them off, so that every
-//! refusal reaches the reflector and is backed off from once.
+//! Any `kube_client::Client` is accepted. A client that kube builds retries 429, 503 and 504 by itself, for minutes
+//! and without a report. [`connect`] disables these retries, so that the reflector sees every error and backs off
+//! once.
 
 mod classify;
 #[cfg(feature = "http2")]
@@ -37,21 +36,23 @@ use crate::{
     selector::Selector,
 };
 
-/// What [`connect`] sends as `User-Agent` if the configuration has none.
+/// The `User-Agent` that [`connect`] sends if the configuration has none.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
-/// Asks for an object's metadata instead of the object.
+/// `Accept` header for an object's metadata alone.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// The same of a list.
+/// `Accept` header for a list of metadata.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The same, or whole objects of a server that can't leave anything out.
+/// `Accept` header for a list of metadata, or of whole objects from a server that can't omit fields.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// A client for informers: kube's configuration and authentication, a `User-Agent`, and none of
-/// kube's hidden retries, so that one 429 is one back-off.
+/// Creates a client for informers from a kube configuration.
+///
+/// It has kube's authentication, a `User-Agent`, and none of kube's own retries, so that a response with 429
+/// causes one back-off.
 ///
 /// With feature `http2`, and unless the configuration names a proxy, all informers of the client
 /// share one connection to a server that offers HTTP/2 in the TLS handshake. Without the feature,
@@ -69,15 +70,15 @@ const METADATA_IF_IT_CAN: &str =
 /// If the process has no default crypto provider of rustls, `connect` installs the one that rustls was
 /// compiled with, as kube's client builder does.
 ///
-/// User and password in the address itself (`https://USER:PASSWORD@HOST`), which kube does not send
-/// but writes into its log, are left out.
+/// User and password in the address (`https://USER:PASSWORD@HOST`) are removed, because kube does not send them,
+/// but logs them.
 ///
-/// Must be called inside a Tokio runtime, as the client runs tasks of its own.
+/// Must be called inside a Tokio runtime, because the client spawns tasks.
 ///
 /// # Errors
-/// Whatever keeps kube from building a client: a CA that can't be read, an unusable proxy; and an
-/// address without `http` or `https`, at which kube's client would panic. With feature `http2`, also
-/// TLS without one of the sets of features above; the error names them.
+/// kube can't build the client, for example because a CA can't be read or a proxy is invalid; or the address lacks
+/// `http` or `https`, for which kube's client would panic. With feature `http2`, also TLS without one of the
+/// sets of features above; the error names them.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
@@ -90,14 +91,13 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
     Client::try_from(config)
 }
 
-/// As [`connect`], for a server that is known to speak HTTP/2: also without TLS, where it can't
-/// offer it.
+/// Like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
 ///
 /// Proxies are not used.
 ///
 /// # Errors
-/// As [`connect`]; and an `https` address if `kube-client` has no feature `rustls-tls`. A server that
-/// speaks HTTP/1.1 only fails every request.
+/// The errors of [`connect`]; and an `https` address if `kube-client` lacks the feature `rustls-tls`. With a
+/// server that supports HTTP/1.1 only, every request fails.
 #[cfg(feature = "http2")]
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
@@ -108,10 +108,10 @@ pub fn connect_with_prior_knowledge(
 }
 
 /// # Errors
-/// The address is not a whole one: `HOST:PORT`, or nothing but a path.
+/// The address is incomplete: `HOST:PORT`, or only a path.
 fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error> {
     let mut parts = config.cluster_url.clone().into_parts();
-    // Of the rest of an address no one part may be missing.
+    // The path may be missing; scheme and host may not.
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
     let whole = parts.scheme.is_some() && parts.authority.is_some();
     match http::Uri::from_parts(parts) {
@@ -125,7 +125,7 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
-/// What is not left to the configuration.
+/// Sets what the configuration must not change.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let mut address = config.cluster_url.clone().into_parts();
@@ -144,21 +144,20 @@ fn identify(config: &mut kube_client::Config) {
     }
 }
 
-/// Changes the options of every list and watch just before it is sent.
+/// Changes the options of each list and watch request before it is sent.
 pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
-/// Lists and watches the objects of one kind, everywhere or in one namespace.
+/// Lists and watches the objects of one kind, in all namespaces or in one.
 ///
-/// It builds its own queries, since kube's parameters can't express the rules for resource versions.
-/// The type of the objects matters for the URL and the representation only: `PartialObjectMeta<K>`
-/// asks for metadata alone.
+/// It builds its own queries, because kube's parameters can't express the rules for resource versions. The type `K`
+/// determines the URL and the representation only: `PartialObjectMeta<K>` requests metadata alone.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 #[derive_where(Clone)]
 pub struct ListWatch<K> {
     client: Arc<dyn ClientSource>,
     kind: PhantomData<fn() -> K>,
-    /// Where the resources of its group are.
+    /// URL path of the API group and version.
     base: String,
     plural: String,
     metadata_only: bool,
@@ -169,7 +168,8 @@ pub struct ListWatch<K> {
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// All objects of `K`, in every namespace; through a [`Client`], or one that renews itself.
+    /// Creates a source for all objects of `K`, in all namespaces. `client` is a [`Client`] or a
+    /// [`RotatingClient`].
     pub fn new(client: impl ClientSource) -> Self
     where
         K::DynamicType: Default,
@@ -177,7 +177,7 @@ impl<K: Resource> ListWatch<K> {
         Self::with_type(client, &K::DynamicType::default())
     }
 
-    /// The same for a type known at run time, such as `DynamicObject` with an `ApiResource`.
+    /// Like [`ListWatch::new`], for a type known at run time, such as `DynamicObject` with an `ApiResource`.
     pub fn with_type(client: impl ClientSource, dyntype: &K::DynamicType) -> Self {
         let (group, version) = (K::group(dyntype), K::version(dyntype));
         let base = if group.is_empty() {
@@ -198,29 +198,29 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Only the objects of one namespace.
+    /// Selects the objects of one namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
-    /// Only objects with these labels.
+    /// Selects objects by their labels.
     #[must_use]
     pub fn labels(mut self, selector: &Selector) -> Self {
         self.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Only objects with these fields, for example `spec.nodeName=node-1`. The server decides which
-    /// fields it knows.
+    /// Selects objects by their fields, for example `spec.nodeName=node-1`. The server determines which fields are
+    /// supported.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Changes the options of every list and watch just before it is sent. Several apply in order.
+    /// Changes the options of each list and watch request before it is sent. Several functions apply in order.
     #[must_use]
     pub fn tweak_list_options(
         mut self,
@@ -237,7 +237,7 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
-/// What is asked for.
+/// The requested representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     List,
@@ -260,7 +260,7 @@ impl<K> ListWatch<K> {
             query.append_pair("watch", "true");
         }
         let namespace = match &self.namespace {
-            // Anything else would become another path.
+            // Any other text would change the path.
             Some(namespace)
                 if !namespace
                     .bytes()
@@ -286,8 +286,8 @@ impl<K> ListWatch<K> {
         };
         let mut request = http::Request::get(uri).header(http::header::ACCEPT, accept);
         if watch {
-            // 1.37 compresses streaming lists with one gzip member per flush, and the usual
-            // decompressors read the first member only (tower-rs/tower-http#737).
+            // Kubernetes 1.37 compresses streaming lists with one gzip member per flush, and common decoders read
+            // only the first member (tower-rs/tower-http#737).
             request = request.header(http::header::ACCEPT_ENCODING, "identity");
         }
         request.body(Body::empty()).map_err(|error| {
@@ -310,7 +310,7 @@ impl<K> ListWatch<K> {
     }
 }
 
-/// What a server says to a request: the body of its answer, or why there is none.
+/// Returns the body of a response, or the error that the server reports.
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
@@ -333,7 +333,7 @@ pub(crate) async fn answer(
         .get(http::header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    // A body that is too long or breaks off still leaves the status code to go by.
+    // If the body is too long or breaks off, the status code remains.
     let body = Limited::new(response.into_body(), ERROR_BODY_BYTES)
         .collect()
         .await;
@@ -343,7 +343,7 @@ pub(crate) async fn answer(
     Err(error.with_retry_after(retry_after))
 }
 
-/// The whole body of a response, up to `max` bytes.
+/// Reads the whole body of a response, up to `max` bytes.
 pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Result<Vec<u8>, Error> {
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
     while let Some(chunk) = body.next().await {
@@ -369,12 +369,12 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
-    /// Servers that don't are noticed.
+    /// Servers without support are detected at the first request.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// The request without a revision: path, selectors and whatever was tweaked.
+    /// The request without a revision: path, selectors and tweaked options.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {
@@ -386,7 +386,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// The uid of the namespace `kube-system`, which every cluster has and none deletes.
+    /// The uid of the namespace `kube-system`, which every cluster has, and which can't be deleted.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")

@@ -1,4 +1,4 @@
-//! What can go wrong between here and the server, already classified.
+//! [`Error`]: why a request failed, with its [`Class`] and the [`Retry`] that it requires.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::{
 
 /// Why a list or a watch failed.
 ///
-/// `Display` says what went wrong on this level; the cause below is [`std::error::Error::source`].
-/// Neither holds a body, a header or a credential.
+/// `Display` prints this level only; [`std::error::Error::source`] returns the cause. Neither contains a body, a
+/// header or a credential.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -28,46 +28,46 @@ pub struct Error {
 pub enum Class {
     /// The revision or the continue token is too old: HTTP 410, reason `Expired` or `Gone`.
     Expired,
-    /// The server has not reached the revision that was asked for.
+    /// The server has not reached the requested revision.
     TooLargeResourceVersion,
     /// HTTP 429.
     TooManyRequests,
-    /// Nobody listens at the server's address.
+    /// The server's address refuses connections.
     ConnectionRefused,
-    /// The connection broke, or could not be made for another reason than a refusal.
+    /// The connection broke, or could not be opened for another reason.
     Connection,
-    /// The server, or the network, took longer than allowed; also HTTP 504.
+    /// A time-out in the server or the network; also HTTP 504.
     Timeout,
-    /// The credentials were not accepted: HTTP 401.
+    /// The server does not accept the credentials: HTTP 401.
     Unauthorized,
-    /// The credentials don't allow it: HTTP 403.
+    /// The user lacks the permission: HTTP 403.
     Forbidden,
     /// The server does not know the kind: HTTP 404.
     NotFound,
-    /// The request is wrong: any other 4xx.
+    /// The request is invalid: any other 4xx.
     Invalid,
-    /// The server failed in a way it has no name for: HTTP 500 with the reason `InternalError`.
+    /// The server failed with an internal error: HTTP 500 with the reason `InternalError`.
     Internal,
-    /// The server, or a proxy in front of it, serves no requests for now: HTTP 502 or 503.
+    /// The server, or a proxy before it, is unavailable: HTTP 502 or 503.
     Unavailable,
     /// The server failed: any other 5xx.
     Server,
-    /// The answer is not what the protocol promises: no JSON, an unknown shape, a redirection, larger than
-    /// any [limit](crate::limits).
+    /// The response violates the protocol: it is not JSON, has an unknown structure, is a redirect, or exceeds a
+    /// [limit](crate::limits).
     Protocol,
-    /// The watch ended at once without a single event, which no healthy server does.
+    /// The watch ended at once without an event, which a healthy server does not do.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
-    /// The server sent an event that is older than the object in the cache, or answered at an older
-    /// revision than before: it was restored from a backup, or is another one. The next list is applied
-    /// whatever its revisions, because the server gives them out again, to other states.
+    /// The server sent an event older than the cached object, or a response with an older revision than before: it
+    /// was restored from a backup, or is another server. The next list is applied whatever its revisions,
+    /// because the server reuses them for other states.
     WentBack,
-    /// The server did its part, but the store behind the reflector did not take what it sent.
+    /// The server responded, but the store behind the reflector did not accept the data.
     Store,
 }
 
 impl Class {
-    /// For a label: `too_many_requests`.
+    /// Returns the name as a metric label, such as `too_many_requests`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -91,22 +91,22 @@ impl Class {
     }
 }
 
-/// What a failure calls for.
+/// How to continue after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Ask again from the same revision, after a pause.
+    /// Watch again from the same revision, after a pause.
     Resume,
-    /// List again, at once if all was well until now.
+    /// List again, without a pause if this is the first failure in a row.
     Relist,
-    /// Start over after a pause.
+    /// List again after a pause.
     Backoff,
-    /// Trying again won't help until somebody changes rights, kind or request. A reflector still
-    /// tries, for somebody may; a program that waits for sync can give up.
+    /// A retry does not help until permissions, the kind or the request change. A reflector still retries, because
+    /// they may change; a program that waits for sync can give up.
     GiveUp,
 }
 
 impl Error {
-    /// A failure of the given class.
+    /// Creates an error of this class.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// The same with its cause.
+    /// Adds the cause.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -126,27 +126,28 @@ impl Error {
         self
     }
 
-    /// The same with the pause that the server asked for.
+    /// Adds the pause that the server requested.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
         self
     }
 
-    /// The kind of failure.
+    /// Returns the class of the failure.
     pub fn class(&self) -> Class {
         self.class
     }
 
-    /// The pause that the server asked for, in whole seconds on the wire.
+    /// Returns the pause that the server requested, in whole seconds.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// What it calls for when it ends a watch that was open. A watch that was not opened is retried
-    /// from its revision after [`Class::TooManyRequests`], [`Class::ConnectionRefused`],
-    /// [`Class::Connection`], [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`],
-    /// and with any `Retry-After`; otherwise a list follows.
+    /// Returns how to continue when this error ends an open watch.
+    ///
+    /// A watch that could not be opened is retried from its revision after [`Class::TooManyRequests`],
+    /// [`Class::ConnectionRefused`], [`Class::Connection`], [`Class::Unavailable`], [`Class::Timeout`] and
+    /// [`Class::Unauthorized`], and with any `Retry-After`; after other errors a list follows.
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -166,9 +167,8 @@ impl Error {
         }
     }
 
-    /// Whether the server was not there, or what stands before it (502, 503) says so; what it says when
-    /// it is back is no longer the same trouble. One that asks for patience, with 429, or that names an
-    /// internal error, has been there all the time.
+    /// Whether the server was unreachable, or a proxy reports so (502, 503). Errors after it is back are a new
+    /// failure. A server that responds with 429 or an internal error was reachable.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -180,14 +180,15 @@ impl Error {
         )
     }
 
-    /// Reads the `Status` object of a refusal or of an ERROR event; `code` stands in when the body is
-    /// none, as the plain text of flow control, or is longer than
+    /// Creates the error from the `Status` of an error response or of an ERROR event.
+    ///
+    /// `code` is used if the body is not a `Status`, such as the plain text of flow control, or is longer than
     /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES).
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::Json.object(body))
     }
 
-    /// The error that an ERROR event of a watch carries.
+    /// Creates the error from an ERROR event of a watch.
     pub(crate) fn of_event(status: Encoded<'_>) -> Self {
         Self::of_status(500, status)
     }
@@ -217,7 +218,7 @@ impl From<SplitError> for Error {
     }
 }
 
-/// `metav1.Status`, as far as it is read here. A null is as good as nothing.
+/// The fields read from a `metav1.Status`. A null is the same as a missing field.
 #[derive(Default, Deserialize)]
 struct StatusBody {
     code: Option<u16>,
@@ -239,7 +240,7 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// What servers before 1.19 wrote instead of a cause with a reason; also today's cause message.
+/// The message of servers before 1.19, which have no cause with a reason; also the current cause message.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -265,7 +266,7 @@ impl StatusBody {
         }
     }
 
-    /// The three wire forms, newest first: a cause with a reason; a cause with a message (1.17.0 to
+    /// Matches the three wire formats, newest first: a cause with a reason; a cause with a message (1.17.0 to
     /// 1.18.5); only the status message (before 1.17).
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
@@ -286,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_becomes_its_class() {
+    fn a_status_maps_to_its_class() {
         let rows = [
             (410, r#"{"reason":"Expired"}"#, Class::Expired),
             (200, r#"{"code":410,"reason":"Gone"}"#, Class::Expired),
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_too_long_is_none() {
+    fn a_status_beyond_the_limit_is_ignored() {
         let status = |padding: usize| {
             let causes = "{},".repeat(padding);
             format!(r#"{{"code":410,"details":{{"causes":[{causes}{{}}]}}}}"#)
@@ -362,20 +363,20 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_that_the_server_asks_for_is_kept() {
+    fn the_pause_requested_by_the_server_is_kept() {
         let body = br#"{"code":429,"details":{"retryAfterSeconds":7}}"#;
         let error = Error::from_status_body(429, body);
         assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_it_contains() {
+    fn an_error_message_is_one_line() {
         let error = Error::from_status_body(500, br#"{"message":"a\n\u001b[31mb\r\tc"}"#);
         assert_eq!(error.to_string(), "a  [31mb  c");
     }
 
     #[test]
-    fn a_long_message_is_cut_at_a_character() {
+    fn a_long_message_is_truncated_at_a_character_boundary() {
         let body = serde_json::json!({ "message": "ä".repeat(4000) }).to_string();
         let error = Error::from_status_body(500, body.as_bytes());
         assert!(error.to_string().len() <= MESSAGE_BYTES + '…'.len_utf8());

@@ -1,4 +1,4 @@
-//! What is left of the limits of one list: its objects, bytes, pages and time.
+//! [`ListBudget`]: enforces the limits of one list on objects, bytes, pages and time.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use crate::{
     limits::{LIST_STALL, Limits},
 };
 
-/// Counts what one list brings, with all its pages, or a streaming list.
+/// Counts what one list delivers with all its pages, or a streaming list.
 #[derive(Debug)]
 pub(crate) struct ListBudget {
     limits: Limits,
@@ -20,7 +20,7 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Of a list that begins now.
+    /// Starts the budget of a new list.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -31,7 +31,7 @@ impl ListBudget {
         }
     }
 
-    /// One more page is to be asked for.
+    /// Counts a page, before it is requested.
     pub(crate) fn page(&mut self) -> Result<(), Error> {
         let limit = self.limits.list_pages;
         if self.pages >= limit {
@@ -41,13 +41,13 @@ impl ListBudget {
         Ok(())
     }
 
-    /// So many more objects have come, whatever becomes of them.
+    /// Counts received objects, valid or not.
     pub(crate) fn more_objects(&mut self, objects: usize) -> Result<(), Error> {
         self.objects += objects;
         self.objects_in_all(self.objects)
     }
 
-    /// So many objects there are: of a list in which they come and go.
+    /// Checks the total number of objects, for a streaming list, where objects are also deleted.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
@@ -56,7 +56,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// So many more bytes have come.
+    /// Counts received bytes.
     pub(crate) fn more_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         let limit = self.limits.list_bytes;
         self.bytes = self.bytes.saturating_add(bytes as u64);
@@ -66,7 +66,7 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Whether there is time left. For bytes that trickle, of which none is late.
+    /// Checks the time limit of the list, for a server that keeps sending bytes slowly.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -76,18 +76,18 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Until when something must have come.
+    /// Returns the time by which the next bytes must arrive.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
 
-    /// Nothing has.
+    /// Returns the error for a missed deadline.
     pub(crate) fn late(&self) -> Error {
         let stalled = || Error::new(Class::Timeout, "the list stalled");
         self.in_time().err().unwrap_or_else(stalled)
     }
 
-    /// The next bytes of a page; `None` at its end.
+    /// Returns the next bytes of a page; `None` at its end.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

@@ -1,4 +1,4 @@
-//! A list in pages behind one call, as a pure machine: which request comes next.
+//! [`Pager`]: decides which request follows a page of a list. It does no I/O.
 
 use std::{
     collections::BTreeSet,
@@ -8,11 +8,11 @@ use std::{
 use super::{Class, ListOptions};
 use crate::{codec::ListEnd, object::ResourceVersion};
 
-/// Walks one list from its first page to its last.
+/// Pages through one list from its first page to its last.
 ///
-/// From the second page on revision and match are not sent, for the continue token stands for both.
-/// When a later page has expired, the whole list is asked for once more, in one piece and at the
-/// first page's revision; what the pages before brought is void then.
+/// From the second page on, the continue token stands for revision and match, which are not sent. If a later page
+/// has expired, the whole list is requested once more, without pages and at the first page's revision; objects of
+/// earlier pages must then be discarded.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
 pub(crate) struct Pager {
@@ -21,8 +21,8 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// The hashes of the tokens that the server has sent; one that comes again would lead round in
-    /// circles. The tokens themselves may be long, and so may the list be.
+    /// Hashes of the received tokens; a repeated token would make the list endless. The tokens themselves may be
+    /// long and many.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Pager {
 /// What follows a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
-    /// Ask for the next one: [`Pager::request`] says how.
+    /// Another page follows; [`Pager::request`] returns its request.
     More,
-    /// That was all; the list is of this revision.
+    /// The list is complete, at this revision.
     Done(ResourceVersion),
-    /// The server sends the same token again and again, so the list would never end.
+    /// The server repeated a token, so the list would never end.
     Endless,
 }
 
@@ -51,17 +51,17 @@ impl Pager {
         }
     }
 
-    /// The request to send now.
+    /// Returns the next request.
     pub(crate) fn request(&self) -> &ListOptions {
         &self.next
     }
 
-    /// The request that the first page was asked with.
+    /// Returns the request of the first page.
     pub(crate) fn first_request(&self) -> &ListOptions {
         &self.first
     }
 
-    /// Whether the list came, or comes, in more than one page.
+    /// Whether the list has more than one page.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
@@ -92,7 +92,7 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Whether the whole list shall be asked for anew after this failure, in one piece.
+    /// Whether to request the whole list again after this failure, without pages.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_page_falls_back_to_one_full_list_and_only_once() {
+    fn an_expired_page_falls_back_once_to_a_full_list() {
         let mut pager = Pager::new(first());
         assert!(
             !pager.restarts_after(Class::Expired),
@@ -169,13 +169,13 @@ mod tests {
             (full.limit, full.resource_version.to_string()),
             (None, "10".to_owned())
         );
-        // A server that pages all the same gets no second chance.
+        // A server that pages the full list too gets no second fallback.
         pager.page(&end(20, Some("t1")));
         assert!(!pager.restarts_after(Class::Expired));
     }
 
     #[test]
-    fn a_token_that_comes_again_ends_the_list() {
+    fn a_repeated_token_ends_the_list() {
         let mut pager = Pager::new(first());
         assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
         assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
@@ -193,9 +193,9 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Answers {
         objects: u32,
-        /// How many objects each page has, whatever was asked for; over and over.
+        /// Objects per page, whatever the requested limit; repeated cyclically.
         sizes: Vec<u32>,
-        /// The numbers of the requests that are answered with 410.
+        /// The numbers of the requests that respond with 410.
         expired: Vec<usize>,
     }
 
@@ -211,9 +211,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_is_whole_and_of_one_moment_or_fails(answers in answers()) {
+        fn a_list_is_complete_at_one_revision_or_fails(answers in answers()) {
             let mut pager = Pager::new(first());
-            // The moment and the number of each object that came, and where the next page begins.
+            // The moment and number of each received object, and the position of the next page.
             let (mut got, mut moment) = (Vec::new(), 0_u64);
             for number in 0.. {
                 let request = pager.request().clone();

@@ -1,4 +1,4 @@
-//! Everything that must be settled before a work queue exists.
+//! [`Builder`]: the options of a work queue, all of which are set before it exists.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -15,20 +15,20 @@ use super::rate_limiting_queue::RateLimitingQueue;
 use super::shared::{Shared, State};
 use crate::metrics::{Metrics, WorkQueueSampler};
 
-/// What can be chosen before a [`RateLimitingQueue`] exists.
+/// Builds a [`RateLimitingQueue`].
 #[doc(alias = "TypedRateLimitingQueueConfig")]
 #[doc(alias = "TypedQueueConfig")]
 #[derive_where(Debug)]
 #[derive_where(skip_inner)]
 pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
-    /// First in, first out, without one.
+    /// First in, first out if `None`.
     order: Option<Box<dyn Order<T>>>,
     metrics: Option<(Arc<str>, Arc<dyn Metrics>)>,
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// An empty queue, first in, first out, whose failed items wait as `limiter` says.
+    /// Creates an empty first-in, first-out queue; `limiter` determines the delay of failed items.
     #[doc(alias = "NewTypedRateLimitingQueue")]
     #[doc(alias = "NewRateLimitingQueue")]
     #[doc(alias = "NewNamedRateLimitingQueue")]
@@ -40,7 +40,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         Self::builder(limiter).build()
     }
 
-    /// As [`RateLimitingQueue::new`], with more to choose.
+    /// Like [`RateLimitingQueue::new`], with more options.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
@@ -54,15 +54,14 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
-    /// Hands items out in another order than first in, first out.
+    /// Sets the order in which items are processed, instead of first in, first out.
     #[must_use = "the order is part of the returned builder only"]
     pub fn order(mut self, order: impl Order<T> + 'static) -> Self {
         self.order = Some(Box::new(order));
         self
     }
 
-    /// Gives figures of this queue to a collector, under this name; without this call nothing is
-    /// measured.
+    /// Reports metrics of this queue under this name. Without this call nothing is measured.
     #[must_use = "the collector is part of the returned builder only"]
     #[doc(alias = "MetricsProvider")]
     pub fn metrics(mut self, name: impl Into<Arc<str>>, metrics: Arc<dyn Metrics>) -> Self {
@@ -70,7 +69,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
         self
     }
 
-    /// The queue, empty.
+    /// Builds the empty queue.
     pub fn build(self) -> RateLimitingQueue<T> {
         let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
             let metrics = self.metrics.and_then(|(name, metrics)| {

@@ -1,10 +1,10 @@
-//! What will be queued later, and when: a plain struct around the [`Queue`] that is told the time.
+//! [`DelayingQueue`]: items to be queued later, around a [`Queue`]. A plain struct; the caller passes the time.
 //!
-//! It guarantees that an item never enters the queue before its time, that items enter in the order
-//! of their times (and of their arrival, where those are equal), that of several times for one item
-//! the earliest counts, and that nothing delayed survives a shut-down.
+//! It guarantees that no item enters the queue before its time, and that items enter in the order of their times,
+//! and in the order of arrival for equal times. If an item has several times, the earliest applies. A shut-down
+//! drops all delayed items.
 //!
-//! Times are durations since an origin that the caller chooses and keeps.
+//! Times are durations since an origin that the caller chooses and never changes.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -22,7 +22,7 @@ pub(super) struct DelayingQueue<T> {
     next_turn: u64,
 }
 
-/// When an item is due, and which of several due at once comes first.
+/// The time at which an item is due, and its rank among items due at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,
@@ -39,7 +39,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// What is queued and in work now; [`DelayingQueue::promote`] first, to see what has come due.
+    /// Returns the inner queue. Call [`DelayingQueue::promote`] first, to queue due items.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -63,7 +63,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Queues every item whose time is `now` or earlier.
+    /// Queues every item that is due at `now`.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now
@@ -74,7 +74,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// When the next delayed item is due.
+    /// Returns the time at which the next delayed item is due.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -90,7 +90,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// The delayed items and when they are due, earliest first.
+    /// Returns the delayed items with their times, earliest first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

@@ -1,9 +1,7 @@
-//! An item with its hash, so that it is hashed once on its way through a queue and not at every
-//! station of it.
+//! [`Hashed`]: an item with its hash, so that it is hashed once and not in each collection of the queue.
 //!
-//! It guarantees that an item cannot be found under another hash than the one it came in with.
-//! The hash is std's keyed one: items name objects, whose names anybody chooses who may create some,
-//! and who could guess the hash could put all of them into one bucket.
+//! It guarantees that an item is always looked up with the hash with which it was added. The hash is std's keyed one:
+//! any user who can create objects chooses their names, and with a predictable hash could put all into one bucket.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;
@@ -48,10 +46,10 @@ impl<T> Hash for Hashed<T> {
     }
 }
 
-/// A map from items that bring their hash.
+/// A map whose keys contain their hash.
 pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
 
-/// Takes the hash that an item brings for its own.
+/// A hasher that returns the hash in the item.
 #[derive(Default)]
 pub(super) struct Brought(u64);
 

@@ -1,9 +1,7 @@
-//! An item in a worker's hands, and what may be said of it.
+//! [`Item`]: an item that a worker processes, and the verdicts on it.
 //!
-//! It guarantees that every item handed out is ended exactly once, whatever becomes of its worker:
-//! an [`Item`] is made only by taking one from the queue, a verdict consumes it, and dropping it is
-//! a verdict too.
-//! Ending the work on an item that was never handed out therefore can't be written.
+//! It guarantees that every item from the queue ends exactly once: only the queue creates an [`Item`], a verdict
+//! consumes it, and dropping it is a verdict too. Code that ends an item which is not in work does not compile.
 
 use std::fmt;
 use std::hash::Hash;
@@ -13,16 +11,15 @@ use std::time::Duration;
 use super::hashed::Hashed;
 use super::shared::{Shared, Verdict};
 
-/// An item in a worker's hands; nobody else is given it until it has had its verdict.
+/// An item in work; no other worker receives it until it has a verdict.
 ///
-/// Dropped without one, because its worker panicked or was cancelled, it is done, added again after
-/// the limiter's delay, and counted in
-/// [`dropped_items`](super::RateLimitingQueue::dropped_items).
+/// If it is dropped without a verdict, because its worker panicked or was cancelled, it is added again after the
+/// limiter's delay, and counted in [`dropped_items`](super::RateLimitingQueue::dropped_items).
 ///
-/// Whatever the verdict, an item that was added while it was in work is queued again at once.
-/// After a shut-down nothing is added any more, so a retry is then the same as [`Item::done`].
+/// If the item was added while it was in work, any verdict queues it again at once. After a shut-down nothing is
+/// added, so a retry is then the same as [`Item::done`].
 ///
-/// There is one verdict on each item:
+/// Each item has one verdict:
 ///
 /// ```compile_fail,E0382
 /// # async fn example(queue: kube_informer::workqueue::RateLimitingQueue<String>) {
@@ -48,52 +45,51 @@ impl<T: Clone + Eq + Hash> Item<T> {
         }
     }
 
-    /// What is to be worked on.
+    /// Returns the key to process.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// How often this item has been retried since it was last forgotten, as the limiter counts it.
+    /// Returns how often the item was retried since it was last forgotten, according to the limiter.
     #[doc(alias = "NumRequeues")]
     pub fn requeues(&self) -> u32 {
         self.shared.requeues(&self.key)
     }
 
-    /// The work is done; earlier failures stay remembered, and lengthen the next retry's delay.
+    /// Ends the work, and keeps the count of earlier failures, which lengthens the delay of the next retry.
     ///
-    /// [`Item::forget`] is what a success usually wants: an item that is never forgotten stays in
-    /// the limiter's memory for good.
+    /// After a success use [`Item::forget`]: an item that is never forgotten stays in the limiter's memory.
     #[doc(alias = "Done")]
     pub fn done(self) {
         self.end(Verdict::Done);
     }
 
-    /// The work is done, and its earlier failures are forgotten.
+    /// Ends the work, and resets the count of failures.
     #[doc(alias = "Forget")]
     pub fn forget(self) {
         self.end(Verdict::Forget);
     }
 
-    /// The work failed: the item is added again after the limiter's delay.
+    /// Reports a failure: the item is added again after the limiter's delay.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
         self.end(Verdict::Retry);
     }
 
-    /// The item is added again after `delay`; the limiter is not asked and nothing is forgotten.
+    /// Adds the item again after `delay`. The limiter is not called, and the count of failures stays.
     #[doc(alias = "AddAfter")]
     pub fn retry_after(self, delay: Duration) {
         self.end(Verdict::RetryAfter(delay));
     }
 
-    /// The work failed for good: the item is done, its failures are forgotten, and it is counted in
+    /// Reports a permanent failure: ends the work, resets the count of failures, and counts the item in
     /// [`given_up_items`](super::RateLimitingQueue::given_up_items).
     pub fn give_up(self) {
         self.end(Verdict::GiveUp);
     }
 
     fn end(mut self, verdict: Verdict) {
-        // First, so that it is the only one, even if a limiter panics over it.
+        // Set first, so that no second verdict follows if the limiter panics.
         self.ended = true;
         self.shared.end(&self.key, verdict);
     }

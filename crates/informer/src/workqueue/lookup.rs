@@ -1,16 +1,15 @@
-//! A hash map for look-up only: it cannot be iterated, so its order is never observable, and it
-//! gives memory back after it has been large.
+//! [`Lookup`]: a hash map without iteration, so that its order is never observable. It shrinks after it was large.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Below this capacity nothing is given back: a thousand keys are a few dozen KiB, and a queue that
-/// breathes around a small size must not reallocate for it.
+/// Minimum capacity that is shrunk: a thousand keys take a few dozen KiB, and a queue of varying small size must
+/// not reallocate each time.
 const SHRINK_ABOVE: usize = 1024;
 
-/// A collection holding fewer than one in so many of the elements it has room for is shrunk.
+/// A collection is shrunk when it uses less than this fraction of its capacity (one in …).
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -59,8 +58,8 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// The room to shrink to, if it is time to: half of what is given back stays free, so that the cost
-/// of moving the rest is spread over as many removals, and growing again is not immediate.
+/// Returns the capacity to shrink to, or `None`. Half of the result stays free, so that the cost of moving elements
+/// is spread over as many removals, and growth does not follow at once.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_lookup_gives_its_memory_back_when_emptied() {
+    fn a_large_lookup_releases_memory_when_emptied() {
         let mut lookup = Lookup::<_, _>::default();
         for key in 0..100_000 {
             lookup.insert(key, ());
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_lookup_is_left_alone() {
+    fn a_small_lookup_does_not_shrink() {
         assert_eq!(room_after_removal(0, SHRINK_ABOVE), None);
         assert_eq!(room_after_removal(1000, 4000), None);
         assert_eq!(room_after_removal(999, 4000), Some(2000));

@@ -1,7 +1,6 @@
-//! In which order items are handed out: first in, first out, unless you bring an [`Order`].
+//! [`Order`]: the order in which items are processed; [`Fifo`] is the default.
 //!
-//! An order only arranges what it is given; that an item is queued once, and never while it is in
-//! work, is the queue's business.
+//! An order only arranges items. The queue ensures that an item is queued once, and not while it is in work.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,28 +11,27 @@ use derive_where::derive_where;
 use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
-/// The order in which queued items are handed out; the hook for priorities and fairness.
+/// The order in which queued items are processed; implement it for priorities or fairness.
 ///
-/// The queue calls it under its lock: an implementation must be quick, must not block, and must not
-/// call the queue it belongs to, which would wait for itself for ever.
+/// The queue calls it under its lock: an implementation must be fast, must not block, and must not call its queue,
+/// which would deadlock.
 ///
-/// Every pushed item must be popped once, sooner or later.
-/// An item that is popped without having been pushed is ignored.
+/// Every pushed item must be popped once. The queue ignores a popped item that was not pushed.
 #[doc(alias = "Queue")]
 pub trait Order<T>: Send {
-    /// Tells that an item which is waiting in this order was added again.
+    /// Called when an item that waits in this order is added again.
     ///
-    /// An order by urgency may move it forward; first in, first out ignores it.
+    /// An order by priority may move it forward; first in, first out ignores it.
     #[doc(alias = "Touch")]
     fn touch(&mut self, item: &T) {
         let _ = item;
     }
 
-    /// Takes an item that is not in this order yet.
+    /// Adds an item that is not in this order yet.
     #[doc(alias = "Push")]
     fn push(&mut self, item: T);
 
-    /// How many items wait.
+    /// Returns the number of waiting items.
     #[doc(alias = "Len")]
     fn len(&self) -> usize;
 
@@ -42,14 +40,14 @@ pub trait Order<T>: Send {
         self.len() == 0
     }
 
-    /// Hands out the next item, or `None` when none waits.
+    /// Removes and returns the next item; `None` if there is none.
     #[doc(alias = "Pop")]
     fn pop(&mut self) -> Option<T>;
 }
 
 /// First in, first out: the default order.
 ///
-/// After it has been long, it gives memory back while it is emptied.
+/// It releases memory when it is emptied after it was long.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 #[derive_where(Default)]
@@ -58,7 +56,7 @@ pub struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// An empty order.
+    /// Creates an empty order.
     pub fn new() -> Self {
         Self::default()
     }
@@ -96,16 +94,16 @@ impl<T: Send> Order<T> for Fifo<T> {
     }
 }
 
-/// What arranges the items of one queue.
+/// The order of one queue.
 pub(super) enum Arrangement<T> {
-    /// First in, first out; items keep the hash that they came with.
+    /// First in, first out; items keep their hash.
     Fifo(Fifo<Hashed<T>>),
-    /// An order that knows nothing of hashes.
+    /// A user's order, which receives items without their hash.
     Given(Box<dyn Order<T>>),
 }
 
 impl<T: Clone + Hash> Arrangement<T> {
-    /// First in, first out, unless an order is given.
+    /// Uses the given order, or first in, first out.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
     }
@@ -151,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hundred_thousand_keys_leave_no_memory_behind() {
+    fn a_fifo_releases_the_memory_of_a_hundred_thousand_keys() {
         let mut fifo = Fifo::new();
         for key in 0..100_000 {
             fifo.push(key);

@@ -1,12 +1,11 @@
-//! What is queued and what is in work: a plain struct that knows no waiting; nor time, unless its
-//! figures are collected.
+//! [`Queue`]: the queued items and the items in work. A plain struct that does not wait; it reads the clock only for
+//! metrics.
 //!
-//! It guarantees that an item is queued at most once, is never handed out while it is in work, and
-//! is handed out again if it was added in the meantime; and that it holds no reference to an item
-//! that is done.
+//! It guarantees that an item is queued at most once, is not returned while it is in work, and is returned again
+//! if it was added in the meantime. It holds no reference to an item that is done.
 //!
 //! client-go keeps two sets, *dirty* (needs work) and *processing* (in work).
-//! An item is in one of four positions with respect to them, so here it has one [`Stage`], or none:
+//! The two give four combinations, so here an item has one [`Stage`], or none:
 //!
 //! | dirty | processing | here |
 //! | --- | --- | --- |
@@ -29,63 +28,63 @@ pub(super) struct Queue<T> {
     stages: HashedLookup<T, Stage>,
     /// Exactly the items whose stage is [`Stage::Queued`].
     order: Arrangement<T>,
-    /// How many stages are [`Stage::Processing`] or [`Stage::Dirtied`].
+    /// Number of items in stage [`Stage::Processing`] or [`Stage::Dirtied`].
     processing: usize,
-    /// How many stages are [`Stage::Dirtied`].
+    /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// What has happened since [`Queue::take_news`] was last asked.
+    /// Changes since the last [`Queue::take_news`].
     news: News,
-    /// What a collector of figures has not heard yet.
+    /// Measurements not reported yet; `None` without metrics.
     observed: Option<WorkQueueObserved>,
-    /// How many items were accepted.
+    /// Number of accepted items.
     adds: u64,
-    /// Only if somebody wants to know.
+    /// `None` without metrics.
     timing: Option<Timing<T>>,
 }
 
-/// What waiting tasks may have to be told of.
+/// Changes that waiting tasks may have to be woken for.
 #[derive(Default)]
 pub(super) struct News {
-    /// How many items were put into the order.
+    /// Number of items put into the order.
     pub(super) pushed: usize,
-    /// A shut-down has begun or come further, so that a waiting may have ended.
+    /// Whether a shut-down has started or advanced, so that a wait may end.
     pub(super) ending: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Needs work, and waits in the order.
+    /// It waits in the order.
     Queued,
-    /// Is in work.
+    /// It is in work.
     Processing,
-    /// Is in work and was added again: goes back into the order when it is done.
+    /// It is in work and was added again: it is queued when it is done.
     Dirtied,
 }
 
-/// How far the shut-down has come.
+/// The progress of a shut-down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Items are accepted.
     Running,
-    /// Nothing is accepted; somebody waits until everything is done.
+    /// No items are accepted, and a caller waits until all are done.
     Draining,
-    /// Nothing is accepted; nobody waits for what is in work.
+    /// No items are accepted, and no caller waits for items in work.
     ShutDown,
 }
 
-/// What a worker that asks for an item is told.
+/// The result of a request for an item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
     Item(T),
-    /// Nothing now, perhaps later.
+    /// No item now; there may be one later.
     Nothing,
-    /// Nothing, and never again.
+    /// No item now or later.
     End,
 }
 
 impl<T: Clone + Eq + Hash> Queue<T> {
-    /// First in, first out, without an `order`.
+    /// Creates an empty queue with this order, or first in, first out.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
             hash_state: RandomState::new(),
@@ -101,7 +100,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// From now on it is measured how long items wait and are worked on.
+    /// Starts to measure waiting and working times.
     pub(super) fn time(&mut self) {
         self.timing = Some(Timing::default());
     }
@@ -137,7 +136,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
 
     pub(super) fn next(&mut self) -> Next<Hashed<T>> {
         while let Some(item) = self.order.pop(&self.hash_state) {
-            // An order that somebody else wrote may hand out what it was never given.
+            // A user's order may return an item that was not pushed.
             if let Some(stage @ Stage::Queued) = self.stages.get_mut(&item) {
                 *stage = Stage::Processing;
                 self.processing += 1;
@@ -149,13 +148,13 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
         match self.phase {
             Phase::Running => Next::Nothing,
-            // A dirtied item comes back, and the worker that holds it may not live to take it.
+            // A dirtied item is queued again, and its current worker may not live to receive it.
             Phase::Draining if self.dirtied > 0 => Next::Nothing,
             Phase::Draining | Phase::ShutDown => Next::End,
         }
     }
 
-    /// Ends the work on an item that [`Queue::next`] handed out; only an `Item` calls this, once.
+    /// Ends the work on an item from [`Queue::next`]. Only an `Item` calls this, once.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.news.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
@@ -181,7 +180,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// A drain may follow a plain shut-down and the other way round; the last one counts.
+    /// A drain may follow a plain shut-down, and the reverse; the last one applies.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;
@@ -196,7 +195,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         self.phase != Phase::Running
     }
 
-    /// Whether nothing is queued and nothing is in work.
+    /// Whether no item is queued and none is in work.
     pub(super) fn is_idle(&self) -> bool {
         self.processing == 0 && self.order.is_empty()
     }

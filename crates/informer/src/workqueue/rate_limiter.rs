@@ -1,8 +1,7 @@
-//! How long a failed item waits until it is tried again.
+//! [`RateLimiter`]: the delay before a failed item is retried.
 //!
-//! Each limiter is a plain struct: it is told the time, keeps no clock and never waits.
-//! All arithmetic is on integers and saturates, so the same calls give the same delays, and no
-//! number of failures overflows.
+//! Each limiter is a plain struct: the caller passes the time, and it never waits. All arithmetic is on integers and
+//! saturates, so the same calls give the same delays, and no number of failures overflows.
 //!
 //! The numbers of [`controller_default`] and [`item_based_default`] are those of client-go's
 //! [`default_rate_limiters.go`](https://github.com/kubernetes/client-go/blob/master/util/workqueue/default_rate_limiters.go).
@@ -15,33 +14,32 @@ use derive_where::derive_where;
 
 use super::lookup::Lookup;
 
-/// Decides how long an item waits until it is added again.
+/// Determines the delay before an item is added again.
 ///
-/// The queue calls it under its lock: an implementation must be quick, must not block, and must not
-/// call the queue it belongs to, which would wait for itself for ever.
+/// The queue calls it under its lock: an implementation must be fast, must not block, and must not call its queue,
+/// which would deadlock.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send {
-    /// The delay for `item`, which has failed once more.
+    /// Counts a failure of `item`, and returns the delay.
     ///
-    /// `now` is the time since an origin that stays the same for the life of the queue; it never
-    /// goes back.
+    /// `now` is the time since an origin that stays the same for the life of the queue. It never decreases.
     #[doc(alias = "When")]
     fn when(&mut self, item: &T, now: Duration) -> Duration;
 
-    /// Forgets the failures of `item`, because it succeeded or was given up.
+    /// Resets the failures of `item`, because it succeeded or was given up.
     #[doc(alias = "Forget")]
     fn forget(&mut self, item: &T);
 
-    /// How often `item` has failed since it was last forgotten; 0 where failures aren't counted.
+    /// Returns the failures of `item` since it was last forgotten; 0 if failures are not counted.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, item: &T) -> u32;
 }
 
-/// The larger of a per-item exponential delay (5 ms to 1000 s) and a bucket for all items together
-/// (10 a second, 100 at once).
+/// The maximum of a per-item exponential delay (5 ms to 1000 s) and a token bucket for all items (10 per second,
+/// burst 100).
 ///
-/// The first keeps an item that fails for ever from being tried for ever; the second keeps a
-/// controller whose every item fails from flooding the server.
+/// The first limits the retries of an item that always fails. The second limits the load on the server when all
+/// items fail.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
@@ -53,7 +51,7 @@ pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
         .with(Bucket::every(Duration::from_millis(100), 100))
 }
 
-/// A per-item exponential delay from 1 ms to 1000 s, and no limit for all items together.
+/// A per-item exponential delay from 1 ms to 1000 s, without a limit for all items together.
 #[doc(alias = "DefaultItemBasedRateLimiter")]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExponentialFailure<T> {
@@ -87,22 +85,22 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// A token bucket that all items share: each retry takes a token, and waits until there is one.
+/// A token bucket for all items: each retry waits for a token and takes it.
 ///
-/// It counts no failures and has nothing to forget.
+/// It counts no failures, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// The time in which one token is added.
+    /// Time in which one token is added.
     interval: Duration,
-    /// How long an empty bucket takes to fill.
+    /// Time in which an empty bucket fills.
     filling: Duration,
-    /// When the bucket is full again, if nothing more is taken.
+    /// Time at which the bucket is full, if no token is taken.
     full_at: Duration,
 }
 
-/// The largest delay of several limiters, each of which is asked every time.
+/// The maximum delay of several limiters, all of which count each failure.
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "TypedMaxOfRateLimiter")]
 #[derive_where(Default)]
@@ -110,7 +108,7 @@ pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
-/// Another limiter's delay, but at most `max`.
+/// The delay of another limiter, at most `max`.
 #[doc(alias = "WithMaxWaitRateLimiter")]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[derive(Clone, Debug)]
@@ -122,7 +120,7 @@ pub struct WithMaxWait<L> {
 // === impl ItemExponentialFailure ===
 
 impl<T> ItemExponentialFailure<T> {
-    /// A limiter whose first delay is `base`, and whose longest is `max`.
+    /// Creates a limiter with first delay `base` and maximum delay `max`.
     #[doc(alias = "NewItemExponentialFailureRateLimiter")]
     #[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
     pub fn new(base: Duration, max: Duration) -> Self {
@@ -159,7 +157,7 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemExponentialFailure<T> {
 // === impl ItemFastSlow ===
 
 impl<T> ItemFastSlow<T> {
-    /// A limiter that answers `fast` to the first `fast_attempts` failures of an item, then `slow`.
+    /// Creates a limiter that returns `fast` for the first `fast_attempts` failures of an item, then `slow`.
     #[doc(alias = "NewItemFastSlowRateLimiter")]
     #[doc(alias = "NewTypedItemFastSlowRateLimiter")]
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
@@ -193,11 +191,10 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// A full bucket of `burst` tokens, to which one is added in every `interval`.
+    /// Creates a full bucket of `burst` tokens, to which one is added every `interval`.
     ///
-    /// Ten a second is an interval of 100 ms.
-    /// An interval of zero limits nothing; with a burst of zero nothing is saved up, and there is a
-    /// token in every interval all the same.
+    /// For ten per second, use an interval of 100 ms. An interval of zero disables the limit. With a burst of zero,
+    /// tokens do not accumulate, and there is still one per interval.
     #[doc(alias = "rate.Every")]
     #[doc(alias = "rate.NewLimiter")]
     pub fn every(interval: Duration, burst: u32) -> Self {
@@ -227,13 +224,13 @@ impl<T> RateLimiter<T> for Bucket {
 // === impl MaxOf ===
 
 impl<T> MaxOf<T> {
-    /// No limiter yet, so no delay.
+    /// Creates an empty set of limiters, without a delay.
     #[doc(alias = "NewMaxOfRateLimiter")]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks `limiter` too.
+    /// Adds a limiter.
     #[must_use = "the limiter is part of the returned value only"]
     pub fn with(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -276,7 +273,7 @@ impl<T> fmt::Debug for MaxOf<T> {
 // === impl WithMaxWait ===
 
 impl<L> WithMaxWait<L> {
-    /// `inner`, with every delay above `max` cut to it.
+    /// Wraps `inner`, and reduces delays above `max` to `max`.
     #[doc(alias = "NewWithMaxWaitRateLimiter")]
     #[doc(alias = "NewTypedWithMaxWaitRateLimiter")]
     pub fn new(inner: L, max: Duration) -> Self {
@@ -298,7 +295,7 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// Counts one more failure of `item`, and tells how many there were before.
+/// Counts a failure of `item`, and returns the number of earlier ones.
 fn count_failure<T: Clone + Eq + Hash>(failures: &mut Lookup<T, u32>, item: &T) -> u32 {
     if let Some(count) = failures.get_mut(item) {
         let earlier = *count;

@@ -1,17 +1,14 @@
-//! The work queue as it is used: a handle on the plain structs, with waiting and a rate limiter.
+//! [`RateLimitingQueue`]: the handle of a work queue, with waiting and a rate limiter.
 //!
-//! It guarantees that every operation takes the one lock once and never waits with it; that a task
-//! waiting for an item is woken when there is one, when one comes due and at the end; and that
-//! cancelling any waiting future at any point takes nothing from anybody.
+//! It guarantees that every operation takes the one lock once and does not wait while it holds it. A task that waits
+//! for an item is woken when one is added, when one is due, and at the end. Cancelling a waiting future affects no
+//! other task.
 //!
-//! Why no wake-up is lost: a waiting task registers first and looks for an item afterwards, so an
-//! item added in between finds it registered.
-//! It is counted before it looks, under the lock, so whoever adds an item while none is counted has
-//! nobody to wake.
-//! One new item wakes one waiting task, and tokio's `Notify` passes the wake-up on if that task is
-//! dropped before it runs.
-//! Every waiting task sleeps no longer than until the earliest delayed item is due: an earlier one
-//! wakes them all to look again, so it does not matter which of them is cancelled.
+//! Why no wake-up is lost: a waiting task registers before it looks for an item, so an item added in between
+//! finds it registered. The task is counted under the lock before it looks, so an `add` that finds no counted task
+//! has none to wake. One new item wakes one task, and tokio's `Notify` passes the wake-up on if that task is dropped
+//! before it runs. Every waiting task sleeps at most until the earliest delayed item is due; an earlier one wakes
+//! all of them, so any of them may be cancelled.
 
 use std::fmt;
 use std::hash::Hash;
@@ -25,10 +22,10 @@ use super::item::Item;
 use super::queue::{Next, Phase};
 use super::shared::Shared;
 
-/// A queue of keys with delays and a rate limiter; a clone is another handle on the same queue.
+/// A queue of keys with delays and a rate limiter; a clone is another handle to the same queue.
 ///
-/// The [module](super) says what it guarantees.
-/// `T`'s `Clone`, `Eq`, `Hash` and `Drop` run under the queue's lock and must not call the queue.
+/// See the [module](super) for its guarantees. `T`'s `Clone`, `Eq`, `Hash` and `Drop` run under the queue's lock
+/// and must not call the queue.
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
@@ -44,14 +41,14 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
-/// What a task that asked for an item does next.
+/// The next step of a task that waits for an item.
 enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
-    /// Nothing is queued; something is due after this time, if anything is.
+    /// No item is queued; the next delayed item, if any, is due after this time.
     Wait(Option<Duration>),
 }
 
-/// Counts a task that waits for an item, for as long as it lives.
+/// Counts a waiting task while it exists.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
@@ -70,56 +67,54 @@ impl<T: Clone + Eq + Hash> Drop for Waiting<'_, T> {
 // === impl RateLimitingQueue ===
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// Adds an item, unless it is queued already; one that is in work is queued again when it is
-    /// done.
+    /// Adds an item, unless it is queued already. An item in work is queued again when it is done.
     ///
-    /// Ignored after a shut-down.
+    /// After a shut-down this has no effect.
     #[doc(alias = "Add")]
     pub fn add(&self, item: T) {
         self.shared
             .operate(|state| state.delaying.queue().add(item));
     }
 
-    /// Adds an item once `delay` has passed; at once if it is zero.
+    /// Adds an item after `delay`; at once if it is zero.
     ///
-    /// Never blocks.
-    /// If the item is delayed already, the earlier of the two times counts, and it is added once.
-    /// Ignored after a shut-down, which also drops what is delayed then.
+    /// Never blocks. If the item is delayed already, it is added once, at the earlier time. After a shut-down this
+    /// has no effect; a shut-down also drops all delayed items.
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, item: T, delay: Duration) {
         let shared = &*self.shared;
         shared.operate(|state| state.add_after(item, delay, || shared.now()));
     }
 
-    /// Adds an item after the delay that the limiter gives it, which counts this as a failure.
+    /// Adds an item after the limiter's delay; the limiter counts a failure.
     ///
-    /// Ignored after a shut-down.
+    /// After a shut-down this has no effect.
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, item: T) {
         let shared = &*self.shared;
         shared.operate(|state| state.add_rate_limited(item, shared.now()));
     }
 
-    /// Makes the limiter forget the failures of an item; it stays queued, delayed or in work.
+    /// Resets the limiter's count of failures for an item. The item stays queued, delayed or in work.
     #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
         self.shared.operate(|state| state.limiter.forget(item));
     }
 
-    /// How often an item has failed since it was last forgotten, as the limiter counts it.
+    /// Returns how often an item failed since it was last forgotten, according to the limiter.
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, item: &T) -> u32 {
         self.shared.requeues(item)
     }
 
-    /// Takes a delayed item back, and tells whether it was delayed.
+    /// Cancels a delayed item, and returns whether it was delayed.
     ///
-    /// One that has come due is queued and stays so.
+    /// An item that is due is queued already, and stays queued.
     pub fn cancel_delayed(&self, item: &T) -> bool {
         self.shared.operate(|state| state.delaying.cancel(item))
     }
 
-    /// The delayed items and how long each still waits, earliest first.
+    /// Returns the delayed items with their remaining delays, earliest first.
     pub fn delayed(&self) -> Vec<(T, Duration)> {
         let shared = &*self.shared;
         shared.operate(|state| {
@@ -132,9 +127,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         })
     }
 
-    /// How many items are queued, delayed ones that have come due included; not those in work.
+    /// Returns the number of queued items, including due delayed items, without those in work.
     ///
-    /// It is out of date when it arrives: for people, not for decisions.
+    /// The number may have changed when the call returns; use it for display only.
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
         self.shared.operate(|state| state.delaying.queue().len())
@@ -145,35 +140,34 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         self.len() == 0
     }
 
-    /// How many items are in the hands of workers; see [`RateLimitingQueue::len`].
+    /// Returns the number of items in work; see [`RateLimitingQueue::len`].
     pub fn processing(&self) -> usize {
         self.shared
             .operate(|state| state.delaying.queue().processing())
     }
 
-    /// How many items were dropped without a verdict since the queue was made.
+    /// Returns the number of items that were dropped without a verdict.
     pub fn dropped_items(&self) -> u64 {
         self.shared.operate(|state| state.dropped)
     }
 
-    /// How many items were [given up](Item::give_up) since the queue was made.
+    /// Returns the number of items that were [given up](Item::give_up).
     pub fn given_up_items(&self) -> u64 {
         self.shared.operate(|state| state.given_up)
     }
 
-    /// Waits for the next item; `None` after a shut-down, once nothing is left.
+    /// Waits for the next item; `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait; each item goes to one of them.
-    /// While a drain waits, `None` comes only when no item can come back: one that was added again
-    /// before the shut-down, while it was in work, is still handed out.
+    /// Several tasks may wait; each item is returned to one of them. During a drain, `None` is returned only when no
+    /// item can be queued again: an item that was added before the shut-down while it was in work is still returned.
     /// Delayed items need a runtime with time enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future takes no item and no other task's wake-up.
+    /// Dropping the future loses no item and no wake-up.
     #[doc(alias = "Get")]
     pub async fn get(&self) -> Option<Item<T>> {
-        // A worker that never has to wait must not keep the other tasks of its thread from running.
+        // A worker that never has to wait must still yield to other tasks of its thread.
         tokio::task::coop::consume_budget().await;
         if let Asked::Answered(answer) = self.ask() {
             return answer;
@@ -194,33 +188,31 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Accepts nothing any more and drops what is delayed.
+    /// Stops accepting items, and drops delayed ones.
     ///
-    /// What is queued is still handed out, then every worker is told the end.
-    /// It returns at once, and releases everybody who waits for a drain.
+    /// Workers receive the remaining queued items, and then `None`. The call returns at once, and ends all waiting
+    /// drains.
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&self) {
         self.shared
             .operate(|state| state.delaying.shut_down(Phase::ShutDown));
     }
 
-    /// As [`RateLimitingQueue::shut_down`], and waits until nothing is queued and nothing is in
-    /// work, or until a later `shut_down`.
+    /// Like [`RateLimitingQueue::shut_down`], and waits until no item is queued and none is in work, or until a
+    /// later `shut_down`.
     ///
-    /// Needs workers that go on taking items until they are told the end; delayed items are dropped
-    /// and not waited for.
-    /// Several tasks may wait; all end together.
+    /// Workers must continue to call `get` until it returns `None`. Delayed items are dropped. Several tasks may
+    /// wait; all waits end together.
     ///
     /// # Cancel safety
     ///
-    /// The shut-down begins when the future is first polled.
-    /// Dropping it later only ends the waiting.
+    /// The shut-down starts at the first poll. Dropping the future afterwards only ends the wait.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn shut_down_with_drain(&self) {
         let shared = &*self.shared;
         let drained = shared.operate(|state| {
             state.delaying.shut_down(Phase::Draining);
-            // Made under the lock, it hears of the very next change, though it isn't polled yet.
+            // Created under the lock, it receives the next change even before its first poll.
             (!state.delaying.queue().is_idle()).then(|| shared.drained.notified())
         });
         if let Some(drained) = drained {
@@ -228,7 +220,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Whether either kind of shut-down has begun.
+    /// Whether a shut-down of either kind has started.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shutting_down(&self) -> bool {
         self.shared

@@ -1,4 +1,4 @@
-//! What the handles and the items of one work queue share: the plain structs, one lock, and who is woken after what.
+//! [`Shared`]: the state behind the handles and items of one work queue, and which tasks an operation wakes.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -13,40 +13,40 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// What the handles and the items of one queue share.
+/// The state behind the handles and items of one queue.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
-    /// Told when there is something new for a task that waits for an item.
+    /// Notified when a task that waits for an item must look again.
     pub(super) ready: Notify,
-    /// Told when a drain has ended, or waits for nothing any more.
+    /// Notified when a drain has ended.
     pub(super) drained: Notify,
-    /// From which the delaying queue and the limiter count their time.
+    /// Origin of the times of the delaying queue and the limiter.
     pub(super) origin: Instant,
-    /// Hears how long items waited and were worked on, if anybody wants to know.
+    /// Receives waiting and working times; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
 }
 
 pub(super) struct State<T> {
     pub(super) delaying: DelayingQueue<T>,
-    /// How many tasks wait for an item, or are about to.
+    /// Number of tasks that wait for an item, or are about to.
     pub(super) waiting: usize,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
     pub(super) given_up: u64,
-    /// How often an item was added with a delay.
+    /// Number of additions with a delay.
     pub(super) retries: u64,
 }
 
-/// Who must look again after an operation.
+/// The tasks to wake after an operation.
 enum Wake {
     Nobody,
     One,
     Everybody,
-    /// Everybody, and the drains too.
+    /// All waiting tasks and drains.
     Drains,
 }
 
-/// How the work on an item ended.
+/// The end of the work on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Done,
@@ -54,7 +54,7 @@ pub(super) enum Verdict {
     Retry,
     RetryAfter(Duration),
     GiveUp,
-    /// The worker said nothing.
+    /// The item was dropped without a verdict.
     Dropped,
 }
 
@@ -69,10 +69,10 @@ impl<T: Clone + Eq + Hash> Shared<T> {
         self.operate(|state| state.end(item, verdict, || self.now()));
     }
 
-    /// Does something under the lock, and afterwards wakes who must know.
+    /// Runs an operation under the lock, and then wakes the tasks that it concerns.
     ///
-    /// What has come due is queued first, so no operation sees an item as delayed after its time.
-    /// The clock, which costs more than all the rest, is read only if something is delayed.
+    /// Due items are queued first, so no operation finds an item delayed after its time. The clock, which costs more
+    /// than everything else, is read only if items are delayed.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -133,7 +133,7 @@ impl<T: Clone + Eq + Hash> State<T> {
     }
 
     pub(super) fn add_rate_limited(&mut self, item: T, now: Duration) {
-        // The limiter would remember an item that nobody is going to forget.
+        // After a shut-down the limiter would keep an item that no worker forgets.
         if self.delaying.queue().is_shutting_down() {
             return;
         }
@@ -159,7 +159,7 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// `earliest` is when a delayed item was due before the operation.
+    /// `earliest` is the time of the first delayed item before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -1,4 +1,4 @@
-//! The queue as its users see it: order, collapsing, delays, verdicts, and both kinds of shut-down.
+//! Tests of the queue through its public API: order, deduplication, delays, verdicts, and shut-down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn queue() -> RateLimitingQueue<&'static str> {
     RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND))
 }
 
-/// The next item, which must be there already.
+/// Returns the next item, which must be queued already.
 fn take(queue: &RateLimitingQueue<&'static str>) -> Item<&'static str> {
     let mut get = poll(queue.get());
     assert_ready!(get.poll()).expect("the queue has not ended")
@@ -37,7 +37,7 @@ fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     assert!(get.poll().is_pending(), "something was handed out");
 }
 
-/// Takes and ends everything that is queued.
+/// Takes and ends all queued items.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -49,7 +49,7 @@ fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
 }
 
 #[test]
-fn items_come_in_the_order_in_which_they_were_added() {
+fn items_are_returned_in_the_order_of_addition() {
     let queue = queue();
     for item in ["c", "a", "b"] {
         queue.add(item);
@@ -58,7 +58,7 @@ fn items_come_in_the_order_in_which_they_were_added() {
 }
 
 #[test]
-fn an_item_added_twice_counts_once() {
+fn an_item_added_twice_is_queued_once() {
     let queue = queue();
     queue.add("one");
     assert_eq!(queue.len(), 1);
@@ -70,7 +70,7 @@ fn an_item_added_twice_counts_once() {
 }
 
 #[test]
-fn an_item_added_while_it_is_in_work_comes_again_when_it_is_done() {
+fn an_item_added_while_in_work_is_queued_again_when_done() {
     let queue = queue();
     queue.add("one");
     let first = take(&queue);
@@ -136,7 +136,7 @@ fn stack() -> (
 }
 
 #[test]
-fn an_order_of_ones_own_decides_what_comes_next() {
+fn a_custom_order_determines_the_next_item() {
     let (queue, _) = stack();
     for item in ["a", "b", "c"] {
         queue.add(item);
@@ -145,7 +145,7 @@ fn an_order_of_ones_own_decides_what_comes_next() {
 }
 
 #[test]
-fn two_adds_are_one_item_and_the_order_is_told_of_the_second() {
+fn two_adds_are_one_item_and_the_second_touches_the_order() {
     let (queue, touched) = stack();
     queue.add("one");
     assert!(touched.lock().is_empty());
@@ -170,7 +170,7 @@ fn two_adds_while_in_work_are_one_later_run_and_touch_nothing() {
 }
 
 #[test]
-fn an_item_that_is_done_is_referred_to_by_nobody() {
+fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     let queue = RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND));
     let key = Arc::new("one");
     queue.add(Arc::clone(&key));
@@ -187,7 +187,7 @@ fn an_item_that_is_done_is_referred_to_by_nobody() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Tells how often items were run, and that no item was in two hands at once.
+/// Counts how often items were processed, and checks that no two workers had the same item.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,
@@ -269,7 +269,7 @@ async fn no_wake_up_is_lost_between_many_threads() {
         let mut workers = JoinSet::new();
         for _ in 0..4 {
             let queue = queue.clone();
-            // Each takes one item and goes: a wake-up lost by one leaves an item to nobody.
+            // Each worker takes one item and ends: a lost wake-up leaves an item in the queue.
             workers.spawn(async move { queue.get().await.map(Item::done) });
         }
         for item in 0..4 {
@@ -288,7 +288,7 @@ async fn no_wake_up_is_lost_between_many_threads() {
 }
 
 #[tokio::test]
-async fn a_worker_that_never_waits_lets_others_run() {
+async fn a_worker_that_never_waits_yields_to_other_tasks() {
     let queue = RateLimitingQueue::new(MaxOf::new());
     queue.add(0);
     let mut tasks = JoinSet::new();
@@ -310,7 +310,7 @@ async fn a_worker_that_never_waits_lets_others_run() {
 }
 
 #[test]
-fn the_handles_can_be_looked_at() {
+fn handles_have_debug_output() {
     let queue = queue();
     queue.add("one");
     queue.add("two");

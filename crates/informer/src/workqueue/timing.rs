@@ -1,7 +1,7 @@
-//! How long items wait and are worked on: only of a queue whose figures somebody collects.
+//! [`Timing`]: measures how long items wait and are in work, for a queue with metrics.
 //!
-//! It guarantees that an item is timed from when it was first added since it was last handed out, and
-//! that nothing is kept of an item that is neither queued nor in work.
+//! It guarantees that an item's wait starts when it is first added after it was last taken, and that no state is
+//! kept for an item that is neither queued nor in work.
 
 use derive_where::derive_where;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// When the items in work were handed out, by their turn, so the first is the oldest.
+    /// Start of work on each item, by sequence number; the first is the oldest.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {
-    /// The queue does not say so of one that is queued already.
+    /// Starts an item's wait. The queue does not call it for an item that is already queued.
     pub(super) fn added(&mut self, item: &T) {
         self.added.insert(item.clone(), Instant::now());
     }
@@ -44,7 +44,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// What is in work now, written into a sample.
+    /// Writes the items in work into a sample.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

@@ -1,4 +1,4 @@
-//! The store here.
+//! The library's store.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -19,7 +19,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// A store as it is.
+/// A store without a bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
@@ -49,7 +49,7 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Carries a sequence out.
+/// Runs a sequence.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -111,7 +111,7 @@ impl<S: Store> Replay<S> {
                 );
                 self.apply(vec![delta], vec![(SourceId::default(), revision)])
             }
-            // A store has nothing to tell again: that is the informer's.
+            // A store has no resync; that belongs to the informer.
             "resync" => Answer::ok(),
             "add_indexers" => self.add_indexers(operation.index),
             _ => self.read(operation),
@@ -158,7 +158,7 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Changes go through a queue, which says how far the store has come with them.
+    /// Applies changes through a queue, which reports the revision of the store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

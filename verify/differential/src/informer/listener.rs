@@ -1,4 +1,4 @@
-//! A handler here: what it has been told, how it can be held up, and what is wrong with what it hears.
+//! A handler of the library: its received events, and checks of their consistency.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cached::{K, show};
 
-/// A handler that is registered, as the other side knows it.
+/// A registered handler, as the other side knows it.
 pub(super) struct Listener {
     pub(super) name: String,
     pub(super) filtered: bool,
@@ -25,21 +25,21 @@ pub(super) struct Listener {
     pub(super) registration: Registration<K>,
 }
 
-/// What a handler has been told.
+/// The received events of a handler.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Since the last answer: which object, and the text.
+    /// Events since the last answer: object and text.
     pub(super) events: Vec<(String, String)>,
-    /// What it must think that there is.
+    /// The state that the events lead to.
     pub(super) view: BTreeMap<String, String>,
-    /// Whether only the view is to be answered with: the order of events is not defined.
+    /// Whether the answer contains only the view, because the order of events is undefined.
     pub(super) amid: bool,
-    /// Which behaviours that showed.
+    /// The behaviours that the events showed.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Takes an event.
+    /// Processes an event.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -105,8 +105,9 @@ impl Told {
 }
 
 impl Listener {
-    /// Writes what has been told since the last answer. Where the order of objects is not defined, that
-    /// of each is.
+    /// Formats the events since the last answer.
+    ///
+    /// Where the order of objects is undefined, they are grouped by object.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -127,17 +128,17 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether it waits in its callback, or would.
+    /// Whether it blocks in its callback, or would.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
 }
 
-/// What the informer calls.
+/// The handler that the informer calls.
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether what is there at the beginning was told by somebody else, as a bug has it.
+    /// Whether the handler skips the initial objects, as a planted bug.
     pub(super) skips_initial: bool,
 }
 
@@ -153,8 +154,8 @@ impl EventHandler<K> for Handler {
         if event.object_name().is_none() || (initial && self.skips_initial) {
             return;
         }
-        // Its end is that of the handler. What is told is noted when the callback ends: with which event a
-        // handler is held up depends on what it was told before that need not have been.
+        // Ends with the handler. Events are recorded when the callback ends: the event that blocks a handler depends on
+        // earlier events that may be merged.
         drop(self.held.wait_for(|held| !held).await);
         self.told.lock().note(&event);
     }

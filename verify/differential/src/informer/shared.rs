@@ -1,4 +1,4 @@
-//! The informer here, with its handlers, in paused time.
+//! The library's informer with its handlers in paused time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -32,20 +32,22 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// An operation takes so long. The informer starts half a second before one of them ends, so that no
-/// operation meets a resync, which comes after whole seconds.
+/// Duration of an operation.
+///
+/// The informer starts half a second before the end of an operation, so that no operation coincides with a resync,
+/// which occurs at whole seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
-/// Within it everyone has recovered from a fault: at most four pauses of a minute.
+/// Time within which both sides have recovered from a fault: at most four pauses of a minute.
 const RECOVERY: Duration = Duration::from_secs(300);
-/// Within it whoever can go on has gone on.
+/// Time within which all ready tasks have run.
 const SETTLING: Duration = Duration::from_millis(1);
-/// The default resync period of an informer that has one.
+/// The default resync period of an informer with resyncs.
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// That of all others: never, as far as sequences go.
+/// The resync period of all others: longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Carries a sequence out, in paused time.
+/// Runs a sequence in paused time.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -71,12 +73,12 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// What was said last of each fact, which is said again only when it changes.
+    /// The last reported value of each fact, which is reported again only when it changes.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
-/// Sets the queue that a sequence is about.
+/// Sets the queue of a sequence.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -95,7 +97,7 @@ impl<'a> Shared<'a> {
         } else {
             NEVER
         };
-        // A watch is silent, and lasts, for as long as a sequence wants it.
+        // Watches may be silent, and last, as long as a sequence needs.
         let timeouts = TimeoutConfig {
             silence: NEVER,
             ..TimeoutConfig::default()
@@ -134,7 +136,7 @@ impl<'a> Shared<'a> {
     fn duration(&self, operation: &Operation) -> Duration {
         match operation.verb {
             "pass" => Duration::from_secs(operation.number),
-            // Periods of handlers count from here, or from the start: the same moment.
+            // Resync periods of handlers count from here, or from the start: the same moment.
             _ if self.controller.is_some() => SETTLING,
             "expire" => RECOVERY,
             "close" if operation.number > 0 => RECOVERY,
@@ -198,7 +200,7 @@ impl<'a> Shared<'a> {
         });
     }
 
-    /// Registers a handler; whether the informer took it.
+    /// Registers a handler; returns whether the informer accepted it.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -244,7 +246,7 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// Registers a handler while the watch tells of changes.
+    /// Registers a handler while the watch delivers changes.
     async fn join_amid(&mut self, operation: &Operation) -> bool {
         self.source.carry_out(operation);
         for _ in 0..operation.number {
@@ -316,7 +318,7 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// What an operation shows before it is carried out.
+    /// Records the behaviours that an operation shows before it runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -343,7 +345,7 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// What handlers have shown, and whether it leads to what is in the store.
+    /// Records the behaviours of handlers, and whether their events lead to the store's state.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -367,7 +369,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A fact, if it is another one than it was.
+/// Returns a fact if its value has changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

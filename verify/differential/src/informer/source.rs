@@ -1,5 +1,6 @@
-//! The server that an informer lists and watches here: it does what operations say, and nothing by
-//! itself. The other side has the same one.
+//! The server for the library's informer: it changes only by operations.
+//!
+//! The other side has an equal one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,14 +14,14 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// More than a sequence has events, so that the server never waits for its watcher.
+/// More than the number of events of a sequence, so that the server never waits for its watcher.
 const MANY: usize = 4096;
 
 /// The server; clones are the same.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
-    /// Whether a watch may begin with everything there is.
+    /// Whether a watch can start with all objects.
     streams: bool,
 }
 
@@ -30,14 +31,14 @@ struct State {
     /// Events with their revisions.
     history: Vec<(u64, Value)>,
     revision: u64,
-    /// Watches from before it have expired.
+    /// Watches from an earlier revision have expired.
     compacted: u64,
-    /// So many requests are refused.
+    /// Number of requests to reject.
     refusals: u64,
-    /// Whether the watch hears of nothing for now.
+    /// Whether events are currently held back from the watch.
     lags: bool,
     watcher: Option<mpsc::Sender<Bytes>>,
-    /// What of the history the watcher has been told.
+    /// Number of history entries that the watcher has received.
     told: usize,
 }
 
@@ -54,19 +55,19 @@ impl Source {
         }
     }
 
-    /// What happens on the server.
+    /// Executes an operation on the server.
     pub(super) fn carry_out(&self, operation: &Operation) {
         let mut state = self.state.lock();
         state.carry_out(operation);
         state.tell();
     }
 
-    /// Refuses so many requests.
+    /// Rejects this number of requests.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }
 
-    /// Whether changes wait to be told.
+    /// Whether undelivered changes exist.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -138,7 +139,7 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends what the watcher has not been told.
+    /// Sends the undelivered events to the watcher.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;
@@ -152,7 +153,7 @@ impl State {
 
     fn send(&self, line: Bytes) {
         if let Some(watcher) = &self.watcher {
-            // Whoever has stopped watching hears nothing.
+            // A closed watch receives nothing.
             let _ = watcher.try_send(line);
         }
     }
@@ -166,7 +167,7 @@ impl State {
     }
 
     fn list(&mut self, options: &ListOptions) -> Result<Response, Error> {
-        // The other side asks for no single object, so what operations refuse is none.
+        // The other side sends no list with limit 1, so rejections do not apply to it.
         if options.limit != Some(1) {
             self.refuses()?;
         }

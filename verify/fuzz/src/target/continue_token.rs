@@ -1,4 +1,4 @@
-//! A continue token, by whomever made: it leads to a page of what is listed, or is refused.
+//! An arbitrary continue token results in a page of the list or in an error.
 
 use std::cell::OnceCell;
 
@@ -36,10 +36,10 @@ pub(super) const WORDS: &[&str] = &[
     "_",
 ];
 
-/// So many objects each namespace gets, one after the other; so the revision says what there was.
+/// Number of objects created per namespace, alternately, so that a revision determines which objects exist.
 const OBJECTS: u64 = 6;
 
-/// Longer than the list, or shorter.
+/// Less than the length of some lists, and more than that of others.
 const LIMIT: usize = 2;
 
 thread_local! {
@@ -62,7 +62,7 @@ fn name(number: u64) -> String {
     char::from(b'a' + u8::try_from(number).expect("a few")).to_string()
 }
 
-/// An input that begins with a brace is the JSON inside a token, anything else the token.
+/// An input that starts with a brace is the JSON of a token; any other input is the token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())
@@ -85,7 +85,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     );
     let answer = get(&server, &path);
     if answer.code != 200 {
-        // A revision that is still to come is a time-out of the gateway, as for any list.
+        // A future revision results in a timeout, as for any list.
         assert!(
             [400, 410].contains(&answer.code) || is_too_large(&answer.json),
             "{}",
@@ -98,13 +98,13 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
             .take(75)
             .collect();
     }
-    // A member that nobody reads may be no text, as for a server in Go.
+    // An unused member may contain invalid UTF-8, as in Go.
     let json = String::from_utf8_lossy(&json);
     let wire: Value = serde_json::from_str(&json).expect("what is followed is JSON");
     assert_eq!(wire["v"], "meta.k8s.io/v1");
     let start = wire["start"].as_str().unwrap_or_default();
     let revision = wire["rv"].as_u64().unwrap_or(2 * OBJECTS);
-    // Of the two that a name has, the one in `m` is the first.
+    // Of two objects with the same name, the one in `m` is first.
     let there = (0..OBJECTS)
         .filter(|number| 2 * number < revision)
         .map(name);

@@ -1,4 +1,4 @@
-//! One object's bytes: what is taken is what a parser of JSON reads, and an error quotes nothing of it.
+//! One object's bytes: accepted input has the values that a JSON parser finds, and an error quotes none of them.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// A text shorter than this may stand in an error by chance.
+/// Minimum length of a quoted text; a shorter one can be part of an error by chance.
 const TELLING_BYTES: usize = 6;
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
@@ -46,7 +46,7 @@ where
             }
             let is_json = serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
             assert!(is_json, "what is decoded is no JSON");
-            // Members that nobody reads may have texts and numbers that are none.
+            // Unused members may contain invalid texts and numbers.
             if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
                 let text = |member: &str| value["metadata"][member].as_str().unwrap_or_default();
                 assert_eq!(object.name(), text("name"));
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// Names of fields may be told, and the object's own name; no value of it.
+/// Checks that an error contains only field names and the object's name, and no values.
 fn quotes_nothing(bytes: &Bytes, error: &str) {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
         return;
@@ -86,7 +86,7 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// What an error says anyway.
+/// Text that errors always contain.
 const ORDINARY: &str = "metadata.name: no valid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! A field selector: what is printed reads as the same, and library and server agree on what can be read.
+//! A field selector: its printed form parses to the same selector, and library and server accept the same input.
 
 use std::cell::OnceCell;
 
@@ -31,7 +31,7 @@ pub(super) const WORDS: &[&str] = &[
     "spec.x",
 ];
 
-/// Namespaces and names of the objects that a selector is tried with.
+/// Namespaces and names of the objects that selectors are tested with.
 const OBJECTS: [(&str, &str); 4] = [("n", "a"), ("n", "b"), ("m", "a"), ("m", "c")];
 
 thread_local! {

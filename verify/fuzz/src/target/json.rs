@@ -1,4 +1,5 @@
-//! The fast reader of JSON: each value is the one that `serde_json` makes of the same bytes, each error is its error, and a value ends at the same place wherever it is cut.
+//! The fast JSON parser: values, errors and ends equal those of `serde_json`, and do not depend on how the input is
+//! split.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Digits from which on a number may be followed by anything, with the planted bug.
+/// With the planted bug, minimum digits of a number after which invalid input is ignored.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -23,12 +24,12 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// The value, or how `serde_json` classifies the error.
+/// Compares the result with that of `serde_json`; returns the class of the error.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
     let found = found.map(|(value, _)| value);
-    // By its text too: a negative zero is equal to a positive one.
+    // The text distinguishes a negative zero from a positive one.
     assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     match expected {
         Ok(_) => "a value".to_owned(),
@@ -39,7 +40,7 @@ fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) 
     }
 }
 
-/// Whether the value ends here; wherever it is cut, at the same place.
+/// Checks that a value ends at the same place for any split of the input; returns whether it ends.
 fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
@@ -54,7 +55,7 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Without what stands between a long number and the next comma or bracket, with the planted bug.
+/// Applies the planted bug: removes the text between a long number and the next comma or bracket.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

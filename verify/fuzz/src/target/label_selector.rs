@@ -1,4 +1,4 @@
-//! A label selector: what is printed reads as the same, and library and server agree on what it selects.
+//! A label selector: its printed form parses to the same selector, and library and server select the same objects.
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
@@ -48,7 +48,7 @@ pub(super) const WORDS: &[&str] = &[
     "!b",
 ];
 
-/// Labels of the objects that a selector is tried with.
+/// Labels of the objects that selectors are tested with.
 const OBJECTS: [&[(&str, &str)]; 9] = [
     &[],
     &[("a", "")],

@@ -1,4 +1,4 @@
-//! The body of a list: wherever it is cut, the same items and the same end, and those that a parser of JSON finds.
+//! The body of a list: any split results in the same items and end, equal to those of a JSON parser.
 
 use bytes::Bytes;
 use kube_informer::{
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// What is read of a list; one that has these twice may be refused.
+/// Members that the list reader uses; a list with duplicates of them may be rejected.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -37,7 +37,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Valid JSON is never called malformed, and its items are those of the list.
+/// Valid JSON is never rejected as malformed, and its items are those of the list.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

@@ -1,4 +1,4 @@
-//! JSON read without the code under test: an object with its members in order.
+//! Parses JSON objects without the code under test, keeping the order of members.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,15 +8,15 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The members of an object as they stand in its text, also those that stand there twice.
+/// The members of an object in textual order, including duplicates.
 pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
 
-/// A member's name; owned if it has an escape.
+/// A member's name; owned if it contains an escape.
 #[derive(Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    /// Whether each of these names stands there once at most, and none is written with escapes.
+    /// Whether each of these names occurs at most once, and none is written with escapes.
     pub(super) fn are_plain(&self, names: &[&str]) -> bool {
         let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
         names.iter().all(|name| of(name) <= 1)

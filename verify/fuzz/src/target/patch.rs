@@ -1,4 +1,6 @@
-//! A patch of any kind of any kind of object: it is applied as a whole or not at all, and leaves alone what no client may change.
+//! A patch of any type on any kind.
+//!
+//! It is applied completely or not at all, and never changes immutable fields.
 
 use bytes::Bytes;
 use http::Request;
@@ -45,13 +47,13 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// Metadata that a patch does not change.
+/// Immutable metadata.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// What the server stores a fresh object for, and what a merge of whole objects may differ in.
+/// Members that the server sets, so that a merge may differ in them.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// The first line says how and of what, the rest is the patch.
+/// The first line selects patch type and object; the rest is the patch.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let end = data
         .iter()
@@ -86,7 +88,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
             .collect();
         return format!("{how} {of} {} {} {message}", answer.code, answer.reason());
     }
-    // A patch may take the last finalizer of what is being deleted; nothing here is.
+    // A patch can remove the last finalizer of a deleted object; no object is deleted here.
     assert_eq!(after, answer.json, "what is answered is not what is stored");
     for member in KEPT {
         assert_eq!(
@@ -129,11 +131,11 @@ fn rest(object: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// RFC 7386, as its text has it.
+/// Implements RFC 7386.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
     let patch: Value = serde_json::from_slice(patch).expect("what was applied is JSON");
     let mut object = object.clone();
-    // Kubernetes takes a null for an empty patch.
+    // Kubernetes treats a null as an empty patch.
     if patch.is_object() {
         merge(&mut object, &patch, bug);
     }

@@ -1,8 +1,8 @@
-//! The same bytes in other pieces.
+//! Different splits of the same bytes.
 
 use bytes::Bytes;
 
-/// The whole, byte by byte, and three ways to cut it that follow from the bytes.
+/// Returns the whole input, single bytes, and three splits that depend on the bytes.
 pub(super) fn cuts(data: &[u8]) -> Vec<Vec<Bytes>> {
     let data = Bytes::copy_from_slice(data);
     let seed = data.iter().fold(0, |seed: u64, byte| {

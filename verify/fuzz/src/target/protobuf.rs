@@ -1,4 +1,6 @@
-//! A body in protobuf, sent as an object of a kind: it is refused, or what is stored can be read again and sent as JSON.
+//! A protobuf body for an object of a kind.
+//!
+//! It is rejected, or the stored object can be read and sent again as JSON.
 
 use bytes::Bytes;
 use http::Request;
@@ -24,7 +26,7 @@ pub(super) const WORDS: &[&str] = &[
     "\n\u{2}v1\u{12}\u{3}Pod",
 ];
 
-/// The first line is the path, the rest the body.
+/// The first line is the path; the rest is the body.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let end = data
         .iter()
@@ -62,7 +64,7 @@ pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
         object,
         "it reads otherwise"
     );
-    // The same as JSON is the same object: nothing came out of the body that JSON would not let in.
+    // The same object sent as JSON is stored equally, so the body produced nothing that JSON would not.
     let mut copy = object.clone();
     let metadata = copy["metadata"].as_object_mut().expect("it has a name");
     for member in ["uid", "resourceVersion", "creationTimestamp"] {

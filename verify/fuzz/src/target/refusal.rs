@@ -1,4 +1,6 @@
-//! The body of a refusal, from a server or from what stands before it: an error of one line, whose class is that of the code.
+//! The body of an error response, from a server or a proxy.
+//!
+//! It results in a one-line error with the class of the code.
 
 use kube_informer::transport::Error;
 
@@ -26,10 +28,10 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// A server's message is cut there, and an ellipsis follows.
+/// A server's message is truncated to this length, followed by an ellipsis.
 const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
 
-/// Codes that come without a body too.
+/// Codes that are also tested without a body.
 const CODES: [u16; 8] = [400, 401, 403, 404, 410, 429, 500, 503];
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {

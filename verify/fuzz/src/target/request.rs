@@ -1,4 +1,4 @@
-//! Requests, one after the other: each has an answer that is a client's to understand, and what is refused has changed nothing.
+//! A sequence of requests: each response is valid, and a rejected request changes nothing.
 
 use bytes::Bytes;
 use http::Request;
@@ -10,13 +10,13 @@ use crate::{
     planted::Bug,
 };
 
-/// So many requests of an input are sent.
+/// Maximum number of requests per input.
 const REQUESTS: usize = 8;
 
-/// What stands between two requests.
+/// Separator between two requests.
 const SEPARATOR: &[u8] = b"\n###\n";
 
-/// Requests as HTTP/1.1 writes them, without the version.
+/// Requests in HTTP/1.1 syntax, without the version.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let server = server();
     let mut ways = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     ways.join(", ")
 }
 
-/// An object that is answered says what it is, and where it is.
+/// Checks that a returned object contains its kind and its name.
 fn check_object(answer: &Answer) {
     let json = &answer.json;
     if answer.code < 300 && json["metadata"]["uid"].is_string() {
@@ -108,7 +108,7 @@ fn server() -> Server {
     let pod = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c"}]}});
     Server::builder()
         .kind(Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Cluster))
-        // A POST to any namespace goes on to what is behind that check.
+        // A POST to any namespace must reach the code after that check.
         .enforce_namespaces(false)
         .seed([
             pod("a"),

@@ -1,4 +1,6 @@
-//! A file where a saved store should be: a cold start with a reason that quotes nothing, or objects that are saved as they were.
+//! A file instead of a saved store.
+//!
+//! It results in a cold start whose reason quotes nothing, or in objects that are saved unchanged.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{
@@ -29,7 +31,7 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Once as it is, and once with an end that fits it, which no mutation would hit.
+/// Runs the input as it is, and with a valid checksum at the end, which mutations would not find.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);
     let end = data.windows(7).rposition(|window| window == b"{\"end\":");
@@ -59,7 +61,7 @@ fn judge(text: &[u8]) -> String {
         );
         return format!("{} sources, {objects} objects", sources.len().min(3));
     }
-    // A line of the file may grow when it is written anew, above what is read.
+    // A line of the file can exceed the size limit when it is written again.
     format!("{objects} objects, too large to be saved")
 }
 

@@ -1,4 +1,4 @@
-//! Operations on a store and its indices: as a map does them, and a snapshot stays what it was.
+//! Operations on a store with indices: results equal those of a map, and a snapshot never changes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Names, and a bit for each colour.
+/// Names, with one bit per colour.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {
@@ -26,7 +26,7 @@ struct Under {
     revision: u64,
 }
 
-/// Two bytes are an operation: which, and of what.
+/// Two bytes are an operation and its argument.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {
@@ -76,7 +76,7 @@ impl Under {
                 );
             }
             3 => {
-                // A bit says whether it is listed; the colours follow from the name.
+                // A bit selects whether the name is listed; the colours follow from the name.
                 let listed = (0..8).filter(|number| argument >> number & 1 == 1);
                 let listed: Vec<u8> = listed.collect();
                 let objects = listed
@@ -162,7 +162,7 @@ fn by_colour(index: &str, bug: Option<Bug>) -> Indexers<ConfigMap> {
     })
 }
 
-/// Eight names in three namespaces and none.
+/// One of eight names, in three namespaces or none.
 fn name(number: u8) -> ObjectName {
     let number = number % 8;
     let namespace = ["a", "a-b", "b"].get(usize::from(number % 4));

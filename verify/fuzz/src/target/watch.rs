@@ -1,4 +1,4 @@
-//! The body of a watch: wherever it is cut, the same events, and those that a parser of JSON finds.
+//! The body of a watch: any split results in the same events, equal to those of a JSON parser.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Of an unknown type of event so much is kept.
+/// Maximum characters kept of an unknown event type.
 const TYPE_CHARS: usize = 64;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -37,7 +37,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// The events of a body that is nothing but well-formed events.
+/// The events of a body that consists only of well-formed events.
 fn events(data: &[u8]) -> Option<Vec<(String, Bytes)>> {
     let events = serde_json::Deserializer::from_slice(data).into_iter::<&RawValue>();
     events.map(|event| one(event.ok()?)).collect()
@@ -54,7 +54,7 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Of what is no watch, pieces may be noticed sooner: nothing else is made of it, and what is refused is no JSON.
+/// Compares two splits: an invalid body may be rejected earlier in pieces, but no other result may differ.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

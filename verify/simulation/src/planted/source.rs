@@ -12,20 +12,20 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// One watch event of so many is lost.
+/// One of this number of watch events is lost.
 const LOST: usize = 7;
 
-/// So often a refusal is answered by asking again.
+/// Number of immediate retries of a rejected request.
 const TRIES: usize = 100;
 
-/// A source that is spoilt, or as it is.
+/// A source with or without a bug.
 pub(crate) struct Spoilt<S> {
     source: S,
     bug: Option<Bug>,
 }
 
 impl<S: ListerWatcher> Spoilt<S> {
-    /// Spoils a source, if it is to be spoilt.
+    /// Wraps a source, with the bug if one is set.
     pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
         Self { source, bug }
     }
@@ -155,8 +155,8 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// The lines of a body, each by its number and changed or left out; what is behind the last one comes
-/// as it is.
+/// Passes the lines of a body through `change` by number; the text after the last line end is
+/// unchanged.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
@@ -187,7 +187,7 @@ fn lines(
     chunks
 }
 
-/// What has no end of line: a list, or what a cut has left.
+/// Applies `change` to text without a line end: a list, or the rest of a line.
 fn change_last(
     waiting: &mut Vec<u8>,
     number: &mut usize,

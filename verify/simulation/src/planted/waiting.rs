@@ -10,10 +10,10 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// One deletion of so many is not queued.
+/// One of this number of deletions is not queued.
 const IGNORED: usize = 5;
 
-/// Gives a builder its queue, spoilt if it is to be spoilt.
+/// Sets a builder's queue, with the bug if one is set.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,
@@ -53,7 +53,7 @@ impl<K: Stored, Q: Queue<K>> Queue<K> for Faulty<Q> {
         if again && self.bug == Bug::UnchangedToldToAll {
             for object in &list.objects {
                 let delta = Delta::new(list.source, DeltaKind::Updated(object.clone()));
-                // Every object that is drawn has a key.
+                // Every drawn object has a key.
                 let _ = self.inner.push(delta, known);
             }
         }
@@ -69,7 +69,7 @@ impl<K: Stored, Q: Queue<K>> Queue<K> for Faulty<Q> {
         }
         known.for_each(&mut |source, _, object| {
             let delta = Delta::new(source, DeltaKind::Sync(object.clone()));
-            // Every object that is drawn has a key.
+            // Every drawn object has a key.
             let _ = self.inner.push(delta, known);
         });
     }

@@ -1,6 +1,6 @@
-//! [`Pace`]: whether one source waits as long as it must after each refusal, and requests what it must.
+//! [`Pace`]: checks the pauses of one source after failures, and its choice of requests.
 //!
-//! It is told what the source sees, and knows the smallest pause of the back-off, not the drawn one.
+//! It receives what the source observes, and knows the minimum pause of the backoff, not the drawn one.
 
 use std::{cmp::max, time::Duration};
 
@@ -10,20 +10,20 @@ use kube_informer::{
 };
 use tokio::time::Instant;
 
-/// The first pause at least.
+/// Minimum of the first pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Pauses double until they last as long at least.
+/// Minimum of the longest pause; pauses double up to it.
 const CAP: Duration = Duration::from_secs(30);
 
-/// For so long a watch is retried that is refused for now; then everything may be listed.
+/// Time for which a temporarily rejected watch is retried; then the source may list.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// What is asked for.
+/// Kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     List,
-    /// Whether the server knows a revision.
+    /// Checks whether the server knows a revision.
     Probe,
     Watch,
     /// A streaming list.
@@ -46,17 +46,17 @@ impl Asked {
     }
 }
 
-/// The refusals of one source, one after the other.
+/// The failures of one source, in order.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// How many of them in a row had to be followed by a pause, without an answer between them.
+    /// Number of consecutive failures that require a pause, without a response in between.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Until when the watch that was refused last must not be followed by a list.
+    /// Time before which the last rejected watch must not be followed by a list.
     no_list_before: Option<Instant>,
-    /// A list may follow whatever else happens.
+    /// Whether a list may follow at any time.
     compared: bool,
-    /// The last thing that happened is an event of an old object.
+    /// Whether the last event was that of an old object.
     heard_old: bool,
 }
 
@@ -68,10 +68,10 @@ impl Pace {
         }
     }
 
-    /// Something is asked for.
+    /// Records a request.
     ///
     /// # Errors
-    /// It is too early, or the watch before should be retried instead.
+    /// Returns an error if it is too early, or the watch before should be retried instead.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -100,7 +100,7 @@ impl Pace {
         self.no_list_before = None;
     }
 
-    /// A watch has sent something.
+    /// Records that a watch has sent data.
     pub(super) fn heard(&mut self, old: bool) {
         self.heard_old = old;
     }
@@ -121,15 +121,17 @@ impl Pace {
     }
 }
 
-/// Whether this is a watch that goes on from where it was, once the server is back.
+/// Whether this watch resumes from its revision once the server is available again.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
     asked == Asked::Watch && (is_away || class == Class::Unauthorized)
 }
 
-/// What is too old or too new, and what a server does not know how to stream or to answer, is asked for
-/// in another way, at once.
+/// Whether a failure requires a pause.
+///
+/// A revision that is too old or too new, and an unsupported streaming list or request, are retried immediately in
+/// another way.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

@@ -1,4 +1,4 @@
-//! What must hold: at every moment, and once the faults have ended.
+//! Properties that must hold at every moment, and after the faults have ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,28 +19,32 @@ use crate::{
     truth::{self, States},
 };
 
-/// For so long handlers with a bounded buffer may hold the informer up: a thousand events of at most
-/// 200 ms each are on their way to the slowest.
+/// Maximum time for which handlers with a bounded buffer may block the informer.
+///
+/// A thousand events of at most 200 ms each are queued for the slowest.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
-/// Within it handlers have heard everything: as many events are waiting for the slowest.
+/// Maximum time until handlers have received everything.
+///
+/// The same number of events is queued for the slowest.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
-/// Within it whoever asks for resyncs hears one: the longest period, and as long again for the timer that
-/// looks who is due.
+/// Maximum time until a handler with resyncs receives one.
+///
+/// The longest period, and the same again for the timer that checks which handlers are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// While nothing new breaks, a source may ask so often at once, for all faults that wait for requests
-/// (three times each, a list and a watch, once anew), and then as often as its back-off lets it.
+/// Maximum requests of a source without new faults at once, for all faults that wait for requests (three times each, a
+/// list and a watch, and one retry); further ones are limited by backoff.
 const BURST: usize = 30;
-/// The back-off's first pause is 0.8 s at least; but only two minutes of health bring that back.
+/// The first pause is at least 0.8 s; only two minutes without failures reset the backoff to it.
 const PER_MINUTE: usize = 20;
 
-/// The value of what was written anew.
+/// The value of objects that are written again.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
-    /// What must hold at every moment.
+    /// Checks the properties that must hold at every moment.
     pub(super) fn check_now(&mut self) -> Result<(), Wrong> {
         let snapshot = self.informer.informer.indexer().snapshot();
         check_indices(&snapshot, self.life.setting.reads_each_state())?;
@@ -55,7 +59,7 @@ impl<K: Stored> World<'_, K> {
         for user in &self.users {
             user.check_history()?;
             let (depth, most) = (user.registration.depth(), user.depth_max());
-            // First lists go past a full buffer: whether an informer has synced depends on no handler.
+            // The first list bypasses a full buffer: whether an informer has synced does not depend on handlers.
             if depth > most && user.registration.has_synced() {
                 return Err(format!("{depth} notifications wait, at most {most} may"));
             }
@@ -69,8 +73,9 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// An object that could not be decoded when it was read is counted as broken, and left out of later
-    /// snapshots. Time passes only when the informer has nothing left to do.
+    /// Checks that an object that failed to decode counts as broken, and is missing from later snapshots.
+    ///
+    /// Time passes only when the informer is idle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -97,15 +102,17 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// So many changes wait for the cache, and as many are on their way there; what everybody hears
-    /// again, and a first list by objects, come in addition.
+    /// Maximum number of queued changes: the capacity twice, because as many are in transfer to the cache.
+    ///
+    /// Resyncs and a first list by objects are additional.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// What was there before an informer, and has not changed since, is in its cache once it has
-    /// synced, and each handler has been told of it once that has.
+    /// Checks objects that existed before the informer and have not changed since.
+    ///
+    /// They are cached once it has synced, and were delivered to each handler that has synced.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -130,8 +137,9 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Nothing happens for a while: whoever asked to hear everything again does, and nobody else hears
-    /// anything.
+    /// Checks the events of a time without changes.
+    ///
+    /// Handlers with a resync period receive all objects again, other handlers receive nothing.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -160,14 +168,15 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Revisions have no order any more after a server was put back, and a cache that was lied to says
-    /// that it has what it was not told.
+    /// Ignores a failed read where the faults explain it.
+    ///
+    /// Revisions are not ordered after a restore, and a cache that received wrong events can report a wrong state.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("own write read");
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
-    /// The cache is, of each source, what the server had at the revision that it says.
+    /// Checks that the cache equals, per source, the server's state at the reported revision.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -203,7 +212,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Requests stay within what the back-off allows.
+    /// Checks that the number of requests stays within the limits of the backoff.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -218,13 +227,14 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// The faults have ended: in time, the cache is the server's state. Objects that could not be decoded
-    /// are written again, which mends them, or left out.
+    /// After the faults: checks that the cache reaches the server's state in time.
+    ///
+    /// Objects that failed to decode are written again, which corrects them, or ignored.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
             let asked = self.wire.requests();
-            // Brings an idle watch up to date, also with what was written before it began.
+            // Brings an idle watch up to date, also with changes from before its start.
             self.server.faults().send_bookmarks();
             sleep(Duration::from_secs(1)).await;
             self.check_rate(Duration::from_secs(1), self.wire.requests() - asked)?;
@@ -251,7 +261,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// An object that could not be decoded is right again with its next state.
+    /// Writes the objects that failed to decode again, which corrects them.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -264,7 +274,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Whether every source is where the server is.
+    /// Whether every source has reached the server's revision.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());
@@ -273,7 +283,7 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// The cache is right: so are histories, registrations, own writes, and the overlay.
+    /// Checks the cache, histories, registrations, own writes, and the overlay.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -300,7 +310,7 @@ impl<K: Stored> World<'_, K> {
             .iter()
             .map(|object| (object.object_name().clone(), truth::State::of(object)))
             .collect();
-        // A write that the server has forgotten is laid over the cache until its time is up.
+        // A write that the server has lost stays in the overlay until it expires.
         if laid != want && self.harm.is_empty() {
             let differs = truth::difference(&laid, &want);
             return Err(format!("read through the overlay:\n    {differs}"));
@@ -314,7 +324,7 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// A controller that reads the overlay only when it is woken has read the server's state.
+    /// Checks that a controller that reads the overlay only when woken has read the server's state.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -362,10 +372,10 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// What the indices say is what the objects of the same moment say.
+/// Checks that the indices match the objects of the same snapshot.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
-    // Functions of the whole object can't place them.
+    // Functions of the whole object can't index them.
     let broken = truth::broken(snapshot);
     let is_placed =
         |index: &str, name| !broken.contains(name) || index == "app" && !reads_each_state;

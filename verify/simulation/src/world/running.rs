@@ -1,4 +1,4 @@
-//! [`Running`]: an informer as its life wants it, and who runs it.
+//! [`Running`]: an informer with the setting of its life, and the task that runs it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// An informer, and who runs it.
+/// An informer and the task that runs it.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -34,7 +34,7 @@ pub(super) struct Running<K> {
     pub(super) edges: JoinSet<Seen>,
 }
 
-/// Says how an informer stands.
+/// Samples the state of an informer.
 #[derive(Clone, Default)]
 struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
 
@@ -49,14 +49,14 @@ impl Metrics for Sampler {
     }
 }
 
-/// Nobody listens to what is measured.
+/// Ignores all metrics.
 struct Unheard;
 
 impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Makes an informer, and lets it run.
+/// Creates and starts an informer.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,
@@ -138,7 +138,7 @@ impl<K: Stored> Running<K> {
         }
     }
 
-    /// How many changes wait for the cache.
+    /// Number of changes queued for the cache.
     pub(super) fn queued(&self) -> usize {
         let sampler = self.sampler.0.lock();
         let sample = sampler.as_ref().and_then(InformerSampler::sample);
@@ -146,7 +146,7 @@ impl<K: Stored> Running<K> {
     }
 }
 
-/// Notes what the informer's sources do, one after the other, until it has ended.
+/// Records the activities of the informer's sources until it has ended.
 async fn note_edges(mut status: StatusReader) -> Seen {
     let mut seen = Seen::default();
     let mut before: BTreeMap<usize, Activity> = BTreeMap::new();

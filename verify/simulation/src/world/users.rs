@@ -1,4 +1,4 @@
-//! What users of the informer do: listen, index, write and read what they wrote.
+//! Actions of the informer's users: handlers, indexes, writes and reads of own writes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     stored::Stored,
 };
 
-/// The index that comes and goes.
+/// The index that is added and removed.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Whoever reads their own write waits until the end of the life.
+/// Timeout of reads of own writes: until the end of the life.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
-/// Somebody who listens.
+/// A registered handler.
 pub(super) struct User<K> {
     pub(super) handler: Handler,
     pub(super) history: History,
@@ -29,17 +29,17 @@ pub(super) struct User<K> {
 }
 
 impl<K: Stored> User<K> {
-    /// Whether changes can wait for this handler until the informer waits.
+    /// Whether this handler can block the informer when its buffer is full.
     pub(super) fn holds_up(&self) -> bool {
         self.handler.bound().is_some()
     }
 
-    /// At most so many notifications wait once it has synced, with the one that is being told.
+    /// Maximum number of queued notifications after the sync, including the one being delivered.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {
             ListenerBuffer::Block(most) => most.get() + telling,
-            // A deletion and an addition of each.
+            // One deletion and one addition per object.
             ListenerBuffer::Coalesce => 2 * NAMES * NAMESPACES.len() + telling,
             _ => usize::MAX,
         }
@@ -60,7 +60,7 @@ impl<K: Stored> World<'_, K> {
             Act::Leave(number) => self.leave(*number).await?,
             Act::AddIndex => self.add_index().await?,
             Act::RemoveIndex => {
-                // It need not be there.
+                // The index may not exist.
                 let _ = self.informer.informer.remove_index(LATE_INDEX).await;
             }
             Act::Restart { kill } => self.restart(*kill).await?,
@@ -116,7 +116,7 @@ impl<K: Stored> World<'_, K> {
         if self.users.len() < 2 {
             return Ok(());
         }
-        // The first one stays, so that somebody has heard everything.
+        // The first handler stays, so that one of them has received everything.
         let user = self.users.remove(1 + number % (self.users.len() - 1));
         let removed = super::timeout(super::STOPS_WITHIN, user.registration.remove());
         if super::sound(removed).await?.is_err() {
@@ -145,7 +145,7 @@ impl<K: Stored> World<'_, K> {
             let name = object.meta().name.clone().unwrap_or_default();
             Some(function(&name, value))
         });
-        // It may be there.
+        // The index may already exist.
         let _ = super::sound(adding).await?;
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<K: Stored> World<'_, K> {
         let informer = self.informer.informer.clone();
         let name = key.object_name();
         self.reads.spawn(async move {
-            // It may come again under its name: the uid tells them apart.
+            // It may be created again under its name; the uid distinguishes them.
             let gone = informer.wait_for_deleted(&name, &*uid, FOR_EVER).await;
             if gone.is_ok() && !informer.has_synced() {
                 return Err(format!(

@@ -1,5 +1,6 @@
-//! [`Woken`]: a controller's view of the overlay. It reads an object when an event or a lapse names
-//! the object, or after its own write, and at no other time.
+//! [`Woken`]: a controller's view of the overlay.
+//!
+//! It reads an object when an event or an expiry names it, or after its own write, and at no other time.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// What it has read.
+    /// The states that it has read.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

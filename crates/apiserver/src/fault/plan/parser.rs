@@ -1,6 +1,6 @@
-//! The words that statements are made of, read one by one.
+//! Parses the elements of statements one by one.
 //!
-//! Guarantees: what does not fit is not used up, and the mistake is told at its place.
+//! Guarantees: an element that does not match is not consumed, and the error contains its position.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use super::token::{Kind, Token};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// The longest delay or refusal: beyond a day it is a mistake, and points in time must not overflow.
+/// Maximum delay or refusal period; longer ones are mistakes, and times must not overflow.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads tokens one after the other.
+/// Consumes tokens one by one.
 pub(super) struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     next: usize,
 }
 
 impl<'a> Parser<'a> {
-    /// `tokens` ends with [`Kind::End`], which is never used up.
+    /// `tokens` ends with [`Kind::End`], which is never consumed.
     pub(super) fn new(tokens: Vec<Token<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
 
-    /// Uses up the next token.
+    /// Consumes the next token.
     pub(super) fn skip(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Whether this word comes; if so, it is used up.
+    /// Consumes the word if it is next; returns whether it was.
     pub(super) fn takes(&mut self, word: &str) -> bool {
         let comes = self.peek().word() == Some(word);
         if comes {
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name, in quotes or not.
+    /// Parses a name, quoted or not.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::Word(word) => word.to_owned(),
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The value and the place of `name=value`, if that comes.
+    /// Returns value and position of `name=value`, if it is next.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `2.5%`: at most 100, with at most four decimals.
+/// Parses `2.5%`: at most 100, with at most four decimals.
 pub(super) fn share(word: &str) -> Option<Share> {
     let number = word.strip_suffix('%')?;
     let (percent, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -140,7 +140,7 @@ pub(super) fn share(word: &str) -> Option<Share> {
     (share.0 <= Share::ALWAYS.0).then_some(share)
 }
 
-/// `200ms`, `5s`, `2m`, `1h`.
+/// Parses `200ms`, `5s`, `2m`, `1h`.
 fn period(word: &str) -> Option<Duration> {
     let digits = word.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = word.split_at(digits);

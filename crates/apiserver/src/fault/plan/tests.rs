@@ -1,11 +1,11 @@
-//! What can be said, how it is printed, and how mistakes are told.
+//! The grammar, its printed form, and its error messages.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::parse;
 
-/// What a plan is, one statement a line, as it is printed.
+/// Parses a plan and prints one statement per line.
 fn printed(plan: &str) -> String {
     match parse(plan) {
         Ok(statements) => {
@@ -20,7 +20,7 @@ fn check(plan: &str, expected: &Expect) {
     expected.assert_eq(&printed(plan));
 }
 
-/// Every word that the grammar has.
+/// Every word of the grammar.
 const EVERYTHING: &str = r#"
     seed 17
     list pods: 429 retry-after=2 x3; get *: 503; * *: 429 plain; watch pods: 504 too-large
@@ -40,7 +40,7 @@ const EVERYTHING: &str = r#"
 "#;
 
 #[test]
-fn every_statement_is_printed_as_the_grammar_has_it() {
+fn every_statement_is_printed_in_the_grammar() {
     check(
         EVERYTHING,
         &expect![[r#"
@@ -88,7 +88,7 @@ fn every_statement_is_printed_as_the_grammar_has_it() {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_same() {
+fn a_printed_plan_parses_to_the_same_plan() {
     let values = |plan: &str| -> Vec<_> {
         let statements = parse(plan).expect("a plan without mistakes");
         statements
@@ -100,7 +100,7 @@ fn what_is_printed_reads_back_as_the_same() {
 }
 
 #[test]
-fn comments_and_empty_statements_say_nothing() {
+fn comments_and_empty_statements_are_ignored() {
     check(
         "# all of it\n;; list pods: 500 # but once: x1\n\n",
         &expect![[r#"
@@ -111,7 +111,7 @@ fn comments_and_empty_statements_say_nothing() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place_and_what_could_stand_there() {
+fn mistakes_are_reported_with_position_and_expected_input() {
     let mistakes = [
         "list pods: 429\nwatch pods: cut after 3 evnts",
         "kill pods: 500",
@@ -167,12 +167,12 @@ fn mistakes_are_told_with_their_place_and_what_could_stand_there() {
 
 proptest! {
     #[test]
-    fn no_text_is_more_than_a_mistake(text in "\\PC*|[a-z*:;\"#\\n 0-9%.=x-]{0,60}") {
+    fn arbitrary_text_never_panics(text in "\\PC*|[a-z*:;\"#\\n 0-9%.=x-]{0,60}") {
         let _ = parse(&text);
     }
 
     #[test]
-    fn names_of_any_kind_come_back(name in "\\PC*|[\n\t\r ;:\"#*\\\\a-z]{0,9}") {
+    fn names_of_any_kind_survive_printing(name in "\\PC*|[\n\t\r ;:\"#*\\\\a-z]{0,9}") {
         let plan = format!("get * named {}: 500", serde_json::Value::from(name));
         let once = printed(&plan);
         prop_assert_eq!(&printed(&once), &once);
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn words_in_any_order_are_a_plan_or_a_mistake(
+    fn words_in_any_order_are_a_plan_or_an_error(
         words in prop::collection::vec(prop::sample::select(
             EVERYTHING.split_whitespace().collect::<Vec<_>>()
         ), 0..12)

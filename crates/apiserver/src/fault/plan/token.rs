@@ -1,24 +1,24 @@
-//! The words, marks and texts of a plan.
+//! Tokens of a plan: words, punctuation and quoted text.
 //!
-//! Guarantees: every token knows the byte it starts at; a list of tokens ends with [`Kind::End`].
+//! Guarantees: every token has its byte offset; a list of tokens ends with [`Kind::End`].
 
 use std::fmt;
 
 use super::{Mistake, Parsed};
 use crate::fault::matching::Word;
 
-/// One piece of a plan.
+/// One token of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind<'a>,
-    /// The byte it starts at.
+    /// Byte offset of its start.
     pub(super) at: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     Word(&'a str),
-    /// What stands in quotes, with JSON's escapes.
+    /// Quoted text with JSON's escapes.
     Text(String),
     Colon,
     /// A semicolon or the end of a line.
@@ -26,7 +26,7 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// Cuts a plan into tokens; a comment reaches from `#` to the end of its line.
+/// Splits a plan into tokens; a comment extends from `#` to the end of its line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -68,7 +68,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<Token<'_>>> {
     Ok(tokens)
 }
 
-/// The length of the text in quotes that starts here, quotes included.
+/// Length of the quoted text at the start, including its quotes.
 fn quoted(rest: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {
@@ -83,7 +83,7 @@ fn quoted(rest: &str) -> Option<usize> {
 }
 
 impl<'a> Token<'a> {
-    /// The word, if it is one.
+    /// The word, if the token is one.
     pub(super) fn word(&self) -> Option<&'a str> {
         match self.kind {
             Kind::Word(word) => Some(word),

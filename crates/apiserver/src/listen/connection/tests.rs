@@ -1,4 +1,4 @@
-//! One connection in memory and in virtual time: who is hung up on, and when.
+//! One connection in memory and in virtual time: which peers are disconnected, and when.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::*;
 use crate::listen::connection_stall::STALL_TIMEOUT;
 
-/// A connection to a server, and the task that serves it.
+/// Returns a connection to a server, and the task that serves it.
 fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// The same, where so many bytes are under way at most.
+/// As [`connected`], with at most `bytes` bytes in transit.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -39,7 +39,7 @@ fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     tasks
 }
 
-/// The start of a connection on HTTP/2: a request on stream 1, head and end, and no word more.
+/// The start of an HTTP/2 connection: a complete request on stream 1, and nothing more.
 fn http2_request(path: &str) -> Vec<u8> {
     let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     head.extend_from_slice(path.as_bytes());
@@ -50,7 +50,7 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// What the server sends before it hangs up, and after how many seconds it does.
+/// Returns what the server sends before it disconnects, and the seconds until then.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();
@@ -64,7 +64,7 @@ async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_never_sends_a_whole_head_is_disconnected() {
+async fn a_peer_that_never_completes_a_head_is_disconnected() {
     for start in [
         "",
         "G",
@@ -103,7 +103,7 @@ async fn a_peer_that_sends_its_head_byte_by_byte_gets_no_more_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_no_late_request() {
+async fn a_watch_does_not_count_as_a_late_request() {
     let (mut client, _tasks) = connected();
     let watch = "GET /api/v1/nodes?watch=1&timeoutSeconds=7200&allowWatchBookmarks=1 HTTP/1.1\r\nHost: a\r\n\r\n";
     client.write_all(watch.as_bytes()).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_watch_is_no_late_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_without_an_end_is_431() {
+async fn a_head_without_an_end_receives_431() {
     let (mut client, _tasks) = connected();
     let head = format!("GET /version HTTP/1.1\r\nX-Filler: {}", "x".repeat(500_000));
     client.write_all(head.as_bytes()).await.unwrap();
@@ -216,7 +216,7 @@ async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_i
     let stopped = ask("/api/v1/pods").await;
     let mut slow = ask("/api/v1/pods").await;
     let whole = ask("/api/v1/pods").await.collect().await.unwrap();
-    // Each piece of the list in 9 tenths of the time that it may take.
+    // Reads each chunk of the list in nine tenths of its time limit.
     let pause_for_byte = STALL_TIMEOUT * 9 / 10 / (65 * 1024);
     let mut bytes = 0;
     while let Some(frame) = slow.frame().await {
@@ -230,7 +230,7 @@ async fn a_stream_that_its_peer_does_not_read_is_reset_and_a_slow_or_quiet_one_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_whose_last_piece_is_not_read_is_reset_though_all_of_it_was_sent() {
+async fn a_stream_whose_last_chunk_is_not_read_is_reset() {
     let map = |name: &str| {
         let metadata = json!({"name": name, "namespace": "default"});
         let data = json!({"x": "y".repeat(50_000)});
@@ -270,7 +270,7 @@ async fn a_stream_whose_last_piece_is_not_read_is_reset_though_all_of_it_was_sen
             .unwrap()
             .len();
     }
-    // What keeps the connection from being idle.
+    // Requests that keep the connection from being idle.
     for _ in 0..10 {
         tokio::time::sleep(STALL_TIMEOUT / 9).await;
         drop(ask("/version").await.collect().await.unwrap());

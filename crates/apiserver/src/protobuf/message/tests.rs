@@ -1,4 +1,4 @@
-//! What JSON shows of fields that are there, absent, empty, in parts, unknown or too many.
+//! JSON of fields that are present, absent, empty, split, unknown or too many.
 
 use expect_test::expect;
 use serde_json::json;
@@ -18,7 +18,7 @@ const POD: (&str, &str) = ("v1", "Pod");
 const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
 
 #[test]
-fn an_empty_object_shows_what_go_always_shows() {
+fn an_empty_object_has_the_fields_that_go_always_writes() {
     let empty = |kind| decoded(kind, &[]).unwrap().to_string();
     expect![[r#"{"metadata":{},"spec":{"containers":null},"status":{}}"#]].assert_eq(&empty(POD));
     expect![[r#"{"metadata":{},"spec":{"selector":null,"strategy":{},"template":{"metadata":{},"spec":{"containers":null}}},"status":{}}"#]].assert_eq(&empty(("apps/v1", "Deployment")));
@@ -36,9 +36,9 @@ fn an_empty_object_shows_what_go_always_shows() {
 }
 
 #[test]
-fn zero_values_that_were_sent_are_left_out_where_go_leaves_them_out() {
+fn sent_zero_values_are_omitted_as_in_go() {
     let container = [bytes(1, ""), bytes(2, ""), bytes(3, "")].concat();
-    // terminationGracePeriodSeconds and hostNetwork: a pointer, and not.
+    // `terminationGracePeriodSeconds` is a pointer, `hostNetwork` is not.
     let spec = [bytes(2, container), varint(4, 0), varint(11, 0)].concat();
     let pod = decoded(POD, &bytes(2, spec)).unwrap();
     assert_eq!(
@@ -51,7 +51,7 @@ fn zero_values_that_were_sent_are_left_out_where_go_leaves_them_out() {
 }
 
 #[test]
-fn an_inlined_message_has_its_members_in_the_parent() {
+fn an_inlined_message_adds_its_members_to_the_parent() {
     let secret = bytes(6, bytes(1, "s"));
     let volume = [bytes(1, "v"), bytes(2, secret)].concat();
     let pod = decoded(POD, &bytes(2, bytes(1, volume))).unwrap();
@@ -60,7 +60,7 @@ fn an_inlined_message_has_its_members_in_the_parent() {
 }
 
 #[test]
-fn a_message_in_parts_is_one_and_the_last_of_a_scalar_wins() {
+fn a_split_message_is_merged_and_the_last_scalar_wins() {
     let labels = |key: &str| bytes(11, [bytes(1, key), bytes(2, "x")].concat());
     let parts = [
         bytes(1, [bytes(1, "a"), labels("one")].concat()),
@@ -77,18 +77,18 @@ fn a_message_in_parts_is_one_and_the_last_of_a_scalar_wins() {
 }
 
 #[test]
-fn each_part_of_a_message_is_whole() {
+fn a_truncated_part_of_a_split_message_is_rejected() {
     let torn = [bytes(1, [0x0a]), bytes(1, *b"\x01a")].concat();
     let refusal = decoded(("v1", "ConfigMap"), &torn).unwrap_err();
     assert_eq!(refusal, "metadata: unexpected EOF");
-    // What has JSON of its own comes in parts too: the seconds and nanoseconds of a time.
+    // A value with its own JSON encoding can be split too: the seconds and nanoseconds of a time.
     let renewed = [bytes(4, varint(1, 1)), bytes(4, varint(2, 5_000))].concat();
     let lease = decoded(("coordination.k8s.io/v1", "Lease"), &bytes(2, renewed)).unwrap();
     assert_eq!(lease["spec"]["renewTime"], "1970-01-01T00:00:01.000005Z");
 }
 
 #[test]
-fn maps_take_entries_without_key_or_value_and_the_last_of_a_key() {
+fn maps_accept_partial_entries_and_keep_the_last_of_a_key() {
     let entry = |parts: &[Vec<u8>]| bytes(2, parts.concat());
     let raw = [
         entry(&[bytes(1, "a"), bytes(2, "1")]),
@@ -109,8 +109,8 @@ fn maps_take_entries_without_key_or_value_and_the_last_of_a_key() {
 }
 
 #[test]
-fn numbers_come_one_by_one_and_packed() {
-    // supplementalGroups of the pod's security context.
+fn numbers_are_accepted_single_and_packed() {
+    // `supplementalGroups` of the pod's security context.
     let groups = [varint(4, 1), bytes(4, [2, 0xac, 0x02]), varint(4, 4)].concat();
     let pod = decoded(POD, &bytes(2, bytes(14, groups))).unwrap();
     let context = &pod["spec"]["securityContext"];
@@ -123,7 +123,7 @@ fn numbers_come_one_by_one_and_packed() {
     );
 }
 
-/// A definition whose schema is these bytes, in `spec.versions[0].schema.openAPIV3Schema`.
+/// A definition with this schema in `spec.versions[0].schema.openAPIV3Schema`.
 fn crd(schema: &[u8]) -> Result<Value, String> {
     let version = bytes(4, bytes(1, schema));
     let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;
@@ -131,7 +131,7 @@ fn crd(schema: &[u8]) -> Result<Value, String> {
 }
 
 #[test]
-fn a_schema_is_told_as_whichever_of_its_forms_was_sent() {
+fn a_schema_has_the_json_form_that_was_sent() {
     let text = bytes(5, "string");
     let schema = |number, content: &[u8]| crd(&bytes(number, content)).unwrap();
     let plain = json!({"type": "string"});
@@ -158,7 +158,7 @@ fn a_schema_is_told_as_whichever_of_its_forms_was_sent() {
 }
 
 #[test]
-fn fields_of_other_versions_are_skipped_whatever_their_wire_type() {
+fn unknown_fields_of_any_wire_type_are_skipped() {
     let raw = [
         bytes(15, "?"),
         varint(14, 1),
@@ -171,7 +171,7 @@ fn fields_of_other_versions_are_skipped_whatever_their_wire_type() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// The field `not` of a schema, so many times.
+/// The field `not` of a schema, nested this many times.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {
@@ -181,8 +181,8 @@ fn nested(times: usize) -> Vec<u8> {
 }
 
 #[test]
-fn nesting_ends_where_that_of_json_ends() {
-    // The object, spec, versions, its item, schema and openAPIV3Schema are six levels.
+fn nesting_is_limited_as_in_json() {
+    // The object, `spec`, `versions`, its item, `schema` and `openAPIV3Schema` are six levels.
     let deepest = crd(&nested(DEPTH_MAX - 6)).unwrap();
     assert_eq!(height(&deepest), DEPTH_MAX - 5);
     let object = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": deepest}}]}});
@@ -194,7 +194,7 @@ fn nesting_ends_where_that_of_json_ends() {
 }
 
 #[test]
-fn json_in_bytes_counts_for_the_nesting() {
+fn embedded_json_counts_towards_the_nesting_limit() {
     let json = |depth: usize| {
         let json = "[".repeat(depth) + &"]".repeat(depth);
         crd(&bytes(8, bytes(1, json)))
@@ -207,8 +207,8 @@ fn json_in_bytes_counts_for_the_nesting() {
 }
 
 #[test]
-fn a_few_bytes_cannot_become_any_number_of_values() {
-    // Containers without anything, each two bytes, and an object with a name and resources.
+fn the_number_of_values_of_a_small_body_is_limited() {
+    // Empty containers of two bytes each, which become an object with a name and resources.
     let containers = |count: usize| bytes(2, [0x12, 0].repeat(count));
     let fits = VALUES_MAX / 3 - 10;
     assert!(decoded(POD, &containers(fits)).is_ok());

@@ -1,4 +1,4 @@
-//! Each scalar and each message with JSON of its own, from its bytes.
+//! Decoding of each scalar, and of each message with its own JSON encoding.
 
 use super::super::tests::{bytes, varint};
 use super::*;
@@ -19,7 +19,7 @@ fn form(form: Form, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn integers_keep_their_sign_and_the_narrow_ones_their_lower_half() {
+fn integers_keep_their_sign_and_int32_its_lower_bits() {
     let minus_two = u64::MAX - 1;
     assert_eq!(one(Type::Int32, WireValue::Varint(minus_two)), "-2");
     assert_eq!(one(Type::Int64, WireValue::Varint(minus_two)), "-2");
@@ -47,14 +47,14 @@ fn doubles_have_a_fraction_only_where_they_need_one() {
 }
 
 #[test]
-fn bytes_are_base64_and_text_that_is_none_is_repaired() {
+fn bytes_are_base64_and_invalid_utf8_is_replaced() {
     assert_eq!(one(Type::Bytes, WireValue::Bytes(b"\0\xff?")), r#""AP8/""#);
     assert_eq!(one(Type::Text, WireValue::Bytes("ä".as_bytes())), r#""ä""#);
     assert_eq!(one(Type::Text, WireValue::Bytes(b"a\xff")), "\"a\u{fffd}\"");
 }
 
 #[test]
-fn a_scalar_on_the_wrong_wire_is_refused() {
+fn a_scalar_with_the_wrong_wire_type_is_rejected() {
     let wrong = "refused: proto: wrong wireType = ";
     for value_type in [Type::Bool, Type::Int32, Type::Int64, Type::Double] {
         assert_eq!(one(value_type, WireValue::Bytes(b"1")), format!("{wrong}2"));
@@ -68,7 +68,7 @@ fn a_scalar_on_the_wrong_wire_is_refused() {
 }
 
 #[test]
-fn an_int_or_string_is_what_its_type_says() {
+fn an_int_or_string_follows_its_type() {
     let read = |parts: &[Vec<u8>]| form(Form::IntOrString, &parts.concat());
     let both = [varint(2, u64::MAX), bytes(3, "25%")];
     assert_eq!(read(&both), "-1");
@@ -85,7 +85,7 @@ fn an_int_or_string_is_what_its_type_says() {
 }
 
 #[test]
-fn quantities_are_text_and_the_zero_one_is_a_digit() {
+fn quantities_are_text_and_an_empty_one_is_zero() {
     let read = |bytes: &[u8]| form(Form::Quantity, bytes);
     assert_eq!(read(&bytes(1, "100m")), r#""100m""#);
     assert_eq!(read(&bytes(1, "")), r#""0""#);
@@ -94,7 +94,7 @@ fn quantities_are_text_and_the_zero_one_is_a_digit() {
 }
 
 #[test]
-fn embedded_json_is_json_and_nothing_is_null() {
+fn embedded_json_is_json_and_absent_is_null() {
     let read = |json: &str| form(Form::Json, &bytes(1, json));
     assert_eq!(read(r#" {"a": [1, null]}"#), r#"{"a":[1,null]}"#);
     assert_eq!(read(""), "null");
@@ -106,7 +106,7 @@ fn embedded_json_is_json_and_nothing_is_null() {
 }
 
 #[test]
-fn times_have_seconds_and_micro_times_six_digits_more() {
+fn times_have_seconds_and_micro_times_six_fraction_digits() {
     let at = |seconds: i64, nanos: i64| {
         [
             varint(1, seconds.cast_unsigned()),
@@ -131,7 +131,7 @@ fn times_have_seconds_and_micro_times_six_digits_more() {
 }
 
 #[test]
-fn the_zero_time_is_null_and_one_beyond_the_calendar_is_refused() {
+fn the_zero_time_is_null_and_an_out_of_range_time_is_rejected() {
     let time = |seconds: i64| form(Form::Time, &varint(1, seconds.cast_unsigned()));
     assert_eq!(form(Form::Time, &[]), "null");
     assert_eq!(form(Form::MicroTime, &[]), "null");
@@ -150,7 +150,7 @@ fn the_zero_time_is_null_and_one_beyond_the_calendar_is_refused() {
 }
 
 #[test]
-fn what_go_leaves_out_is_what_is_empty() {
+fn empty_values_are_the_ones_go_omits() {
     for empty in ["null", "false", "0", "\"\"", "[]", "{}"] {
         assert!(is_zero(&serde_json::from_str(empty).unwrap()), "{empty}");
     }

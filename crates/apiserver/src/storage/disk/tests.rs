@@ -1,4 +1,4 @@
-//! The file itself: how it comes into being, and how large it stays.
+//! Creation, content and size of the database file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// What a fresh look at the directory finds: its keys and its revision.
+/// Opens the directory and returns its keys and revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {
@@ -69,7 +69,7 @@ fn found(scratch: &Scratch) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn a_directory_whose_first_start_was_cut_short_is_new() {
+fn a_directory_after_an_interrupted_first_start_is_new() {
     let scratch = Scratch::new("unfinished");
     fs::create_dir_all(&scratch.0).unwrap();
     fs::write(scratch.0.join(UNFINISHED), "half a file").unwrap();
@@ -82,7 +82,7 @@ fn a_directory_whose_first_start_was_cut_short_is_new() {
 }
 
 #[test]
-fn a_batch_is_the_last_state_of_each_object() {
+fn a_batch_stores_the_last_state_of_each_object() {
     let scratch = Scratch::new("batch");
     let mut disk = scratch.open();
     disk.found(&[], 1).unwrap();
@@ -98,7 +98,7 @@ fn a_batch_is_the_last_state_of_each_object() {
 }
 
 #[test]
-fn a_file_that_has_become_mostly_empty_shrinks_when_it_is_opened() {
+fn a_mostly_empty_file_shrinks_on_open() {
     let scratch = Scratch::new("empty");
     let mut disk = scratch.open();
     disk.found(&[], 1).unwrap();
@@ -112,7 +112,7 @@ fn a_file_that_has_become_mostly_empty_shrinks_when_it_is_opened() {
     for key in &keys {
         disk.write(&[written(key)], 2).unwrap();
     }
-    // The last one keeps the end of the file in use.
+    // The last object keeps the end of the file in use.
     let removals: Vec<Write> = keys[..9].iter().map(|key| removal(key, 3)).collect();
     disk.write(&removals, 3).unwrap();
     drop(disk);
@@ -123,7 +123,7 @@ fn a_file_that_has_become_mostly_empty_shrinks_when_it_is_opened() {
 }
 
 #[test]
-fn an_object_that_contradicts_itself_is_named() {
+fn an_inconsistent_object_is_reported_by_name() {
     let scratch = Scratch::new("contradiction");
     let mut disk = scratch.open();
     disk.found(&[write("ns/a", 1, 1)], 1).unwrap();
@@ -136,7 +136,7 @@ fn an_object_that_contradicts_itself_is_named() {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_said_to_be_that() {
+fn a_store_of_a_newer_version_is_reported() {
     let scratch = Scratch::new("newer");
     scratch.open().found(&[], 1).unwrap();
     let database = open_file(&scratch.0.join(FILE), false).unwrap();
@@ -153,7 +153,7 @@ fn a_store_of_a_newer_version_is_said_to_be_that() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_made_is_for_its_owner_alone_and_what_is_there_stays_as_it_is() {
+fn new_files_are_private_and_existing_modes_are_kept() {
     use std::os::unix::fs::PermissionsExt as _;
     let scratch = Scratch::new("modes");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -1,6 +1,7 @@
-//! What a `DeleteOptions` asks for.
+//! Parses `DeleteOptions`.
 //!
-//! Guarantees: options that contradict each other or can't be read are refused in Kubernetes' words; a negative grace period stands for the shortest there is.
+//! Guarantees: contradictory or malformed options are rejected with Kubernetes' messages; a negative grace period is
+//! the shortest one.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::verb::write::Subject;
 
-/// What a deletion is to heed.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(super) grace_seconds: Option<i64>,
@@ -17,7 +18,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// Asked for by its old name, which changes the status code.
+    /// The deprecated form, which changes the status code.
     orphan_dependents: Option<bool>,
 }
 
@@ -29,7 +30,7 @@ enum Propagation {
 }
 
 impl DeleteOptions {
-    /// For the object with this uid; dependents are left to whoever collects garbage.
+    /// Options for the object with this uid; dependents are left to a garbage collector.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
             uid: Some(uid.to_owned()),
@@ -38,7 +39,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Reads a `DeleteOptions` body, or query parameters of the same names.
+    /// Parses a `DeleteOptions` body, or query parameters of the same names.
     pub(crate) fn parse(options: &Value) -> Result<DeleteOptions, ApiError> {
         check_kind(options)?;
         let mut errors = Vec::new();
@@ -97,7 +98,7 @@ impl DeleteOptions {
         })
     }
 
-    /// The status code for an object that is only marked so far.
+    /// The status code for an object that is marked but not removed.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202
@@ -106,7 +107,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Compares the preconditions with what is stored.
+    /// Checks the preconditions against the stored object.
     pub(super) fn check(
         &self,
         subject: Subject<'_>,
@@ -131,7 +132,7 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// The finalizers that the object is to have while it waits.
+    /// The finalizers of the object while it waits for removal.
     pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
         const FOREGROUND: &str = "foregroundDeletion";
         const ORPHAN: &str = "orphan";
@@ -151,7 +152,7 @@ impl DeleteOptions {
     }
 }
 
-/// A body that says what it is has to be a `DeleteOptions`, of whatever group.
+/// Checks that a body with a kind is a `DeleteOptions` of any group.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),
@@ -166,7 +167,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A member that is absent, or of the type that Go decodes it into.
+/// Decodes an optional member as Go does.
 fn typed<T>(
     options: &Value,
     member: &str,

@@ -1,6 +1,7 @@
 //! The body of a list, written in chunks while it is read.
 //!
-//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object is in memory besides the stored objects, which are shared; all lists that are being read share the [`ResponseBudget`].
+//! Guarantees: at most one chunk of [`CHUNK_BYTES`] and one object are in memory in addition to the shared stored
+//! objects; all lists in transfer share the [`ResponseBudget`].
 
 use std::sync::Arc;
 
@@ -27,12 +28,12 @@ struct Chunks {
     representation: Representation,
     table: Table,
     first: bool,
-    /// What is left of a chunk that a long object is in.
+    /// The rest of a chunk that contains a long object.
     rest: Bytes,
 }
 
 impl Chunks {
-    /// A chunk, or as much of it as is sent at once.
+    /// Returns the chunk, or its first part.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();
@@ -102,7 +103,7 @@ impl Iterator for Chunks {
     }
 }
 
-/// What stands before and after the items.
+/// The text before and after the items.
 fn envelope(
     resource: &Resource,
     page: &Page,

@@ -1,6 +1,7 @@
-//! Continue tokens: where the next page starts, and at which revision.
+//! Continue tokens: the position and revision of the next page.
 //!
-//! Guarantees: the format of Kubernetes (base64url without padding around `{"v":"meta.k8s.io/v1","rv":…,"start":…}`); a token that was tampered with is refused with the cause Kubernetes gives.
+//! Guarantees: Kubernetes' format (base64url without padding around `{"v":"meta.k8s.io/v1","rv":…,"start":…}`); a
+//! modified token is rejected with Kubernetes' message.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
@@ -11,7 +12,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 /// A decoded token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token {
-    /// `None` for whatever is current (`rv` -1).
+    /// `None` for the current revision (`rv` -1).
     pub(crate) revision: Option<u64>,
     /// The first key, relative to the listed prefix.
     pub(crate) start: String,
@@ -41,7 +42,7 @@ impl Token {
         BASE64_URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// Reads a token; the error is the cause that follows `invalid continue token: `.
+    /// Decodes a token; the error is the text after `invalid continue token: `.
     pub(crate) fn decode(text: &str) -> Result<Token, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
@@ -73,7 +74,7 @@ impl Token {
         })
     }
 
-    /// The same place, at whatever revision is current.
+    /// The same position at the current revision.
     pub(crate) fn at_latest(&self) -> Token {
         Token {
             revision: None,
@@ -82,13 +83,13 @@ impl Token {
     }
 }
 
-/// As Go's decoder words it.
+/// The wording of Go's decoder.
 fn no_base64(error: &DecodeError) -> String {
     match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => {
             format!("illegal base64 data at input byte {at}")
         }
-        // Where the group of four begins that is not whole.
+        // The start of the incomplete group of four.
         DecodeError::InvalidLength(length) => {
             format!("illegal base64 data at input byte {}", length - length % 4)
         }
@@ -96,7 +97,9 @@ fn no_base64(error: &DecodeError) -> String {
     }
 }
 
-/// As Go's decoder words the two commonest cases: nothing that begins a value, and an early end.
+/// The wording of Go's decoder for the two most common cases.
+///
+/// An invalid first character, and an early end.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
@@ -113,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_back_as_it_was_written() {
+    fn a_token_decodes_to_the_encoded_value() {
         let token = Token {
             revision: Some(7),
             start: "default/a\0".to_owned(),
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_makes_no_sense_is_refused_with_its_cause() {
+    fn an_invalid_token_is_rejected_with_its_cause() {
         let cause = |json: &str| Token::decode(&BASE64_URL_SAFE_NO_PAD.encode(json)).unwrap_err();
         let valid = |rv: &str, start: &str| {
             format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":"{start}"}}"#)

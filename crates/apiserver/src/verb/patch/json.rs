@@ -1,8 +1,9 @@
-//! A JSON patch (RFC 6902), within bounds.
+//! Applies a JSON patch (RFC 6902) within limits.
 //!
 //! Guarantees:
-//! - so many operations ([`OPERATIONS_MAX`]), so many bytes copied ([`COPIED_BYTES_MAX`]) and so many values moved aside ([`STEPS_MAX`]): however large the object is, a patch is applied or refused within seconds;
-//! - at no moment is the document nested deeper than an object may be, so that nothing that walks it down runs out of stack.
+//! - operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values ([`STEPS_MAX`]) are limited,
+//!   so a patch of any object is applied or rejected within seconds;
+//! - the document is never nested deeper than an object may be, so that recursive functions do not overflow the stack.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -11,25 +12,29 @@ use serde_json::Value;
 use crate::object::{DEPTH_MAX, height};
 use crate::status::ApiError;
 
-/// Operations at most (`maxJSONPatchOperations` in `patch.go`).
+/// Maximum number of operations (`maxJSONPatchOperations` in `patch.go`).
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Bytes that `copy` operations of one patch may add up to (`JSONPatchMaxCopyBytes` in `server/config.go`).
+/// Maximum bytes copied by all `copy` operations of a patch.
+///
+/// `JSONPatchMaxCopyBytes` in `server/config.go`.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Values that are passed over or moved aside, such as those behind one that is put into a list: 100 for each operation that there may be, in a list as long as fits an object.
+/// Maximum number of values visited or moved, for example those after an insertion into a list.
 ///
-/// Kubernetes has no such bound, and takes a minute over the worst patch.
+/// It allows 100 per operation, in the longest list that fits into an object.
+///
+/// Kubernetes has no such limit, and needs a minute for the worst patch.
 const STEPS_MAX: usize = 100_000_000;
 
-/// What a patch has cost so far.
+/// Costs of a patch so far.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
     steps: usize,
 }
 
-/// Refuses a patch of too many operations.
+/// Rejects a patch with too many operations.
 pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
     if operations.len() <= OPERATIONS_MAX {
         return Ok(());
@@ -40,7 +45,7 @@ pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
     )))
 }
 
-/// Changes a document; where the patch can't be applied it is half applied.
+/// Applies a patch to a document; after an error the document may be partly changed.
 pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Result<(), ApiError> {
     let mut cost = Cost::default();
     for operation in operations {
@@ -55,7 +60,7 @@ pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Resu
 }
 
 impl Cost {
-    /// Refuses an operation that costs too much, or digs too deep.
+    /// Rejects an operation that costs too much, or nests too deeply.
     fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
         let at = |from: &Pointer| document.pointer(from.as_str());
         let (path, brought) = match operation {
@@ -97,7 +102,7 @@ impl Cost {
     }
 }
 
-/// How long the list is that something is put into, or taken from.
+/// Length of the list that the operation inserts into or removes from.
 fn items_beside(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()
@@ -105,7 +110,7 @@ fn items_beside(path: &Pointer, document: &Value) -> usize {
     parent.and_then(Value::as_array).map_or(0, Vec::len)
 }
 
-/// How many values there are in one, itself included.
+/// Number of values in a value, including itself.
 fn values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -114,9 +119,11 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Whether it tests for `null` what is not there: true for Kubernetes' library (`partialDoc.get` in
-/// evanphx/json-patch), while RFC 6902, and `json_patch` with it, has nothing to compare there.
-/// kube-rs adds its first finalizer behind such a test.
+/// Whether the operation tests an absent value for `null`.
+///
+/// Kubernetes' library treats this as true (`partialDoc.get` in evanphx/json-patch), while RFC 6902 and `json_patch`
+/// fail.
+/// kube-rs adds its first finalizer after such a test.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;
@@ -149,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_operation_digs_deeper_than_an_object_may_be() {
+    fn an_operation_beyond_the_nesting_limit_is_rejected() {
         let deepest = nested(DEPTH_MAX - 1);
         let mut document = json!({"a": {}, "b": deepest});
         let into = "/a/x";
@@ -172,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_insertions_into_a_long_list_are_refused() {
+    fn ten_thousand_insertions_into_a_long_list_are_rejected() {
         let long = || json!({"list": vec![0; 100_000], "deep": {"er": {}}});
         let at_front = json!({"op": "add", "path": "/list/0", "value": 1});
         let there = json!({"op": "move", "from": "/list", "path": "/deep/er"});

@@ -1,7 +1,8 @@
-//! Why a strategic merge patch can't be applied, in the words and with the codes of Kubernetes.
+//! Errors of strategic merge patches, with Kubernetes' wording and codes.
 //!
 //! Guarantees:
-//! - only what Kubernetes classifies is a 400 or 422; everything else is a 500 without a reason, as `interpretStrategicMergePatchError` and its caller leave it.
+//! - only errors that Kubernetes classifies are a 400 or 422; all others are a 500 without a reason, as in
+//!   `interpretStrategicMergePatchError` and its caller.
 
 use std::fmt::{self, Write as _};
 
@@ -9,10 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// Goes to the client as it is.
+/// Sent to the client unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A directive holds what it must not; the word is the directive's, without the dollar.
+    /// A directive has invalid content; the word is the directive without the dollar sign.
     Format(&'static str),
     ListOfLists,
     Other(String),
@@ -66,10 +67,10 @@ impl From<Refusal> for ApiError {
     }
 }
 
-/// A value as Go's `%v` writes it.
+/// A value as formatted by Go's `%v`.
 pub(super) struct Go<'a>(pub(super) &'a Value);
 
-/// The same of an object.
+/// An object as formatted by Go's `%v`.
 pub(super) struct GoMap<'a>(pub(super) &'a Map<String, Value>);
 
 impl fmt::Display for Go<'_> {
@@ -102,7 +103,7 @@ impl fmt::Display for GoMap<'_> {
     }
 }
 
-/// The type that Go's decoder gives a JSON value.
+/// Go's type of a decoded JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -115,7 +116,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// Whether Go's decoder gives two values the same type.
+/// Whether Go decodes two values into the same type.
 pub(super) fn same_type(left: &Value, right: &Value) -> bool {
     go_type(left) == go_type(right)
 }

@@ -1,15 +1,18 @@
-//! Strategic merge patch: a merge patch that knows which lists are merged, and by what.
+//! Strategic merge patch: a merge patch that merges lists by the schema's rules.
 //!
-//! It follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, whose order of merged lists it keeps: what the patch names comes as the patch has it, the rest where it stood.
+//! It follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, including the order of merged lists: items in
+//! the patch have the patch's order, the others keep their position.
 //!
 //! Guarantees:
-//! - nothing of a patch's directives, and no null of a patch, gets into the object;
-//! - it descends no deeper than the patch does (128 levels, the limit of the JSON reader), and a list costs `n log n` of its items and the patch's;
-//! - where Kubernetes takes the members of a patch in random order, deletions from lists of primitives come first.
+//! - directives and nulls of a patch never become part of the object;
+//! - recursion is limited by the patch's depth (128 levels, the limit of the JSON parser), and a list costs `n log n`
+//!   of its items and the patch's;
+//! - where Kubernetes processes the members of a patch in random order, deletions from lists of primitives are applied
+//!   first.
 //!
-//! Two things differ, because this server decodes nothing into types:
-//! - a null below what a patch replaces is dropped, where Kubernetes makes it the type's zero value;
-//! - members that the schema does not know, which Kubernetes drops, are merged as maps or replaced.
+//! Two differences exist, because this server does not decode objects into types:
+//! - a null below a replaced value is dropped, where Kubernetes stores the type's zero value;
+//! - members that are not in the schema, which Kubernetes drops, are merged as maps or replaced.
 
 mod list;
 
@@ -23,7 +26,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// What is known of a map that is merged.
+/// Known structure of a map.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),
@@ -32,7 +35,7 @@ pub(super) enum Known {
     Nothing,
 }
 
-/// How the lists of one field are merged.
+/// Merge rule for the lists of one field.
 #[derive(Clone, Copy)]
 struct ListRule {
     items: Known,
@@ -74,7 +77,7 @@ pub(super) fn merge_map(
     Ok(())
 }
 
-/// Merges one member that is no directive.
+/// Merges one member that is not a directive.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: String,
@@ -132,7 +135,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// Obeys `$retainKeys`: members that it does not name are removed, and the patch may hold no others.
+/// Applies `$retainKeys`: removes the members that it does not list; the patch may not contain others.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -153,7 +156,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// Obeys each `$setElementOrder/…` and merges the list it is about.
+/// Applies each `$setElementOrder/…` and merges its list.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -184,7 +187,7 @@ fn set_element_orders(
     Ok(())
 }
 
-/// The field that `$directive/field` is about.
+/// The field in `$directive/field`.
 fn target(directive: &str) -> Option<&str> {
     directive.split_once('/').map(|(_, field)| field)
 }
@@ -200,7 +203,7 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Takes away maps that are marked with `$patch`; `None` if the value is one.
+/// Removes maps marked with `$patch`; `None` if the value itself is one.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
@@ -217,7 +220,7 @@ fn without_marked(value: Value) -> Option<Value> {
     }
 }
 
-/// Takes away directives and nulls, which a typed server drops when it decodes the result.
+/// Removes directives and nulls, which a typed server drops when it decodes the result.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),
@@ -236,7 +239,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// What the schema says of a member; `None` if nothing.
+    /// The schema of a member; `None` if it is not in the schema.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),
@@ -250,7 +253,7 @@ impl Known {
         }
     }
 
-    /// How a list is merged that the patch only may order if the schema knows it.
+    /// The merge rule of a list that `$setElementOrder` may only name if the schema contains it.
     fn list(self, name: &str) -> Result<ListRule, Refusal> {
         let field = self.field(name)?;
         match (self, field.map(Field::structure)) {

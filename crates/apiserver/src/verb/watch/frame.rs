@@ -1,6 +1,7 @@
 //! The lines of a watch: one JSON object per event.
 //!
-//! Guarantees: every line ends with a line feed; an object is shown in the representation asked for, an error always as a `Status`.
+//! Guarantees: every line ends with a line feed; objects have the requested representation, errors are always a
+//! `Status`.
 
 use std::sync::Arc;
 
@@ -14,15 +15,17 @@ use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
-/// Says that the initial events are complete (`InitialEventsAnnotationKey` in `meta/v1/types.go`).
+/// Annotation of the bookmark that ends the initial events.
+///
+/// `InitialEventsAnnotationKey` in `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Makes the lines of one watch.
+/// Encodes the lines of one watch.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
     table: Table,
-    /// Whether the columns of a table have been told.
+    /// Whether the column definitions of a table have been sent.
     introduced: bool,
 }
 
@@ -40,7 +43,9 @@ impl Framer {
         }
     }
 
-    /// The line of a live or replayed event; its bytes are shared with the other watchers that see it so.
+    /// Returns the line of a live or replayed event.
+    ///
+    /// Other watchers with the same representation share its bytes.
     pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Bytes {
         let shape = self.next_shape();
         event.frame(event_type, shape, &self.resource, |entry, out| {
@@ -48,7 +53,7 @@ impl Framer {
         })
     }
 
-    /// Appends the line of an object that was there before the watch.
+    /// Appends the line of an object that existed before the watch.
     pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         let shape = self.next_shape();
         self.write(EventType::Added, entry, shape, out);
@@ -88,7 +93,7 @@ impl Framer {
         line("BOOKMARK", &object)
     }
 
-    /// The shape of the next line; the first one introduces a table's columns.
+    /// The shape of the next line; the first line includes a table's column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object,
@@ -129,7 +134,7 @@ impl Framer {
         out.extend_from_slice(b"]}");
     }
 
-    /// The columns, the first time.
+    /// The column definitions, once.
     fn introduction(&mut self) -> Value {
         if std::mem::replace(&mut self.introduced, true) {
             return Value::Null;
@@ -138,7 +143,7 @@ impl Framer {
     }
 }
 
-/// The line that ends a watch which failed after its start.
+/// The line that ends a watch that failed after its start.
 pub(crate) fn error(error: &ApiError) -> Bytes {
     line("ERROR", &error.status().to_json())
 }

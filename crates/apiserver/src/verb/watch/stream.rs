@@ -1,10 +1,11 @@
 //! The body of a watch: backlog, live events, bookmarks and deadline.
 //!
 //! Guarantees:
-//! - the order is the backlog, its closing bookmark, then live events; a bookmark never overtakes or lags behind the events around it;
-//! - all timers live in the stream, so a server without readers has nothing running.
+//! - first the backlog, then the bookmark that ends it, then live events; a bookmark keeps its position between the
+//!   events around it;
+//! - all timers belong to the stream, so a server without readers runs nothing.
 //!
-//! It knows of no faults: those are done to the finished body.
+//! It does not apply faults: the finished body does.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,35 +24,35 @@ use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
-/// Time between two bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
+/// Interval between bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long before the deadline one more bookmark is sent (`bookmarkTimeBuckets` in `cacher.go`).
+/// Time before the deadline at which a final bookmark is sent (`bookmarkTimeBuckets` in `cacher.go`).
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A watcher's place in the cache, given up on drop.
+/// Registration of a watcher in the cache; dropping it removes the watcher.
 pub(super) struct Registration {
     shared: Arc<Shared>,
     collection: CollectionId,
     id: WatcherId,
 }
 
-/// What comes before live events.
+/// Events that are sent before live events.
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
-        /// What is left of a chunk that a long object is in.
+        /// The rest of a chunk that contains a long object.
         rest: Bytes,
-        /// The revision of the bookmark that closes the objects, if one does.
+        /// The revision of the bookmark after the objects, if one is sent.
         end: Option<u64>,
     },
     Events(std::vec::IntoIter<(Arc<Event>, EventType)>),
 }
 
-/// When something happens without an event.
+/// Times of actions that no event triggers.
 pub(super) struct Timers {
     deadline: Instant,
-    /// The next bookmark, if bookmarks are wanted and one still fits before the deadline.
+    /// The next bookmark, if bookmarks are requested and one is due before the deadline.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -67,10 +68,10 @@ pub(super) struct WatchStream {
     receiver: Receiver,
 }
 
-/// A watch with everything it needs to go on.
+/// State of an open watch.
 struct Running {
     watch: WatchStream,
-    /// Until it is told.
+    /// Until it is sent.
     backlog: Option<Held<Backlog>>,
     framer: Framer,
     timers: Timers,
@@ -91,7 +92,7 @@ impl Registration {
         }
     }
 
-    /// Queues a bookmark behind the events that are pending, at the revision they lead to.
+    /// Queues a bookmark after the pending events, at their last revision.
     fn request_bookmark(&self) {
         let mut state = self.shared.lock();
         let revision = state.storage.revision();
@@ -138,7 +139,7 @@ impl Backlog {
         }
     }
 
-    /// The next piece: many objects, one event, or the closing bookmark.
+    /// Returns the next chunk: many objects, one event, or the final bookmark.
     fn next(&mut self, framer: &mut Framer) -> Option<Bytes> {
         match self {
             Backlog::Events(events) => {
@@ -192,7 +193,7 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// What is due by now.
+    /// Returns the action that is due now.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {
@@ -216,7 +217,7 @@ impl WatchStream {
         }
     }
 
-    /// The chunks of the body.
+    /// Returns the chunks of the body.
     pub(super) fn run(
         self,
         backlog: Option<Held<Backlog>>,

@@ -1,4 +1,4 @@
-//! The index against the plain comparison of every watcher with every event.
+//! Comparison of the index with a plain scan over all watchers.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Selectors with demands of each kind, with several, and without.
+/// Selectors with one required value of each kind, with several, and with none.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",
@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// What faults would know a watch by.
+/// The request of a watch, as faults match it.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -70,7 +70,7 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// A pod of `namespace/name` in one of eight states; `None` is that it is not there.
+/// The pod `namespace/name` in one of eight states; `None` if it does not exist.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];
@@ -91,7 +91,7 @@ fn event(old: Option<Arc<Entry>>, new: Option<Arc<Entry>>) -> Event {
 
 proptest! {
     #[test]
-    fn whoever_an_event_is_for_is_asked_once_and_in_the_end_nothing_is_left(
+    fn every_concerned_watcher_is_called_once_and_removal_leaves_nothing(
         watches in prop::collection::vec((0..FIELDS.len(), 0..NAMESPACES.len(), 0..LABELS.len()), 1..40),
         events in prop::collection::vec((0..4_usize, prop::option::of(0..12_u8), prop::option::of(0..12_u8)), 1..20),
     ) {
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// Which of three watchers are asked about an event: of a node, of a namespace, of everything.
+/// Returns which of three watchers an event reaches: by node, by namespace, without a required value.
 fn asked(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
     let pods = pods();
     let mut index = Watchers::default();
@@ -161,7 +161,7 @@ fn asked(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn who_demands_another_value_is_not_even_asked() {
+fn a_watcher_of_another_value_is_not_called() {
     let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
     assert_eq!(asked(None, Some(0)), set(&["all"]), "no node yet");
     assert_eq!(asked(Some(0), Some(1)), set(&["all", "node n1"]));
@@ -174,7 +174,7 @@ fn who_demands_another_value_is_not_even_asked() {
 }
 
 #[test]
-fn who_answers_no_is_removed_wherever_it_is() {
+fn a_watcher_that_returns_false_is_removed_from_any_group() {
     let pods = pods();
     let mut index = Watchers::default();
     for (id, fields) in (0..).zip(FIELDS) {

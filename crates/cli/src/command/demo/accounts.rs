@@ -1,6 +1,7 @@
-//! What the loops asked the server for, as the server counted it, beside what their caches answered.
+//! Requests of each process as counted by the server, next to the reads that its caches answered.
 //!
-//! Guarantees: a request counts for the process whose User-Agent it carries, whatever came of it; a watch that streams a list counts as a list.
+//! Guarantees: a request counts for the process in its `User-Agent`, whatever its result; a watch that streams a list
+//! counts as a list.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::output::Row;
 
-/// The verbs that the loops use, as columns.
+/// Verbs that the loops use, as columns.
 const VERBS: [(Verb, &str); 6] = [
     (Verb::List, "list"),
     (Verb::Watch, "watch"),
@@ -25,7 +26,7 @@ pub(super) fn columns() -> Vec<&'static str> {
     verbs.chain(["cache reads"]).collect()
 }
 
-/// A row per process; without a log its requests are unknown.
+/// Returns one row per process; without a log the numbers of requests are unknown.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -39,12 +40,12 @@ pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<R
     reads.iter().map(row).collect()
 }
 
-/// The number of the last request so far.
+/// Sequence number of the last request.
 pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// How many lists these processes have sent since a request.
+/// Number of lists that these processes have sent after a request.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads
@@ -59,7 +60,7 @@ pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u
         .count()
 }
 
-/// The log as JSON, a line per request.
+/// The log as JSON, one line per request.
 pub(super) fn json_lines(log: &RequestLog) -> String {
     let line = |request: &LoggedRequest| -> Value {
         json!({

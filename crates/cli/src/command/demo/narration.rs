@@ -1,9 +1,11 @@
-//! From steps to lines that people can follow.
+//! Turns steps into readable lines.
 //!
 //! Guarantees:
-//! - steps are told in the order of their revisions, then of their kinds, as far as they come within [`HOLD`]: the loops hear of a change each on its own connection, and a cause should stand before its effect;
-//! - the time of a line is that at which its step, and every step above it, had been seen: it never decreases;
-//! - every step is a line of its own while there are few; where there are many, the first [`FIRST`] of a kind and then one in so many, with the count so far.
+//! - steps that arrive within [`HOLD`] are ordered by revision and kind: loops observe a change on different
+//!   connections, and a cause should precede its effect;
+//! - the time of a line is the latest at which its step or an earlier line's step was observed, so it never decreases;
+//! - with few pods every step has a line; with many, the first [`FIRST`] of a kind have one, and then every nth, with
+//!   the count so far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,33 +16,33 @@ use crate::{
     output::Line,
 };
 
-/// How long a step waits for one with an earlier revision; below what a reader notices.
+/// Time that a step waits for one with an earlier revision; too short for a reader to notice.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
-/// Up to so many pods, every step has its line: about a screen and a half.
+/// Maximum number of pods for which every step has a line: about one and a half screens.
 const FEW: u32 = 12;
 
-/// Lines of a kind and a loop before they are summed up.
+/// Number of lines of a kind and a loop before they are summarized.
 const FIRST: u64 = 3;
 
-/// Lines of a kind and a loop that sum up, roughly.
+/// Approximate number of summary lines of a kind and a loop.
 const SUMS: u64 = 10;
 
-/// Steps on their way to being lines.
+/// Steps that become lines.
 pub(super) struct Narration {
     began: Instant,
-    /// One line stands for so many steps of a kind and a loop.
+    /// Number of steps of a kind and a loop per summary line.
     every: u64,
     arrived: u64,
     /// The time of the last line.
     latest: Duration,
-    /// By revision, then by what follows from what, then by arrival.
+    /// Ordered by revision, by kind, and by arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
 
 impl Narration {
-    /// For a story of so many pods.
+    /// Creates the narration for this number of pods.
     pub(super) fn new(began: Instant, pods: u32) -> Self {
         let every = if pods <= FEW {
             1
@@ -57,20 +59,20 @@ impl Narration {
         }
     }
 
-    /// Takes a step.
+    /// Adds a step.
     pub(super) fn take(&mut self, step: Step) {
-        // A revision that is no number has no place in the order; it is told as it comes.
+        // A revision that is not a number can't be ordered; its line is due at once.
         let revision = step.revision.to_string().parse().unwrap_or(0);
         self.arrived += 1;
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// When the next lines are due.
+    /// Time at which the next lines are due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// The lines that are due, and those that belong before them.
+    /// Returns the lines that are due, and those that precede them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(place, _)| *place).max() else {
@@ -83,7 +85,7 @@ impl Narration {
             .collect()
     }
 
-    /// All lines that are left, due or not.
+    /// Returns all remaining lines.
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()
@@ -97,7 +99,7 @@ impl Narration {
             .entry((Arc::clone(&step.who), step.kind))
             .or_default();
         *told += 1;
-        // Every agent sees every pod that is not its own: one is enough to understand it.
+        // Every agent observes every pod of other nodes, so one line is enough.
         let first = if step.kind == Kind::NotMine { 1 } else { FIRST };
         let text = match *told {
             number if step.kind == Kind::NotMine && number > first => return None,
@@ -105,7 +107,7 @@ impl Narration {
             number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
             _ => return None,
         };
-        // A cause may be seen after its effect, on another connection, and stands above it all the same.
+        // A cause that is observed after its effect, on another connection, still precedes it.
         let seen = step.at.saturating_duration_since(self.began);
         self.latest = self.latest.max(seen);
         Some(Line {
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cause_that_is_heard_of_a_little_later_stands_before_its_effect() {
+    async fn a_cause_observed_shortly_after_its_effect_is_printed_first() {
         let began = Instant::now();
         let mut narration = Narration::new(began, 3);
         narration.take(step(began, Kind::PodRuns, 9));
@@ -169,13 +171,13 @@ mod tests {
         assert_eq!(revisions(&lines), ["7", "8", "9", "10"]);
         let times: Vec<Duration> = lines.iter().map(|line| line.at).collect();
         assert_eq!(times, [2, 8, 8, 9].map(millis));
-        // One that arrives after its effect was told.
+        // A step that arrives after its effect was printed.
         narration.take(step(began + millis(5), Kind::PodBound, 6));
         assert_eq!(narration.rest()[0].at, millis(9));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_steps_of_a_kind_become_few_lines_that_count() {
+    async fn many_steps_of_a_kind_are_summarized() {
         let began = Instant::now();
         let mut narration = Narration::new(began, 500);
         for revision in 1..=500 {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn few_steps_are_a_line_each() {
+    async fn few_steps_have_one_line_each() {
         let began = Instant::now();
         let mut narration = Narration::new(began, 12);
         for revision in 1..=12 {

@@ -1,6 +1,7 @@
-//! How far the demo has come, judged by what the loops have told.
+//! Progress of the demo, based on the steps that the loops report.
 //!
-//! Guarantees: an object counts once per kind of step, however often it is told; without a loop, everything before that loop's first step is still asked for, and nothing after it.
+//! Guarantees: an object counts once per kind of step; with a loop left out, only the milestones before that loop's
+//! first step are required.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,38 +10,38 @@ use std::{
 
 use crate::control_plane::step::{Kind, Loop, Step};
 
-/// What is to happen.
+/// The goal of the demo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether our loops act; if they only observe, they find nothing to do from the beginning, and say nothing of it.
+    /// Whether the loops act; if they only observe, they never report that there is nothing to do.
     pub(super) acts: bool,
     /// The loop that is left out.
     pub(super) without: Option<Loop>,
 }
 
-/// One thing that must have happened so often before the next one counts.
+/// A step with the number of times that it must happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
-    /// The loop that owns the step.
+    /// The loop that reports the step.
     owner: Loop,
     kind: Kind,
     times: Times,
     what: &'static str,
 }
 
-/// How often something must have happened.
+/// How often a step must happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// Once, if pods are asked for and our loops act.
+    /// Once, if there are pods and the loops act.
     OnceActing,
-    /// For each pod that is asked for.
+    /// For each replica.
     Replicas,
     /// For each pod that fails.
     Failures,
-    /// For each pod that is asked for or replaced.
+    /// For each replica and each replacement.
     All,
 }
 
@@ -63,7 +64,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that is not reached.
+/// A milestone that has not been reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -71,14 +72,14 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// What has been told so far.
+/// The reported steps.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
     seen: BTreeMap<Kind, BTreeSet<String>>,
-    /// Whether the Deployment's status says that all replicas are ready.
+    /// Whether the Deployment's status reports all replicas as ready.
     ready: bool,
-    /// The pods that were left Pending, and why.
+    /// The pods that stay Pending, with the reason.
     pending: BTreeMap<String, String>,
 }
 
@@ -132,7 +133,7 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// How many objects have come to a step.
+    /// Number of objects that have reached a step.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),
@@ -140,7 +141,9 @@ impl Progress {
         }
     }
 
-    /// The first milestone that is not reached; none when the goal is, or when the loop that is left out would be next.
+    /// Returns the first milestone that has not been reached.
+    ///
+    /// Returns `None` if the goal is reached, or if the next milestone belongs to the loop that is left out.
     pub(super) fn missing(&self) -> Option<Missing> {
         for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
@@ -159,12 +162,12 @@ impl Progress {
         None
     }
 
-    /// Why a pod is left Pending, if one is.
+    /// The reason why a pod stays Pending, if one does.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Where everything has stopped for want of the loop that is left out.
+    /// Describes where progress stopped because of the loop that is left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thing_that_has_not_happened_is_named_with_its_owner() {
+    fn the_first_missing_milestone_is_reported_with_its_loop() {
         let mut progress = progress(2, 0, None);
         until_running(&mut progress, &["a"]);
         told(&mut progress, Kind::PodCreated, &["a"]);
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_replicas_do_not_end_it_before_the_failures_have_come_and_been_mended() {
+    fn the_demo_does_not_end_before_failed_pods_are_replaced() {
         let mut progress = progress(1, 1, None);
         until_running(&mut progress, &["a"]);
         told(&mut progress, Kind::AllReady, &["d"]);
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_replica_set_loop_must_find_nothing_to_do_where_it_acts_and_has_pods() {
+    fn the_replica_set_loop_must_become_idle_if_it_acts_and_has_pods() {
         let reach = |goal: Goal| {
             let mut progress = Progress::new(goal);
             until_running(&mut progress, &["a"]);
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_loop_what_comes_before_its_first_step_is_asked_for_and_no_more() {
+    fn without_a_loop_only_the_milestones_before_its_first_step_are_required() {
         for without in Loop::ALL {
             let mut progress = progress(1, 1, Some(without));
             assert_eq!(progress.missing().is_none(), without == Loop::Deployment);
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_fits_nowhere_is_the_reason_until_it_is_bound() {
+    fn a_pod_that_fits_on_no_node_is_the_reason_until_it_is_bound() {
         let mut progress = progress(1, 0, None);
         told(&mut progress, Kind::DeploymentSeen, &["d"]);
         told(&mut progress, Kind::ReplicaSetCreated, &["r"]);

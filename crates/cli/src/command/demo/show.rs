@@ -1,6 +1,6 @@
-//! Watches the steps, prints them as they come, and says when the demo has ended.
+//! Prints the steps as they arrive, and decides when the demo has ended.
 //!
-//! Guarantees: it ends by what was told, or by silence, and only at last by its deadline.
+//! Guarantees: the end follows from the reported steps or from silence, and from the deadline only as a last resort.
 
 use std::time::Duration;
 
@@ -16,23 +16,25 @@ use crate::{
     output,
 };
 
-/// The last statuses come after the goal is reached; nothing more is expected after so long.
+/// Time without steps after which no further statuses are expected once the goal is reached.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Nothing moves any more when nothing was told for so long; a doomed container lives a fraction of it.
+/// Time without steps after which progress has stopped.
+///
+/// The lifetime of a doomed container is a fraction of it.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What has become of the demo.
+/// Result of the demo.
 pub(super) enum Verdict {
-    /// The goal.
+    /// The goal is reached.
     Reached(String),
-    /// A loop is left out, and everything stands still before its part.
+    /// A loop is left out, and progress stopped before its part.
     Stopped(String),
-    /// Neither; says which step is missing.
+    /// Neither; contains the missing step.
     NotReached(String),
 }
 
-/// What is shown and what is known.
+/// State of the output.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -42,7 +44,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// Why it looks up.
+/// Why the loop woke up.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -68,10 +70,10 @@ impl Show {
         }
     }
 
-    /// Follows the steps to the end.
+    /// Processes the steps until the end.
     ///
     /// # Errors
-    /// The signal that came first.
+    /// Returns the signal that arrived first.
     pub(super) async fn watch(
         &mut self,
         steps: &mut mpsc::Receiver<Step>,
@@ -108,7 +110,7 @@ impl Show {
         ended
     }
 
-    /// How long silence must last to mean something.
+    /// Time without steps that ends the demo.
     fn patience(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {
@@ -151,7 +153,7 @@ impl Show {
     }
 }
 
-/// Waits until then, or for ever.
+/// Waits until this time, or forever.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -1,8 +1,9 @@
-//! Where the demo takes place: an embedded API server, or a real one.
+//! The server of the demo: an embedded or a real API server.
 //!
 //! Guarantees:
-//! - everything that the demo makes carries its label with a value of its own, and the loops see nothing else;
-//! - on a real server all of it is removed at the end, by that label, whatever the end is; of the embedded server nothing is left anyway.
+//! - everything that the demo creates has its label with a unique value, and the loops observe only those objects;
+//! - on a real server the objects with that label are removed at the end, whatever the result; the embedded server
+//!   disappears with its objects.
 
 use std::{
     net::Ipv4Addr,
@@ -30,31 +31,31 @@ use serde_json::{Value, json};
 use super::{Options, Target};
 use crate::control_plane::Scope;
 
-/// The label of everything that a demo makes; its value is the demo's own.
+/// Label of all objects of a demo; its value is unique per demo.
 const LABEL: &str = "kube-informer-demo";
 
-/// The User-Agent of the demo itself, which makes the Deployment as a user would.
+/// `User-Agent` of the demo itself, which creates the Deployment as a user would.
 const USER: &str = "user";
 
-/// The nodes that the demo brings.
+/// The nodes that the demo creates.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// A server that takes longer over a request is not there, as far as people are concerned.
+/// Maximum time for a request; a slower server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// How long the removal of what the demo has made may take.
+/// Maximum time to remove the created objects.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Where the demo takes place.
+/// The server that the demo uses.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// The label's value.
     run: String,
-    /// A real server has room for several demos, so their names differ.
+    /// Name prefix: a real server can host several demos, so their names must differ.
     prefix: String,
     place: Place,
-    /// Whether something may be there to be removed.
+    /// Whether there may be objects to remove.
     has_made: AtomicBool,
 }
 
@@ -69,10 +70,10 @@ enum Place {
 }
 
 impl World {
-    /// Starts the embedded server, or makes sure that the real one answers.
+    /// Starts the embedded server, or checks that the real one responds.
     ///
     /// # Errors
-    /// The server can't be reached, or the kubeconfig does not lead to one.
+    /// Returns an error if the server is unreachable, or the kubeconfig does not lead to one.
     pub(super) async fn open(options: &Options) -> anyhow::Result<World> {
         let Target::Cluster {
             kubeconfig,
@@ -119,7 +120,7 @@ impl World {
         })
     }
 
-    /// Whether the server answers, and has the namespace.
+    /// Checks that the server responds and has the namespace.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -145,12 +146,12 @@ impl World {
                 "there is no namespace {:?} on {url}: name another with --namespace, or create it",
                 self.namespace
             ),
-            // Whoever may not read namespaces may still use one.
+            // A user without permission to read namespaces may still use one.
             _ => Ok(()),
         }
     }
 
-    /// A line for people about where this is.
+    /// A line that describes the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.place {
@@ -168,7 +169,7 @@ impl World {
         }
     }
 
-    /// A client of its own for one process, which the server knows by its User-Agent.
+    /// Returns a client for one process, which the server identifies by its `User-Agent`.
     pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
@@ -177,7 +178,7 @@ impl World {
             .context("no client can be made of this kubeconfig: check its certificates and proxy")
     }
 
-    /// What the loops see.
+    /// The objects that the loops observe.
     pub(super) fn scope(&self) -> anyhow::Result<Scope> {
         let selector: Selector = self.selector().parse()?;
         Ok(Scope {
@@ -191,14 +192,14 @@ impl World {
         !matches!(self.place, Place::Cluster { act: false })
     }
 
-    /// The nodes that the demo brings, which are none where it only observes: what people call them, and their names on the server.
+    /// Short names and server names of the demo's nodes; empty if the demo only observes.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
         nodes.iter().map(named).collect()
     }
 
-    /// What the embedded server was asked; unknown of a real one.
+    /// The embedded server's request log; `None` for a real server.
     pub(super) fn requests(&self) -> Option<RequestLog> {
         match &self.place {
             Place::Embedded { server, .. } => Some(server.requests()),
@@ -206,10 +207,10 @@ impl World {
         }
     }
 
-    /// Makes the nodes where there are none yet.
+    /// Creates the nodes if they do not exist.
     ///
     /// # Errors
-    /// The server refuses.
+    /// Returns an error if the server rejects a node.
     pub(super) async fn create_nodes(&self) -> anyhow::Result<()> {
         if !matches!(self.place, Place::Cluster { act: true }) {
             return Ok(());
@@ -218,12 +219,12 @@ impl World {
         self.has_made.store(true, Ordering::Relaxed);
         for (_, name) in self.nodes() {
             let value = node(&name, &self.run);
-            let new: Node = serde_json::from_value(value.clone())?;
+            let new: Node = typed(&value)?;
             nodes
                 .create(&PostParams::default(), &new)
                 .await
                 .map_err(|error| refused("create a Node", &error))?;
-            // A server may keep of a new object what its author wants, and not how it is.
+            // A server may drop the status of a new object.
             let status = json!({"status": value["status"]});
             nodes
                 .patch_status(&name, &PatchParams::default(), &Patch::Merge(status))
@@ -233,16 +234,16 @@ impl World {
         Ok(())
     }
 
-    /// Makes the Deployment that everything follows from.
+    /// Creates the Deployment that starts everything.
     ///
     /// # Errors
-    /// The server refuses.
+    /// Returns an error if the server rejects it.
     pub(super) async fn create_deployment(
         &self,
         options: &Options,
     ) -> anyhow::Result<Object<Deployment>> {
         let deployments: Api<Deployment> = Api::namespaced(self.client(USER)?, &self.namespace);
-        let deployment = serde_json::from_value(self.deployment(options))?;
+        let deployment = typed(&self.deployment(options))?;
         self.has_made.store(true, Ordering::Relaxed);
         let created = deployments
             .create(&PostParams::default(), &deployment)
@@ -251,7 +252,7 @@ impl World {
         Ok(Object::new(created)?)
     }
 
-    /// How to remove by hand what the demo has made.
+    /// The command that removes the created objects manually.
     pub(super) fn advice(&self) -> String {
         let (namespace, label) = (&self.namespace, self.selector());
         format!(
@@ -259,10 +260,10 @@ impl World {
         )
     }
 
-    /// Removes what the demo has made, and says what that was; stops the embedded server.
+    /// Removes the created objects and returns a summary; stops the embedded server.
     ///
     /// # Errors
-    /// Something may be left; the message says how to remove it.
+    /// Returns an error if objects may be left; the message contains the command that removes them.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
         let advice = self.advice();
         let act = match self.place {
@@ -284,12 +285,12 @@ impl World {
         }
     }
 
-    /// From the owners down, so that nobody makes anew what is removed.
+    /// Removes owners first, so that no controller recreates what was removed.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
         let background = DeleteParams::background();
-        // Without a kubelet nobody else would end a pod's grace period.
+        // Without a kubelet nothing else ends a pod's grace period.
         let pods = if act {
             DeleteParams::default().grace_period(0)
         } else {
@@ -341,7 +342,7 @@ impl World {
             "automountServiceAccountToken": false,
         });
         if self.acts() {
-            // A scheduler that the server may have after all leaves these pods to ours.
+            // If the server has a scheduler, it leaves these pods to the demo's.
             spec["schedulerName"] = json!("kubectl-informer-demo");
         }
         json!({
@@ -372,7 +373,15 @@ fn node(name: &str, run: &str) -> Value {
     })
 }
 
-/// So many of a kind, as people say it.
+/// Converts a value to an object of its type.
+///
+/// It parses the value's text, as `kube_client` does with responses.
+/// Deserializing values too would duplicate all code that reads a pod, 0.6 MB of it.
+fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
+    serde_json::from_str(&value.to_string())
+}
+
+/// Formats a number of objects of a kind.
 fn counted(number: usize, kind: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {kind}{plural}")
@@ -384,7 +393,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         bail!("can't read the kubeconfig {shown}: {error}; give another with --kubeconfig");
     }
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
-        // The parser shows the place in further lines, which would show secrets too.
+        // The parser's further lines quote the file, which can contain secrets.
         let error = error.to_string();
         let error = error.lines().next().unwrap_or_default();
         anyhow!("{shown} is not a kubeconfig: {error}; give another with --kubeconfig")
@@ -434,7 +443,7 @@ fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     }
 }
 
-/// What is at the bottom of an error, in one line.
+/// The root cause of an error, in one line.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

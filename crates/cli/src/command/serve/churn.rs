@@ -1,9 +1,11 @@
-//! `--churn`: objects come, change and go at a steady rate.
+//! `--churn`: creates, updates and deletes objects at a constant rate.
 //!
 //! Guarantees:
-//! - the nth change is due n intervals after the start; a machine that is too slow drops what it can't do rather than doing it all at once;
-//! - four changes of five are updates, the others creations and deletions in turn, so there are never more objects of a kind than one above what was seeded;
-//! - only what was seeded or made here is touched; what somebody else deletes is replaced.
+//! - the nth change is due n intervals after the start; if the machine is too slow, overdue changes are dropped instead
+//!   of being made in a burst;
+//! - four of five changes are updates, the others alternate between creations and deletions, so there is at most one
+//!   object more than seeded;
+//! - only seeded or churned objects are changed; an object that another client deletes is replaced.
 
 use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
 
@@ -13,19 +15,19 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{seeding::Population, template};
 
-/// The highest rate, in changes per second: more than any machine does.
+/// Maximum rate in changes per second, more than any machine reaches.
 const RATE_MAX: u64 = 1_000_000;
 
-/// Changes made at a time before others get their turn: some 2 ms.
+/// Maximum changes before other tasks run: about 2 ms.
 const BURST: u32 = 64;
 
-/// What is overdue for longer is dropped: so far a rate may lag behind and still be made up for.
+/// Maximum delay of a change; changes with a longer delay are dropped.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Of so many changes one creates or deletes.
+/// Number of changes of which one is a creation or deletion.
 const UPDATES: u32 = 5;
 
-/// How often something changes.
+/// Rate of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     changes: u64,
@@ -46,7 +48,7 @@ pub(super) struct Churn {
     tally: Tally,
 }
 
-/// How many changes were made.
+/// Number of changes so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -88,7 +90,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// How long after the start a change is due, counted from 1.
+    /// Time after the start at which a change is due; changes are counted from 1.
     fn due(self, nth: u64) -> Duration {
         let period = match self.per {
             Per::Second => Duration::from_secs(1),
@@ -134,15 +136,15 @@ impl Churn {
         }
     }
 
-    /// How many changes were made so far.
+    /// Returns the number of changes so far.
     pub(super) fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Changes objects at this rate until it is dropped.
+    /// Changes objects at this rate until the future is dropped.
     ///
     /// # Cancel safety
-    /// Changes are whole, and counted.
+    /// Each change is made and counted completely.
     pub(super) async fn run(&mut self, rate: Rate) -> Infallible {
         let mut start = Instant::now();
         let mut nth = 1;
@@ -164,7 +166,7 @@ impl Churn {
         }
     }
 
-    /// Makes one change, of a kind that is as likely as it has objects.
+    /// Makes one change; the probability of a kind is proportional to its number of objects.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));
@@ -215,7 +217,7 @@ impl Population {
                 tally.updated += 1;
                 Ok(())
             }
-            // Somebody else has deleted it.
+            // Another client has deleted it.
             Err(error) if error.code() == 404 => {
                 self.alive.swap_remove(at);
                 self.create(server, rng, tally)

@@ -1,9 +1,9 @@
-//! `--controllers`: the demo's control loops, in this process, for whatever is on the server.
+//! `--controllers`: runs the demo's control loops in this process, for all objects on the server.
 //!
 //! Guarantees:
-//! - they act in all namespaces, each under its own User-Agent, which fault plans can name;
-//! - they leave seeded pods, which are placed, and seeded nodes, where nobody would run a pod, alone;
-//! - what the server refuses is tried again, for it may be a fault that was asked for.
+//! - they act in all namespaces, each with its own `User-Agent`, which fault plans can match;
+//! - they ignore seeded pods, which are already bound, and seeded nodes, on which no agent would run pods;
+//! - rejected requests are retried, because a fault plan may be the reason.
 
 use std::{
     convert::Infallible,
@@ -29,13 +29,13 @@ use crate::control_plane::{
     step::Loop,
 };
 
-/// The nodes that pods run on.
+/// The nodes on which pods run.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// How long caches may take to fill before that is said; it goes on.
+/// Time after which unfilled caches are reported; the controllers continue to wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two attempts to fill the caches of a server that refuses.
+/// Interval between attempts to fill the caches.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The loops on a server.
@@ -43,26 +43,26 @@ pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// A server as one process reaches it.
+/// A server, as one process accesses it.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,
 }
 
 impl Controllers {
-    /// Makes two nodes, unless they are there, and opens the loops, which are idle until [`Controllers::run`].
+    /// Creates two nodes, if missing, and opens the loops, which are idle until [`Controllers::run`].
     ///
     /// # Errors
-    /// The server refuses a node.
+    /// Returns an error if the server rejects a node.
     pub(super) async fn open(server: &Server) -> anyhow::Result<Self> {
-        // An earlier start may have left them in a data directory.
+        // An earlier start may have stored them in a data directory.
         let is_missing = |name: &&str| server.get("v1", "nodes", name).is_none();
         for name in NODES.into_iter().filter(is_missing) {
             server
                 .create(node(name))
                 .with_context(|| format!("can't store node {name}"))?;
         }
-        // Nobody listens: the steps are for the demo.
+        // The steps are for the demo; they have no receiver here.
         let (tell, _) = mpsc::channel(1);
         let scope = Scope {
             namespace: None,
@@ -87,10 +87,10 @@ impl Controllers {
         Ok(Self { plane })
     }
 
-    /// Lets the loops act as soon as their caches are filled.
+    /// Starts the loops once their caches are filled.
     ///
     /// # Cancel safety
-    /// What has begun goes on until [`Controllers::shutdown`].
+    /// Started work continues until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
         while let Err(error) = self.plane.observe(PATIENCE).await {
             tracing::warn!("the controllers wait for their caches: {error}");
@@ -100,7 +100,7 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Stops the loops after the requests that they are in.
+    /// Stops the loops after their current requests.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }
@@ -125,7 +125,7 @@ where
     }
 }
 
-/// A client without a socket, so that the loops work however the port fares.
+/// Returns a client without a socket, so that the loops do not depend on the port.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),
@@ -154,7 +154,7 @@ mod tests {
 
     use super::{super::seeding, *};
 
-    /// Longer than anything takes in virtual time.
+    /// Longer than any operation in virtual time.
     const LONG: Duration = Duration::from_secs(60);
 
     fn deployment(namespace: &str, replicas: u32) -> Value {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn seeded_deployments_are_acted_upon_and_seeded_pods_and_nodes_left_alone() {
+    async fn seeded_deployments_are_reconciled_and_seeded_pods_and_nodes_ignored() {
         let server = Server::builder().build();
         let wanted = ["pods=20", "nodes=30", "deployments=40"].map(|text| text.parse().unwrap());
         let mut rng = Rng::with_seed(1);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn loops_that_are_refused_at_first_act_later() {
+    async fn loops_whose_requests_are_rejected_at_first_act_later() {
         let server = Server::builder().build();
         let mut controllers = Controllers::open(&server).await.unwrap();
         let plan = "* * from scheduler: 403 x5";

@@ -1,22 +1,24 @@
-//! `--data-dir`: what was acknowledged is there after the next start.
+//! `--data-dir`: acknowledged writes survive a restart.
 //!
-//! Guarantees: whatever is wrong with the directory is said in one line, with what to do; a signal is heard while a large one is read.
+//! Guarantees: any problem with the directory is reported in one line with the next step; a signal is handled while a
+//! large directory is read.
 
 use std::{io::ErrorKind, panic, path::PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{Builder, OpenError, Server};
 
-/// Opens a directory, which is made if it is not there.
+/// Opens a directory, and creates it if it does not exist.
 ///
 /// # Errors
-/// It can't be used as it is.
+/// Returns an error if the directory can't be used.
 ///
 /// # Cancel safety
-/// Dropped, the directory is opened all the same, and given up as soon as that is done.
+/// If the future is dropped, the directory is still opened, and then released.
 pub(super) async fn open(builder: Builder, directory: PathBuf) -> anyhow::Result<Server> {
     let opening = tokio::task::spawn_blocking(move || {
-        // What contradicts itself in a damaged file makes the database panic; it comes back as an error, and one line is enough.
+        // Inconsistent data in a damaged file makes the database panic; the panic is returned as an error, so its
+        // message is not printed.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
         let opened = builder.open(directory);
@@ -61,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_wrong_with_a_directory_is_one_line_with_a_way_out() {
+    fn any_problem_with_a_directory_is_one_line_with_the_next_step() {
         let directory = || PathBuf::from("data");
         let file = || PathBuf::from("data/objects.redb");
         let io = |kind: ErrorKind| OpenError::Io {

@@ -1,21 +1,22 @@
-//! `--fault`: a plan as text, or in a file.
+//! `--fault`: a plan as text or in a file.
 //!
-//! Guarantees: a plan that can't be read is refused before anything is served, with the line and column of its mistake, and the file if it is in one.
+//! Guarantees: a malformed plan is rejected before the server starts, with line and column of the mistake, and the file
+//! if there is one.
 
 use std::{fs, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use kube_informer_apiserver::{PlanError, Server};
 
-/// What `--fault` names.
+/// The argument of `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultPlan {
     Text(String),
-    /// Typed as `@FILE`.
+    /// Given as `@FILE`.
     File(PathBuf),
 }
 
-/// A plan that makes sense, and where it is from.
+/// A valid plan and its source.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -35,10 +36,10 @@ impl FromStr for FaultPlan {
 }
 
 impl FaultPlan {
-    /// The plan itself.
+    /// Reads and parses the plan.
     ///
     /// # Errors
-    /// The file can't be read, or there is a mistake in it.
+    /// Returns an error if the file can't be read or the plan has a mistake.
     pub(super) fn read(&self) -> anyhow::Result<Read> {
         let (text, origin) = match self {
             FaultPlan::Text(text) => (text.clone(), "--fault".to_owned()),
@@ -56,10 +57,11 @@ impl FaultPlan {
 }
 
 impl Read {
-    /// Puts the plan in force.
+    /// Activates the plan.
     ///
     /// # Errors
-    /// It restarts the server at a revision that this does not have; one that was kept has none before this start.
+    /// Returns an error if the plan restarts the server at an unknown revision; a server with stored objects has no
+    /// revisions from before this start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         injected.with_context(|| {

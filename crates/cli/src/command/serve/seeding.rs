@@ -1,9 +1,9 @@
-//! `--seed-objects`: so many objects of a kind before anybody asks.
+//! `--seed-objects`: creates a number of objects of a kind before the server is reachable.
 //!
 //! Guarantees:
-//! - what is typed names a kind that the server stores;
-//! - on a new server the same flags give the same objects, but for their creation times;
-//! - on one that has objects from an earlier start only what is missing is made, and nothing is written over.
+//! - the argument names a kind that the server stores;
+//! - on a new server the same flags create the same objects, except for their creation times;
+//! - on a server with objects from an earlier start only the missing ones are created, and none is overwritten.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
@@ -15,33 +15,33 @@ use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use super::template::{self, NAMESPACES, SEEDED, Template};
 
-/// The most objects of one kind: 10 GB of them, and numbers of 8 digits.
+/// Maximum number of objects of one kind: 10 GB, and numbers of 8 digits.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Objects stored between two looks at whether a signal has come, and with one sync of a disk: some 10 ms.
+/// Number of objects stored between checks for a signal, with one sync of the disk: about 10 ms.
 const STRIDE: usize = 256;
 
-/// Objects counted at a time: some 5 MB of their metadata.
+/// Number of objects per page when counting: about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
-/// What `--seed-objects pods=100` says.
+/// The parsed argument of `--seed-objects pods=100`.
 #[derive(Clone, Debug)]
 pub(crate) struct SeedObjects {
     kind: Kind,
     count: u32,
 }
 
-/// The objects of one kind that have been seeded and still exist, as far as we know.
+/// The seeded objects of one kind that are known to exist.
 #[derive(Debug)]
 pub(super) struct Population {
     pub(super) template: Template,
-    /// How many were there before.
+    /// Number of objects that existed before.
     pub(super) found: usize,
-    /// How many there are to be.
+    /// Requested number of objects.
     pub(super) count: u32,
-    /// The numbers of those that exist.
+    /// Numbers of the existing objects.
     pub(super) alive: Vec<u32>,
-    /// The number of the next.
+    /// Number of the next object.
     pub(super) next: u32,
 }
 
@@ -75,7 +75,7 @@ impl FromStr for SeedObjects {
 }
 
 impl SeedObjects {
-    /// The resource, as errors of a server name it.
+    /// The resource in the form of the server's errors.
     pub(crate) fn resource(&self) -> String {
         self.kind.group_resource()
     }
@@ -87,13 +87,13 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Whether objects of a kind can be created, and be there afterwards.
+/// Whether objects of a kind can be created and are stored.
 pub(super) fn is_stored(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
     has("create") && has("list")
 }
 
-/// The kind that people mean by a name, as kubectl finds it; of several the preferred version of the first group.
+/// Finds a kind by any name that kubectl accepts; prefers the preferred version of the first group.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
@@ -107,13 +107,13 @@ pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
         .or_else(|| found().next())
 }
 
-/// Sees to it that there is as much as is wanted, and the namespaces for it.
+/// Creates the missing objects and their namespaces.
 ///
 /// # Errors
-/// The server refuses an object.
+/// Returns an error if the server rejects an object.
 ///
 /// # Cancel safety
-/// Dropped in between, a part of the objects is there.
+/// If the future is dropped, a part of the objects exists.
 pub(super) async fn fill(
     server: &Server,
     wanted: &[SeedObjects],
@@ -144,7 +144,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Counts what is there and makes what is missing, under the lowest numbers that are free.
+    /// Counts the existing objects, and creates the missing ones with the lowest free numbers.
     async fn fill(
         server: &Server,
         template: Template,
@@ -154,7 +154,7 @@ impl Population {
         let there = numbers(server, &template).await?;
         let kind = template.kind();
         let (api_version, plural) = (kind.api_version(), &kind.plural);
-        // An object of somebody else may have the name.
+        // Another client's object may have the name.
         let is_free = |number: &u32| {
             !there.contains(number)
                 && server
@@ -173,7 +173,7 @@ impl Population {
         let found = there.len();
         let alive: Vec<u32> = there.into_iter().chain(missing).collect();
         let next = alive.iter().max().map_or(0, |last| last + 1);
-        // The one that churn may be ahead must not become one more with every start.
+        // The additional object of churn must not accumulate over restarts.
         let count = u32::try_from(alive.len().saturating_sub(1)).unwrap_or(u32::MAX);
         Ok(Self {
             found,
@@ -196,7 +196,7 @@ impl fmt::Display for Population {
     }
 }
 
-/// The numbers of the seeded objects of a kind that a server has.
+/// Returns the numbers of a kind's seeded objects on the server.
 async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSet<u32>> {
     let kind = template.kind();
     let resource = ApiResource::from_gvk_with_plural(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_seeded_is_named_in_one_line() {
+    fn an_invalid_argument_is_reported_in_one_line() {
         let rows = [
             ("pods", "pods=1000"),
             ("unicorns=3", "no resource \"unicorns\""),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_many_objects_are_there_as_were_wanted_and_their_namespaces_too() {
+    async fn the_requested_objects_and_their_namespaces_are_created() {
         let server = Server::builder().build();
         let wanted = ["pods=700", "nodes=20", "configmaps=30"].map(|text| text.parse().unwrap());
         let seeded = fill(&server, &wanted, &mut Rng::with_seed(1))
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_there_counts_and_only_what_is_missing_is_made() {
+    async fn only_missing_objects_are_created() {
         let server = Server::builder().build();
         assert_eq!(seed(&server, "pods=700").await, "700 pods");
         let before = server.list("v1", "pods");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_of_somebody_else_is_passed_over_and_does_not_count() {
+    async fn an_object_of_another_client_is_skipped_and_not_counted() {
         let server = Server::builder().enforce_namespaces(false).build();
         let kinds = Kinds::builtin();
         let template = Template::new(kind_named(&kinds, "pods").unwrap(), 1, 0);

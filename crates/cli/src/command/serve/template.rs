@@ -1,50 +1,52 @@
-//! What a seeded object looks like: small, plausible, and told by its number.
+//! Templates of seeded objects: small, plausible, and identified by a number.
 //!
 //! Guarantees:
-//! - name and namespace follow from the number alone, so nobody has to remember them;
-//! - an object is about 1 KB of JSON, and carries [`SEEDED`] with its resource;
-//! - the same number and random generator give the same object.
+//! - name and namespace are computed from the number, so they need not be stored;
+//! - an object has about 1 KB of JSON, and the label [`SEEDED`] with its resource;
+//! - the same number and random generator produce the same object.
 
 use fastrand::Rng;
 use kube_informer_apiserver::{Kind, Scope};
 use serde_json::{Value, json};
 
-/// The label of everything that is seeded; its value is the resource.
+/// Label of all seeded objects; its value is the resource.
 pub(super) const SEEDED: &str = "kubectl-informer-seeded";
 
-/// Where seeded objects live; each exists once something is seeded into it.
+/// Namespaces of seeded objects; created when needed.
 pub(super) const NAMESPACES: [&str; 10] = [
     "billing", "catalog", "checkout", "identity", "ledger", "media", "orders", "search",
     "shipping", "support",
 ];
 
-/// What seeded objects belong to, by their label `app`.
+/// Values of the label `app`.
 const APPS: [&str; 7] = [
     "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
 ];
 
-/// The values of the label `version`, which an update changes, so that objects enter and leave selectors.
+/// Number of values of the label `version`.
+///
+/// Updates change the label, so that objects enter and leave selectors.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Pods on a node where no nodes are seeded, as on a usual machine.
+/// Pods per node if no nodes are seeded, as on a usual machine.
 const PODS_ON_NODE: u32 = 30;
 
-/// Bytes of an object's JSON; the server adds some 80 of its own.
+/// Size of an object's JSON in bytes; the server adds about 80.
 const SIZE: usize = 940;
 
-/// Bytes of what a config map or a secret carries.
+/// Size of the data of a config map or secret in bytes.
 const DATA: usize = 400;
 
-/// Makes the objects of one kind.
+/// Creates the objects of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     kind: Kind,
-    /// The nodes that pods are on.
+    /// Number of nodes for pods.
     nodes: u32,
 }
 
 impl Template {
-    /// For so many objects of a kind, among so many seeded nodes.
+    /// Creates the template for `count` objects of a kind, with `nodes` seeded nodes.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes
@@ -70,7 +72,7 @@ impl Template {
         }
     }
 
-    /// The number that a name was made of, `None` if it is none of ours.
+    /// Returns the number in a seeded object's name; `None` for another name.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -90,7 +92,7 @@ impl Template {
         namespaced.then(|| pick(&NAMESPACES, number))
     }
 
-    /// A new object, as a server that ran for a while would have it.
+    /// Creates a new object in the state that it would have on a server that ran for a while.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -113,7 +115,7 @@ impl Template {
             "pods" => self.pod(number, rng),
             "nodes" => node(number),
             "configmaps" => json!({"data": {"log.level": "info", "settings": filler(rng, DATA)}}),
-            // As base64 it is what encodes 300 bytes.
+            // The filler is valid base64 of 300 bytes.
             "secrets" => json!({"type": "Opaque", "data": {"key": filler(rng, DATA)}}),
             "services" => service(number),
             "deployments.apps" | "replicasets.apps" => workload(number),
@@ -164,7 +166,7 @@ impl Template {
     }
 }
 
-/// How an update changes an object; `change` makes it different from the one before.
+/// The patch of an update; `change` makes it differ from the previous one.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},
@@ -172,7 +174,7 @@ pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     }})
 }
 
-/// A namespace for what is seeded.
+/// A namespace for seeded objects.
 pub(super) fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_can_be_stored_has_objects_of_about_1_kb_that_the_server_takes() {
+    fn the_server_accepts_objects_of_about_1_kb_of_every_stored_kind() {
         let server = Server::builder().enforce_namespaces(false).build();
         let kinds = Kinds::builtin();
         let mut seen = 0;
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_object_again_and_a_number_its_own_name() {
+    fn a_seed_reproduces_an_object_and_each_number_has_its_own_name() {
         let kinds = Kinds::builtin();
         let pods = kinds.by_resource("", "v1", "pods").unwrap();
         let template = Template::new(pods, 100, 0);

@@ -1,6 +1,7 @@
-//! `--watch-cache`, `--default-watch-cache-size` and `--watch-cache-sizes`, as kube-apiserver spells them.
+//! `--watch-cache`, `--default-watch-cache-size` and `--watch-cache-sizes`, as in kube-apiserver.
 //!
-//! Guarantees: what is typed names a resource that the server has; a size is kept exactly, where kube-apiserver only asks whether it is 0.
+//! Guarantees: the argument names a served resource; a size is applied exactly, while kube-apiserver only distinguishes
+//! 0 from other sizes.
 
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use kube_informer_apiserver::{Builder, Kinds, WatchCache};
 
 use super::seeding;
 
-/// What `--watch-cache-sizes pods#1000` says.
+/// The parsed argument of `--watch-cache-sizes pods#1000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
     /// Plural and group.
@@ -16,10 +17,10 @@ pub(crate) struct CacheSize {
     events: usize,
 }
 
-/// How far back watches may start.
+/// How far back watches can start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
-    /// For resources without a size of their own.
+    /// For resources without their own size.
     pub(crate) default: WatchCache,
     pub(crate) sizes: Vec<CacheSize>,
 }
@@ -46,7 +47,7 @@ impl FromStr for CacheSize {
 }
 
 impl WatchCaches {
-    /// Tells a server to be.
+    /// Applies the settings to a builder.
     pub(super) fn set(&self, builder: Builder) -> Builder {
         let builder = builder.watch_cache(self.default);
         self.sizes.iter().fold(builder, |builder, size| {
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_in_one_line() {
+    fn a_mistake_is_reported_in_one_line() {
         for (text, says) in [
             ("pods", "pods#1000"),
             ("pods=3", "pods#1000"),

@@ -1,4 +1,4 @@
-//! A node agent by itself, and against the in-process server, in paused time.
+//! A node agent alone, and with the in-process server in paused time.
 
 use kube_client::Api;
 use kube_informer_apiserver::Server;
@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Longer than anything takes in virtual time.
+/// Longer than any operation in virtual time.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -19,7 +19,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
     })
 }
 
-/// The agent of a node, at work for a second; `doomed` containers end.
+/// Runs the agent of a node for a second; `doomed` containers end.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -44,7 +44,7 @@ fn phase_of(server: &Server, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_other_nodes_and_of_none_are_left_alone() {
+async fn pods_of_other_nodes_or_without_a_node_are_ignored() {
     let seeds = [
         pod("mine", Some("a")),
         pod("other", Some("b")),
@@ -60,7 +60,7 @@ async fn pods_of_other_nodes_and_of_none_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_pod_is_written_after_it_was_read_from_the_server() {
+async fn a_pod_is_read_from_the_server_before_its_end_is_written() {
     let server = Server::builder().seed([pod("mine", Some("a"))]).build();
     let plane = at_work(&server, "a", 1).await;
     assert_eq!(phase_of(&server, "mine"), "Failed");
@@ -71,7 +71,7 @@ async fn the_end_of_a_pod_is_written_after_it_was_read_from_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_whose_grace_period_runs_is_removed_once_its_container_is_stopped() {
+async fn a_terminating_pod_is_removed_after_its_container_stops() {
     let server = Server::builder().seed([pod("mine", Some("a"))]).build();
     let plane = at_work(&server, "a", 0).await;
     let pods: Api<Pod> = Api::namespaced(server.client(), "default");
@@ -83,7 +83,7 @@ async fn a_pod_whose_grace_period_runs_is_removed_once_its_container_is_stopped(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_can_not_be_written_is_written_later() {
+async fn a_rejected_status_is_retried() {
     let server = Server::builder().seed([pod("mine", Some("a"))]).build();
     let patches =
         kube_informer_apiserver::Match::verb(kube_informer_apiserver::Verb::Patch, "pods");
@@ -94,7 +94,7 @@ async fn a_status_that_can_not_be_written_is_written_later() {
 }
 
 #[test]
-fn as_many_containers_end_as_are_doomed_however_many_nodes_share_the_fates() {
+fn the_doomed_number_of_containers_ends_across_nodes() {
     let fates = Fates::new(2);
     let other_node = fates.clone();
     assert!(fates.dooms_next());
@@ -104,7 +104,7 @@ fn as_many_containers_end_as_are_doomed_however_many_nodes_share_the_fates() {
 }
 
 #[test]
-fn a_status_keeps_the_conditions_that_others_have_written() {
+fn a_status_keeps_the_conditions_of_other_writers() {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "a"},
         "spec": {"containers": [{"name": "main", "image": "pause"}]},

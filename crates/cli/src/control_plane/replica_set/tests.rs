@@ -1,4 +1,4 @@
-//! The replica set controller against the in-process server, in paused time.
+//! The replica set controller with the in-process server in paused time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Longer than anything takes in virtual time.
+/// Longer than any operation in virtual time.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -38,7 +38,7 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// A controller whose caches are filled, and whose workers have not begun.
+/// A controller with filled caches, whose workers have not started.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -53,13 +53,13 @@ async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Lets everything happen that is under way.
+/// Lets all pending work finish.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_behind_makes_no_pod_twice() {
+async fn a_stale_cache_creates_no_pod_twice() {
     let server = Server::builder().seed([replica_set(3)]).build();
     let (mut plane, _steps) = controller(&server).await;
     server.faults().freeze_watches();
@@ -82,7 +82,7 @@ async fn a_cache_that_is_behind_makes_no_pod_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_has_failed_is_deleted_and_another_made() {
+async fn a_failed_pod_is_deleted_and_replaced() {
     let server = Server::builder().seed([replica_set(2)]).build();
     let (mut plane, _steps) = controller(&server).await;
     plane.act();
@@ -106,7 +106,7 @@ async fn a_pod_that_has_failed_is_deleted_and_another_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fewer_replicas_take_the_pods_that_are_of_least_use() {
+async fn scaling_down_deletes_the_least_useful_pods() {
     let server = Server::builder().seed([replica_set(2)]).build();
     let (mut plane, _steps) = controller(&server).await;
     plane.act();
@@ -127,7 +127,7 @@ async fn fewer_replicas_take_the_pods_that_are_of_least_use() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_creation_is_tried_again_until_there_are_enough() {
+async fn a_rejected_creation_is_retried_until_there_are_enough() {
     let server = Server::builder().seed([replica_set(3)]).build();
     let (mut plane, _steps) = controller(&server).await;
     let creations =

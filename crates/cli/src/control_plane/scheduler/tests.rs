@@ -1,4 +1,4 @@
-//! The scheduler against the in-process server, in paused time: each test waits for what the loop tells.
+//! The scheduler with the in-process server in paused time; each test waits for reported steps.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Longer than anything takes in virtual time.
+/// Longer than any operation in virtual time.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {
@@ -43,7 +43,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// A scheduler whose caches are filled, and whose workers have not begun.
+/// A scheduler with filled caches, whose workers have not started.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -60,7 +60,7 @@ async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// The next step of a kind.
+/// Returns the next step of a kind.
 async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     let found = async {
         loop {
@@ -76,7 +76,7 @@ async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_fits_nowhere_says_so_and_is_bound_when_a_node_grows() {
+async fn an_unschedulable_pod_reports_it_and_is_bound_when_a_node_grows() {
     let server = Server::builder()
         .seed([node("n", "1"), pod("large", "2")])
         .build();
@@ -89,7 +89,7 @@ async fn a_pod_that_fits_nowhere_says_so_and_is_bound_when_a_node_grows() {
         "{}",
         step.text
     );
-    // The condition is written after the step is told; only then is the pod where it stays.
+    // The condition is written after the step is reported; only then does the pod's state stay the same.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let stored = server.get("v1", "pods", "default/large").unwrap();
     let condition = &stored["status"]["conditions"][0];
@@ -107,7 +107,7 @@ async fn a_pod_that_fits_nowhere_says_so_and_is_bound_when_a_node_grows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_pod_is_tried_again_when_another_goes() {
+async fn an_unschedulable_pod_is_retried_when_another_is_deleted() {
     let seeds = [
         node("n", "1"),
         bound_pod("first", "1", "n"),
@@ -124,7 +124,7 @@ async fn a_waiting_pod_is_tried_again_when_another_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_pod_is_not_tried_again_for_what_is_written_into_its_status() {
+async fn a_status_change_does_not_retry_an_unschedulable_pod() {
     let server = Server::builder()
         .seed([node("n", "1"), pod("large", "2")])
         .build();
@@ -137,7 +137,7 @@ async fn a_waiting_pod_is_not_tried_again_for_what_is_written_into_its_status() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn room_is_given_away_once_also_while_the_cache_is_behind() {
+async fn room_is_assigned_once_even_with_a_stale_cache() {
     let seeds = [node("n", "1"), pod("a", "1"), pod("b", "1")];
     let server = Server::builder().seed(seeds).build();
     let (mut plane, mut steps) = scheduler(&server).await;
@@ -155,7 +155,7 @@ async fn room_is_given_away_once_also_while_the_cache_is_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_emptiest_node_is_taken_and_the_first_of_equals() {
+async fn the_emptiest_node_is_selected_or_the_first_of_equals() {
     let seeds = [
         node("a", "3"),
         node("b", "3"),

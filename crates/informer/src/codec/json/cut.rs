@@ -1,5 +1,5 @@
-//! Cuts members out of an object's JSON as text: what stays is as it was, byte for byte, but for the
-//! commas of what goes.
+//! Removes members from an object's JSON text. All other bytes stay the same, except commas next to removed
+//! members.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// The JSON of an object without what this says; as it is if it can't be read.
+/// Returns the JSON without the pruned members; invalid JSON is returned unchanged.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -23,8 +23,9 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// The same of an object of whose metadata these have been found, as parts of these very bytes. `None` if
-/// more is to be cut than that, or it stands there in an unusual way.
+/// Like [`cut`], for an object in whose metadata these members are already located, as slices of `json`.
+///
+/// Returns `None` if other members must be pruned, or if a member is not in its usual form.
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -66,7 +67,7 @@ fn find_among(
     Some(())
 }
 
-/// From the key of a member to the end of its value, if the key stands there without escapes.
+/// Returns the range from a member's key to the end of its value, if the key has no escapes.
 fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
@@ -75,7 +76,7 @@ fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     Some(before.len()..at + value.len())
 }
 
-/// The object without what the cuts are around, which are in order.
+/// Returns the object without the ranges in `cuts`, which are in order.
 fn without(json: &[u8], cuts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
     if cuts.is_empty() {
         return Cow::Borrowed(json);
@@ -88,7 +89,7 @@ fn without(json: &[u8], cuts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
         if json.get(at) == Some(&b',') {
             at += 1;
         } else {
-            // It was the last one, so the comma before it goes with it, if there still is one.
+            // The last member: the comma before it is removed, if there is one.
             let kept = rest.trim_ascii_end();
             let kept = kept.strip_suffix(b",").unwrap_or(kept).len();
             rest.truncate(kept);
@@ -102,8 +103,8 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Notes where in `whole` the members to cut of the map `part` stand, each from its key to its value's
-/// end, in order.
+/// Collects the ranges in `whole` of the pruned members of the map `part`, each from its key to the end of its
+/// value, in order.
 fn find(
     members: &Members,
     whole: &[u8],
@@ -113,7 +114,7 @@ fn find(
     let mut found_all = false;
     let search = Search {
         members,
-        // Only then is it known when nothing more can come.
+        // With a keep-list, any further member may have to be removed.
         left: (!members.cuts_others()).then(|| members.named().len()),
         whole,
         cuts,
@@ -123,8 +124,8 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// The same in a value, which may be an array of maps. Arrays in arrays are not looked into, so how deep
-/// this goes is the length of a path, whatever is sent.
+/// Like [`find`], for a value that may be an array of maps. Arrays in arrays are not searched, so the recursion
+/// depth is at most the length of a path.
 fn find_in(
     members: &Members,
     whole: &[u8],
@@ -144,14 +145,14 @@ fn find_in(
     Ok(())
 }
 
-/// A look at the members of one map.
+/// A search through the members of one map.
 struct Search<'s> {
     members: &'s Members,
-    /// So many named members have not been found, if it matters.
+    /// Number of named members not yet found; `None` if unnamed members are removed too.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Whether it ended because the rest of the map is of no account.
+    /// Set when the search ends early, because it has found all named members.
     found_all: &'s mut bool,
 }
 
@@ -197,7 +198,7 @@ impl<'a> Visitor<'a> for Search<'_> {
     }
 }
 
-/// What a key says that stands there like this.
+/// Decodes a key from its quoted JSON text.
 fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
     match quoted {
@@ -206,7 +207,7 @@ fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// Where a part begins in the whole that it was borrowed from.
+/// Returns the position of `part` in `whole`, from which it was borrowed.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

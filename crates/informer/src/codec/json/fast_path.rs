@@ -1,15 +1,15 @@
-//! Reads the identity of an object that looks as API servers write it: without white space, and without escapes in
-//! what is read.
+//! Reads an object's identity in place, from JSON in the form that API servers write: without white space, and
+//! without escapes in the identity.
 //!
-//! What is not part of the identity is passed over by its structure, which takes less than half of a parser's time:
-//! managed fields are a quarter of a pod. Whether that is valid JSON is checked when the object is decoded.
+//! Other fields are skipped by their structure, which takes less than half of a parser's time; managed fields are a
+//! quarter of a pod. They are validated when the object is decoded.
 
 use std::borrow::Cow;
 
 use super::super::{Identity, IdentityMetadata, Pairs};
 use crate::json::CompactReader;
 
-/// The identity of an object whose metadata begin there; `None` if a parser has to read them.
+/// Reads the identity from metadata that begin at `at`; `None` if a parser has to read them.
 pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
@@ -29,15 +29,15 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Labels for which there is room from the start. Few objects have more.
+/// Initial capacity for labels. Few objects have more.
 const LABELS: usize = 16;
 
-/// Which members have come.
+/// The members read so far.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
-    /// The value of a member that has not come before: which of two counts is not decided here.
+    /// Returns the value, or `None` for a duplicate member, which is left to a parser.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -63,7 +63,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Metadata as they may be written, and some as they may not.
+    /// Metadata in valid and some invalid forms.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";
@@ -81,14 +81,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn what_it_reads_a_parser_reads_as_well(json in metadata()) {
+        fn an_identity_read_in_place_equals_that_of_a_parser(json in metadata()) {
             if let Some(identity) = identity(json.as_bytes(), 0) {
                 prop_assert_eq!(format!("{identity:?}"), format!("{:?}", parsed(json.as_bytes(), 0).unwrap()));
             }
         }
 
         #[test]
-        fn damaged_texts_are_read_as_by_a_parser_or_passed_over(
+        fn damaged_metadata_are_read_as_by_a_parser_or_left_to_it(
             json in metadata(), at in 0..300_usize, byte in any::<u8>()
         ) {
             let mut json = json.into_bytes();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_api_servers_write_is_usual() {
+    fn metadata_of_api_servers_are_read_in_place() {
         let json = r#"{"kind":"Pod","metadata":{"name":"a","generateName":"a-","namespace":"b","uid":"c","resourceVersion":"7","generation":1,"labels":{"app":"é","x":""},"annotations":{"n":"\"{"},"ownerReferences":[{"uid":"no"}],"managedFields":[{"fieldsV1":{"f:a":{}}}]},"spec":{}}"#;
         let at = json.find(r#"{"name"#).unwrap();
         let identity = identity(json.as_bytes(), at).unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_a_parser() {
+    fn unusual_metadata_are_left_to_a_parser() {
         for json in [
             "",
             "[]",

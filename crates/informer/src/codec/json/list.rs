@@ -1,4 +1,4 @@
-//! The items of a list body, one by one.
+//! [`ListSplitter`]: splits a list body into its items.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,10 @@ use crate::{
     limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line},
 };
 
-/// Hands out the elements of `items` as they arrive, and what the list says of itself at its end.
+/// Returns the elements of `items` as they arrive, and the list's own fields at its end.
 ///
-/// The order of the keys does not matter: built-in kinds come with `metadata` first, custom
-/// resources with `metadata` after `items`. So nothing may be concluded from the items alone
-/// before [`ListSplitter::finish`].
+/// Keys may have any order: built-in kinds have `metadata` first, custom resources have it after `items`. So
+/// the items must not be interpreted before [`ListSplitter::finish`] succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
@@ -30,7 +29,7 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
-    /// Of the value that is being skipped.
+    /// Bytes skipped of the current unknown value.
     skipped_bytes: usize,
     limit: Limit,
 }
@@ -43,13 +42,13 @@ enum State {
     Key,
     /// Inside a key.
     KeyText,
-    /// Behind a key.
+    /// After a key.
     Colon,
     /// Before the value of a key.
     Value,
-    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`, and `items` that are no list).
+    /// Inside a value that is kept (`metadata`, `kind`, `apiVersion`, and `items` that are not an array).
     Kept,
-    /// Inside a value that nobody asks for.
+    /// Inside an unknown value.
     Skipped,
     /// Before an item, or at the closing bracket.
     Items,
@@ -66,7 +65,8 @@ struct Head {
 }
 
 impl Head {
-    /// A table has no items. A group of one's own may have a kind of that name.
+    /// Rejects a `Table` of the API group `meta.k8s.io`, which has no items. Other groups may define a kind with
+    /// that name.
     fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
@@ -86,11 +86,11 @@ struct ListMeta<'a> {
     remaining_item_count: Option<i64>,
 }
 
-/// A key longer than this is none that is looked for.
+/// Maximum bytes of a key that is compared; all known keys are shorter.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
-    /// A splitter that takes items up to this size.
+    /// Creates a splitter for items of at most this size.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -98,11 +98,11 @@ impl ListSplitter {
         }
     }
 
-    /// Takes one chunk and appends the items that it completes to `items`.
+    /// Reads one chunk, and appends the items that it completes to `items`.
     ///
     /// # Errors
-    /// A body that is not one JSON object with a list of `items`, or a piece above its limit. The
-    /// splitter is of no use afterwards.
+    /// The body is not a JSON object with a list of `items`, or a piece exceeds its limit. The splitter can't be
+    /// used afterwards.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -146,10 +146,10 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// What the list says of itself, once its closing brace has come.
+    /// Returns the list's own fields, after its closing brace.
     ///
     /// # Errors
-    /// A body that ended early; nothing that came from it may be used.
+    /// The body ended early; items from it must not be used.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
             let what = "the answer to a list ended before the list did";
@@ -206,8 +206,8 @@ impl ListSplitter {
     fn value(&mut self, chunk: &mut Bytes) -> Result<(), SplitError> {
         self.scanner = ValueScanner::default();
         self.skipped_bytes = 0;
-        // Keys are kept as they stand in the text, with their quotes. None of those looked for has an
-        // escape, so one that has is skipped as any other.
+        // Keys are compared as raw text with their quotes. No known key has an escape, so a key with one is
+        // unknown.
         match self.key.as_slice() {
             b"\"items\"" if self.head.items_seen => {
                 return Err(malformed("a list has its items twice"));
@@ -247,7 +247,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Skips more of a value. What has no end must not be skipped for ever.
+    /// Skips more bytes of an unknown value, up to its limit.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {
@@ -267,7 +267,7 @@ impl ListSplitter {
         match self.key.as_slice() {
             b"\"kind\"" => self.head.kind = text(&value)?,
             b"\"apiVersion\"" => self.head.api_version = text(&value)?,
-            // An empty list. Anything else would be one by mistake, and empty the cache.
+            // An empty list. Any other value is an error: read as empty, it would empty the cache.
             b"\"items\"" if value == "null" => {}
             b"\"items\"" => return Err(malformed("the items of a list are no list")),
             _ => self.head.metadata = Some(value),

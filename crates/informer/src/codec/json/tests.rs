@@ -1,4 +1,4 @@
-//! The splitters against bodies cut at every place.
+//! Tests of the splitters with bodies cut at every byte.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -40,7 +40,7 @@ const METADATA_FIRST: &str = r#"{"kind":"PodList","apiVersion":"v1","metadata":{
 const METADATA_LAST: &str = "{ \"apiVersion\" : \"v1\", \"it\\\"ems\": {\"items\":[9]}, \"items\" :\n[ {\"a\":1} ,\n{} ],\n\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"11\"} }\n";
 
 #[test]
-fn a_list_is_split_alike_wherever_its_chunks_end() {
+fn a_list_is_split_the_same_at_any_chunk_boundaries() {
     for body in [METADATA_FIRST, METADATA_LAST] {
         let body = body.as_bytes();
         let whole = split_list(&[body]).unwrap();
@@ -92,7 +92,7 @@ fn items_may_be_null() {
 }
 
 #[test]
-fn items_that_are_neither_a_list_nor_null_are_no_empty_list() {
+fn items_that_are_neither_an_array_nor_null_are_an_error() {
     for items in [r#""a""#, "{}", "7", "false", "nullify", "{\"a\":[]}"] {
         let body = format!(r#"{{"metadata":{{}},"items":{items}}}"#);
         let error = split_list(&[body.as_bytes()]).unwrap_err();
@@ -101,7 +101,7 @@ fn items_that_are_neither_a_list_nor_null_are_no_empty_list() {
 }
 
 #[test]
-fn what_is_no_list_is_a_clear_error() {
+fn a_body_that_is_not_a_list_is_an_error() {
     let rows: [(&str, Expect); 9] = [
         (
             "",
@@ -143,12 +143,12 @@ fn what_is_no_list_is_a_clear_error() {
 }
 
 #[test]
-fn a_table_of_a_group_of_ones_own_is_a_list_like_any_other() {
+fn a_kind_named_table_of_another_group_is_a_list() {
     let body = br#"{"kind":"Table","apiVersion":"furniture.example.com/v1","items":[{"legs":4}]}"#;
     assert!(split_list(&[body]).is_ok());
 }
 
-/// What is said of a list of these parts, of which the second comes again and again.
+/// Returns the error of a list that begins with `begin` and then repeats `more` without end.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();
@@ -161,7 +161,7 @@ fn endless_list(begin: &'static str, more: &'static str) -> String {
 }
 
 #[test]
-fn a_list_whose_parts_have_no_end_is_refused_and_says_what_has_none() {
+fn a_list_with_endless_parts_is_rejected_with_the_part() {
     let object = "an object (Limits::object_bytes) is larger than 1024 bytes";
     assert_eq!(endless_list(r#"{"items":[{"a":""#, "xx"), object);
     assert_eq!(endless_list(r#"{"items":[{"a":"#, "["), object, "nested");
@@ -178,7 +178,7 @@ fn a_list_whose_parts_have_no_end_is_refused_and_says_what_has_none() {
 }
 
 #[test]
-fn a_piece_above_its_limit_is_refused_also_if_it_comes_in_one_chunk() {
+fn a_piece_above_its_limit_is_rejected_in_one_chunk_too() {
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(100));
     let event = Bytes::from(format!(r#"{{"type":"ADDED","object":{large}}}"#));
     let list = Bytes::from(format!(r#"{{"items":[{large}]}}"#));
@@ -194,7 +194,7 @@ fn a_piece_above_its_limit_is_refused_also_if_it_comes_in_one_chunk() {
 }
 
 #[test]
-fn an_event_without_an_end_is_refused() {
+fn an_endless_event_is_rejected() {
     let mut splitter = WatchSplitter::new(1 << 20);
     let mut frames = Vec::new();
     let begin = Bytes::from_static(br#"{"type":"ADDED","object":{"a":""#);
@@ -209,7 +209,7 @@ fn an_event_without_an_end_is_refused() {
 }
 
 #[test]
-fn a_revision_or_a_token_that_is_too_long_is_refused_and_not_repeated() {
+fn a_too_long_revision_or_token_is_rejected_without_a_quote() {
     let said = |metadata: String| {
         let list = format!(r#"{{"metadata":{metadata},"items":[]}}"#);
         split_list(&[list.as_bytes()]).map_err(|error| error.to_string())
@@ -241,7 +241,7 @@ const EVENTS: &str = "{\"type\":\"ADDED\",\"object\":{\"a\":\"{\\\"\"}}\n\
     {\"type\":\"SURPRISE\",\"object\":{\"c\":1}}\n{\"type\":\"ADDED\"}\n";
 
 #[test]
-fn events_are_split_alike_wherever_the_chunks_end() {
+fn events_are_split_the_same_at_any_chunk_boundaries() {
     let body = EVENTS.as_bytes();
     let whole = split_watch(&[body]).unwrap();
     expect![[r#"
@@ -267,7 +267,7 @@ fn events_are_split_alike_wherever_the_chunks_end() {
 }
 
 #[test]
-fn what_stands_behind_a_text_in_the_place_of_an_object_is_no_part_of_it() {
+fn a_string_in_place_of_an_object_ends_at_its_quote() {
     let body = br#"{"type":"ADDED","object":"a","more":{}}"#;
     assert_eq!(show(&split_watch(&[body]).unwrap()), "Added \"a\"\n");
 }
@@ -284,7 +284,7 @@ fn an_event_of_a_whole_chunk_is_not_copied() {
 }
 
 #[test]
-fn garbage_in_a_watch_is_a_clear_error() {
+fn garbage_in_a_watch_is_an_error() {
     let rows = [
         ("<html>", "a watch sent something that is no event"),
         ("{\"type\":\"ADDED\",}\n", "an event of a watch is not JSON"),
@@ -299,12 +299,12 @@ fn garbage_in_a_watch_is_a_clear_error() {
 }
 
 #[test]
-fn an_event_that_has_lost_its_end_is_found_out_two_events_later() {
+fn a_truncated_event_is_an_error_two_events_later() {
     let event = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","labels":{"b":"c"}}}}"#;
     let bookmark = "{\"type\":\"BOOKMARK\",\"object\":{\"b\":1}}\n";
     for length in 1..event.len() {
         let half = format!("{}\n", &event[..length]);
-        // The first may pass for a value of the half.
+        // The first bookmark may complete the half event as its value.
         let chunks = [half.as_bytes(), bookmark.as_bytes(), bookmark.as_bytes()];
         let error = split_watch(&chunks).unwrap_err();
         assert_eq!(
@@ -316,7 +316,7 @@ fn an_event_that_has_lost_its_end_is_found_out_two_events_later() {
 }
 
 #[test]
-fn an_event_of_many_lines_may_arrive_in_parts_that_end_inside_a_number_a_word_or_a_text() {
+fn a_multiline_event_may_be_cut_inside_a_number_literal_or_string() {
     let object = r#"{"a":[-1.5e-3,true,null,"\u00e9-\"é"]}"#;
     let event = format!("{{\n\"type\":\"ADDED\",\n\"object\":{object}}}\n");
     for at in 1..event.len() {
@@ -327,7 +327,7 @@ fn an_event_of_many_lines_may_arrive_in_parts_that_end_inside_a_number_a_word_or
 }
 
 #[test]
-fn an_event_of_many_lines_is_an_event_however_it_arrives() {
+fn a_multiline_event_is_split_at_any_chunk_boundaries() {
     let labels: Vec<_> = (0..500).map(|n| format!("    \"l{n}\": \"x\"")).collect();
     let object = format!("{{\n{}\n  }}", labels.join(",\n"));
     let event = format!("{{\n  \"type\": \"ADDED\",\n  \"object\": {object}\n}}\n");

@@ -1,4 +1,4 @@
-//! The events of a watch body, one by one.
+//! [`WatchSplitter`]: splits a watch body into its events.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::json::ValueScanner;
 
-/// Hands out the events of a watch as they are complete.
+/// Returns the events of a watch as they are complete.
 ///
-/// An event is one JSON object; lines don't matter, so a pretty-printed one is an event too. But a line
-/// that ends inside an event is a reason to look whether that can still become one: if the rest of it
-/// was lost, all that follows would be waited for as its end.
+/// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that the
+/// event can still become valid JSON. Otherwise, after the loss of an event's end, it would buffer all later
+/// events as a part of that one.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -29,15 +29,15 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// How often an unfinished event was looked at, and how long it was then.
+/// Number of checks of the current event, and its length at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// So many chunks of an unfinished event are looked at whatever their length: API servers end each
-/// event with its line, so the next ones show that the first was cut off.
+/// Number of checks at any length. API servers end each event with its line, so the next lines show that an
+/// event was cut off.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct Event<'a> {
 }
 
 impl WatchSplitter {
-    /// A splitter that takes events up to this size.
+    /// Creates a splitter for events of at most this size.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -57,11 +57,11 @@ impl WatchSplitter {
         }
     }
 
-    /// Takes one chunk and appends the events that it completes to `frames`.
+    /// Reads one chunk, and appends the events that it completes to `frames`.
     ///
     /// # Errors
-    /// Something between events that is no JSON object, an event that is not JSON, or one above the
-    /// limit. The splitter is of no use afterwards.
+    /// The body has something other than JSON objects, an event is not valid JSON, or it exceeds the limit. The
+    /// splitter can't be used afterwards.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -96,8 +96,8 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Looks whether an event that has had the end of a line can still be one. Each look reads all of
-    /// it, so from some on it must have doubled.
+    /// Checks that an unfinished event can still become valid JSON. A check reads the whole event, so after
+    /// [`LOOKS`] checks the next one waits until the event has doubled.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -107,7 +107,7 @@ impl WatchSplitter {
             count: self.looks.count + 1,
             bytes,
         };
-        // What may be the beginning of a number is not complete, which the parser calls a wrong one.
+        // The parser reports an incomplete number as an invalid one.
         let is_of_number =
             |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
         let end = self
@@ -122,7 +122,7 @@ impl WatchSplitter {
         }
     }
 
-    /// Called at the end of the body.
+    /// Checks the end of the body.
     ///
     /// # Errors
     /// The body ended inside an event.
@@ -134,7 +134,7 @@ impl WatchSplitter {
     }
 }
 
-/// The beginnings that API servers write; recognizing them saves parsing the envelope.
+/// Beginnings of events as API servers write them; such events need no parse of the envelope.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),
@@ -143,8 +143,8 @@ const BEGINNINGS: [(&[u8], FrameKind); 4] = [
 ];
 
 fn frame(event: &Bytes, closed_inside: u32) -> Result<Frame, SplitError> {
-    // With exactly one value closed inside, and that at the end, an object is all the rest; behind
-    // anything else that stands for it, such as a text, that value may be another member's.
+    // If `object` is a map and the only nested value, it extends to the end of the event. If it is another
+    // value, such as a string, the nested value belongs to another member.
     if closed_inside == 1 && event.ends_with(b"}}") {
         for (beginning, kind) in BEGINNINGS {
             if event.starts_with(beginning) && event[beginning.len()] == b'{' {

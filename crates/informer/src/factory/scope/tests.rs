@@ -7,7 +7,7 @@ use super::*;
 fn labels(value: &str) -> Selection {
     Selection {
         labels: Some(value.parse().unwrap()),
-        fields: None,
+        ..Selection::default()
     }
 }
 
@@ -28,6 +28,7 @@ fn show(scope: &Scope) -> String {
             namespace,
             labels,
             fields,
+            requests: _,
         } = section;
         format!("{namespace:?} {labels} {fields}")
             .trim_end()
@@ -99,8 +100,8 @@ fn what_is_said_nearest_to_an_informer_holds_for_each_namespace() {
 #[test]
 fn labels_and_fields_are_decided_one_by_one() {
     let fields = Selection {
-        labels: None,
         fields: Some("spec.nodeName=n".to_owned()),
+        ..Selection::default()
     };
     let all = level(
         labels("from=all"),
@@ -144,8 +145,8 @@ fn namespaces_are_the_own_ones_or_the_types_or_those_of_all() {
 fn all_namespaces_beside_named_ones_are_the_others() {
     let all = level(
         Selection {
-            labels: None,
             fields: Some("status.phase!=Failed".to_owned()),
+            ..Selection::default()
         },
         &[
             ("", Selection::default()),
@@ -169,4 +170,36 @@ fn a_kind_in_no_namespace_is_not_concerned_by_them() {
     let own = level(Selection::default(), &[("c", labels("from=c"))]);
     let scope = Scope::resolve(&[&own, &of_type, &all], false);
     assert_eq!(show(&scope), "\"\" from=all\n");
+}
+
+#[test]
+fn how_something_is_requested_is_decided_for_each_namespace_and_is_no_other_informer() {
+    let pages = |size| Selection {
+        requests: RequestOptions {
+            page_size: Some(size),
+            ..RequestOptions::default()
+        },
+        ..Selection::default()
+    };
+    let all = level(pages(1), &[("a", pages(2)), ("b", Selection::default())]);
+    let own = level(Selection::default(), &[("a", pages(3)), ("c", pages(4))]);
+    let of_type = level(pages(5), &[]);
+    let scope = |levels: &[&Level]| Scope::resolve(levels, true);
+    let sizes = |scope: &Scope| {
+        let sections = scope.sections.iter();
+        let sizes: Vec<_> = sections
+            .map(|section| section.requests.page_size())
+            .collect();
+        sizes
+    };
+    assert_eq!(sizes(&scope(&[&Level::default(), &all])), [2, 1]);
+    assert_eq!(sizes(&scope(&[&own, &all])), [3, 4]);
+    assert_eq!(sizes(&scope(&[&of_type, &all])), [5, 5]);
+    assert_eq!(sizes(&Scope::resolve(&[&own, &all], false)), [1]);
+
+    let other = level(Selection::default(), &[("a", pages(9)), ("c", pages(4))]);
+    assert_eq!(scope(&[&own]), scope(&[&other]));
+    assert_eq!(own.difference(&other), Some("page size"));
+    assert_eq!(own.difference(&own), None);
+    assert_eq!(of_type.difference(&Level::default()), Some("page size"));
 }

@@ -1,9 +1,9 @@
-//! Objects that lists and resyncs bring back, as they were or otherwise.
+//! Tests of objects that lists and resyncs deliver again, unchanged or changed.
 
 use super::*;
 
 #[test]
-fn a_name_that_a_list_has_twice_has_changed_if_either_of_its_states_is_new() {
+fn a_duplicate_name_in_a_list_has_changed_if_either_state_is_new() {
     check(
         "add a/x@1; add a/y@1; add a/z@1
          list 9: a/x@1 | a/x@8 | a/y@8 | a/y@8 | a/z@1 | a/z@1",
@@ -18,7 +18,7 @@ fn a_name_that_a_list_has_twice_has_changed_if_either_of_its_states_is_new() {
 }
 
 #[test]
-fn what_comes_as_a_resync_and_is_not_the_stores_own_state_is_told_as_of_a_list() {
+fn a_resync_with_a_state_that_is_not_stored_is_reported_as_a_relist() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(0, ["add a/x@1", "add a/y@1"].map(kind)));
     let resynced = ["a/x@2", "a/y@1", "a/z@3"].map(|text| DeltaKind::Sync(object(text)));
@@ -36,7 +36,7 @@ fn what_comes_as_a_resync_and_is_not_the_stores_own_state_is_told_as_of_a_list()
 }
 
 #[test]
-fn the_version_of_what_is_broken_grows_with_each_change_of_it_and_with_nothing_else() {
+fn the_broken_version_grows_with_changes_of_broken_objects_only() {
     let (indexer, mut writer) = by_colour();
     let mut before = indexer.snapshot().broken_version();
     for (change, is_other) in [

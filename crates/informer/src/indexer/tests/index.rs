@@ -1,9 +1,9 @@
-//! Which objects an index has under which values, whenever it was added and whatever was written.
+//! Tests of the objects of each value of an index, for indices added before and after the objects.
 
 use super::*;
 
 #[test]
-fn a_value_without_objects_is_gone_and_one_with_an_object_left_stays() {
+fn a_value_is_removed_with_its_last_object() {
     let (indexer, mut writer) = by_colour();
     writer.add(map("a/x red")).unwrap();
     writer.add(map("a/y red")).unwrap();
@@ -17,7 +17,7 @@ fn a_value_without_objects_is_gone_and_one_with_an_object_left_stays() {
 }
 
 #[test]
-fn an_object_stands_under_each_of_its_values() {
+fn an_object_is_found_by_each_of_its_values() {
     let (indexer, mut writer) = by_colour();
     for (change, expected) in [
         ("a/x red,blue", "blue: [a/x], red: [a/x]"),
@@ -70,7 +70,7 @@ fn indices_do_not_mix() {
 }
 
 #[test]
-fn objects_that_share_a_value_are_found_by_one_that_is_in_no_store() {
+fn objects_are_found_by_the_values_of_an_object_outside_the_store() {
     let (indexer, mut writer) = by_colour();
     for text in ["b/z red,blue", "a/x red", "a/y blue", "a/w green"] {
         writer.add(map(text)).unwrap();
@@ -92,7 +92,7 @@ fn objects_that_share_a_value_are_found_by_one_that_is_in_no_store() {
 }
 
 #[test]
-fn an_index_that_is_not_there_is_an_error_everywhere() {
+fn every_read_of_a_missing_index_is_an_error() {
     let (indexer, _) = by_colour();
     let error = NoSuchIndex::Name("color".to_owned());
     assert_eq!(error.to_string(), "index with name color does not exist");
@@ -103,7 +103,7 @@ fn an_index_that_is_not_there_is_an_error_everywhere() {
 }
 
 #[test]
-fn an_index_can_be_added_to_objects_and_is_as_if_it_had_always_been_there() {
+fn an_index_added_later_equals_one_added_at_the_start() {
     let (indexer, mut writer) = new(Indexers::new()).unwrap();
     let objects = [
         object("a/x@1 red"),
@@ -138,7 +138,7 @@ fn an_index_can_be_added_to_objects_and_is_as_if_it_had_always_been_there() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_nothing_is_added() {
+fn a_duplicate_index_name_is_rejected_and_no_index_is_added() {
     let (indexer, mut writer) = by_colour();
     writer.add(map("a/x red")).unwrap();
     let none = |_: &K| [""; 0];
@@ -168,7 +168,7 @@ fn a_name_that_is_taken_is_refused_and_nothing_is_added() {
 }
 
 #[test]
-fn a_function_is_asked_once_per_state_and_never_on_removal() {
+fn an_index_function_is_called_once_per_state_and_never_on_removal() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = {
         let calls = Arc::clone(&calls);
@@ -195,7 +195,7 @@ fn a_function_is_asked_once_per_state_and_never_on_removal() {
 }
 
 #[test]
-fn values_that_stay_the_same_write_no_index() {
+fn unchanged_values_write_no_index() {
     let (_, mut writer) = by_colour();
     writer.apply(batch(0, [kind("add a/x@1 red,blue"), kind("add a/y@2")]));
     let before = Arc::clone(&writer.root.indices);
@@ -215,7 +215,7 @@ fn values_that_stay_the_same_write_no_index() {
 }
 
 #[test]
-fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
+fn a_failed_index_function_omits_the_object_from_its_index_only() {
     let picky = |map: &K| match map.labels()["colours"].as_str() {
         "fail" => Err("no such colour"),
         "panic" => panic!("planted"),
@@ -252,7 +252,7 @@ fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
         0
     );
 
-    // A state that fails takes the object out of where its last state stood.
+    // A state for which the function fails removes the object's earlier entries.
     let applied = writer.apply(batch(
         0,
         [kind("update a/z@4 fail"), kind("update a/x@5 red")],
@@ -269,7 +269,7 @@ fn a_function_that_fails_or_panics_leaves_the_object_out_of_its_index_only() {
 }
 
 #[test]
-fn a_store_does_not_begin_with_two_indices_of_one_name() {
+fn a_new_store_rejects_two_indices_of_one_name() {
     let twice = Indexers::<K>::new().with("a", colours).with("a", colours);
     assert_eq!(new(twice).unwrap_err(), DuplicateIndex("a".to_owned()));
     let namespace = Indexers::<K>::new().with(NAMESPACE, colours);
@@ -280,7 +280,7 @@ fn a_store_does_not_begin_with_two_indices_of_one_name() {
 }
 
 #[test]
-fn an_index_can_be_removed_and_all_others_stay_as_they_are() {
+fn removing_an_index_does_not_affect_others() {
     let initial = |map: &K| [map.name_any()[..1].to_owned()];
     let (indexer, mut writer) = new(Indexers::new()
         .with("colour", colours)
@@ -309,7 +309,7 @@ fn an_index_can_be_removed_and_all_others_stay_as_they_are() {
 }
 
 #[test]
-fn ready_made_indices_are_over_labels_owners_and_what_the_handle_says() {
+fn predefined_indices_cover_labels_owners_and_metadata() {
     let owned = |text: &str, uids: &[(&str, Option<bool>)]| {
         let mut map = map(text);
         let owners = uids.iter().map(|(uid, controller)| OwnerReference {
@@ -341,7 +341,7 @@ fn ready_made_indices_are_over_labels_owners_and_what_the_handle_says() {
 }
 
 #[test]
-fn indices_that_are_filled_elsewhere_catch_up_with_all_that_has_happened() {
+fn indices_filled_elsewhere_catch_up_with_the_store() {
     let picky = |map: &K| match colours(map).pop() {
         Some(colour) if colour == "fail" => Err("no such colour"),
         colour => Ok(colour),

@@ -1,5 +1,5 @@
-//! Indices against a naive recomputation: added, filled elsewhere and removed at any time, alone and
-//! combined, in the newest snapshot and in all that were kept.
+//! Compares indices with a naive recomputation: they are added, filled elsewhere and removed at any time, and read
+//! alone and combined, in the current snapshot and in all earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
-/// Each index is of every other colour from its own on, so they overlap.
+/// Each index covers every other colour, starting with its own, so they overlap.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -22,7 +22,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Begins to fill an index elsewhere; it is installed by the next one, if it can be.
+    /// Starts to fill an index elsewhere. The next operation installs it, if possible.
     Begin(usize),
     Install,
     Remove(usize),
@@ -77,13 +77,13 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// What an index says of an object with these colours.
+/// Returns an index's values of an object with these colours.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// The label has a `-` for the empty colour, which [`colours`] would pass over.
+/// The label represents the empty colour as `-`, because [`colours`] skips an empty one.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -101,7 +101,7 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// A store of one moment: its good objects, and which indices it has.
+/// The reference store at one moment: its valid objects and its indices.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -156,7 +156,7 @@ impl Naive {
         }
     }
 
-    /// The names that a query must find; none if it asks for an index that is not there.
+    /// Returns the names that a query must find; none if it uses an index that does not exist.
     fn answer(&self, conditions: &[Condition]) -> Option<Vec<&ObjectName>> {
         let indices = conditions.iter().filter_map(|condition| match condition {
             Condition::Any(index, _) | Condition::Not(index, _) | Condition::Field(index, ..) => {
@@ -206,7 +206,7 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// The store, its reference, and what goes on beside them.
+/// The store, its reference, and an index in progress.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,
@@ -279,7 +279,7 @@ impl Played {
 
 proptest! {
     #[test]
-    fn indices_that_come_and_go_answer_as_a_naive_recomputation_does(
+    fn indices_equal_a_naive_recomputation(
         operations in operations(),
         queries in prop::collection::vec(conditions(), 3),
     ) {

@@ -1,4 +1,4 @@
-//! The ways to name an index, and copies of what defines one.
+//! Tests of references to indices, and of copies of index functions.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn an_index_is_found_by_its_name_and_by_its_token() {
 }
 
 #[test]
-fn a_token_finds_its_own_index_and_no_other_of_that_name() {
+fn a_token_finds_its_own_index_only() {
     let (indexer, mut writer) = by_colour();
     writer.add(map("a/x red")).unwrap();
     let token = indexer.snapshot().index_token("colour").unwrap();
@@ -51,7 +51,7 @@ fn a_token_finds_its_own_index_and_no_other_of_that_name() {
 }
 
 #[test]
-fn a_copy_of_index_functions_is_as_good_as_they_are() {
+fn copied_index_functions_work_like_the_original() {
     let functions = Indexers::new().with("colour", colours);
     let (indexer, mut writer) = new(functions.clone()).unwrap();
     writer.add(map("a/x red")).unwrap();

@@ -1,5 +1,5 @@
-//! A store against a naive reference: random batches, and after each of them the same content, the
-//! same indices, and changes that lead from what handlers knew to what they know.
+//! Compares a store with a naive reference: after each of a series of random batches, both must have the same
+//! content and indices, and the changes must lead handlers to the current state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What happens to one of a few names. Revisions are counted up by whoever plays it, so that no two
-/// states share one, as on a server.
+/// A change of one of a few names. Each has a new revision, so that no two states share one, as on a server.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new state from the watch or a list: colours as a bit set, or none for a broken object.
+    /// A new state from the watch or a list: colours as a bit set; `None` is a broken object.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -21,7 +20,7 @@ enum Step {
         name: u8,
         known: bool,
     },
-    /// The object as it is in the store, told again.
+    /// The stored state, delivered again.
     Sync {
         name: u8,
     },
@@ -29,7 +28,7 @@ enum Step {
     Bookmark,
 }
 
-/// What one batch brings: single deltas, or a list.
+/// The content of one batch: single deltas, or a list.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -42,11 +41,11 @@ enum Operation {
     },
 }
 
-/// How a name comes in a list.
+/// How a name appears in a list.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// In a new state, as [`Step::Put`].
+    /// In a new state, like [`Step::Put`].
     Changed(Option<u8>),
 }
 
@@ -86,7 +85,7 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// A good state, or a broken one without colours.
+/// A valid state, or a broken one without colours.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
         None => broken(&format!("{name}@{revision}")),
@@ -97,13 +96,13 @@ fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     }
 }
 
-/// What the reference keeps of one object.
+/// The reference's state of one object.
 #[derive(Clone)]
 struct Kept {
     source: u32,
     object: Object<K>,
     colours: Option<u8>,
-    /// The state that handlers know, if they know of the object.
+    /// The state that handlers have received, if any.
     told: Option<Object<K>>,
 }
 
@@ -143,7 +142,7 @@ impl Reference {
         }
     }
 
-    /// The delta of a step, which the reference has taken; none if there is nothing to sync.
+    /// Applies a step to the reference, and returns its delta; `None` for a sync of a missing object.
     fn step(&mut self, source: u32, step: Step) -> Option<DeltaKind<K>> {
         self.clock += 1;
         let revision = self.clock;
@@ -185,8 +184,7 @@ impl Reference {
         })
     }
 
-    /// A list: items that are not changed come with the revision and the content they have, if their
-    /// source has a good state of them.
+    /// Creates a list. Unchanged items have their stored revision and content, if their source has a valid state.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();
@@ -262,7 +260,7 @@ impl Reference {
     }
 }
 
-/// What a handler that believes all changes has: the revision of each object.
+/// A handler that applies all changes: the revision of each object.
 #[derive(Default)]
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 
@@ -337,7 +335,7 @@ impl Handler {
 
 proptest! {
     #[test]
-    fn a_store_does_what_a_map_does_and_tells_all_of_it(operations in operations()) {
+    fn a_store_equals_a_map_and_reports_all_changes(operations in operations()) {
         let (indexer, mut writer) = by_colour();
         let namespace = |map: &K| [map.namespace().unwrap_or_default()];
         let mut late = Some(Indexers::new().with("late", namespace));

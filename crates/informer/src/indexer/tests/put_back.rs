@@ -1,4 +1,4 @@
-//! What a reflector has received in another epoch: the same revisions may name other states.
+//! Tests of changes in another epoch, in which the same revisions may identify other states.
 
 use super::*;
 use crate::{
@@ -24,7 +24,7 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// A list of one object in each way in which queues hand one over.
+/// A list of one object, in each form in which queues return it.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),
@@ -34,7 +34,7 @@ fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
 }
 
 #[test]
-fn a_list_on_another_epoch_is_believed_whatever_its_revisions() {
+fn a_list_of_another_epoch_is_applied_whatever_its_revisions() {
     for way in 0..3 {
         for epoch in [doubted(), put_back()] {
             let (indexer, mut writer) = by_colour();
@@ -64,7 +64,7 @@ fn a_list_on_another_epoch_is_believed_whatever_its_revisions() {
 }
 
 #[test]
-fn a_store_counts_what_is_known_to_have_gone_back_once_and_doubts_not_at_all() {
+fn a_store_counts_each_restore_once_and_no_suspicion() {
     for (revision, epoch, rollbacks) in [
         (5, Epoch::FIRST, 0),
         (6, Epoch::FIRST, 0),
@@ -90,7 +90,7 @@ fn a_store_counts_what_is_known_to_have_gone_back_once_and_doubts_not_at_all() {
     }
 }
 
-/// A list comes behind a change that waits, and a resync over both.
+/// A list that follows a queued change, with a resync after both.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";
@@ -123,7 +123,7 @@ fn behind_what_waits(mut queue: impl Queue<K>) -> String {
 }
 
 #[test]
-fn a_list_on_another_epoch_is_believed_behind_changes_and_resyncs_that_wait() {
+fn a_list_of_another_epoch_is_applied_after_queued_changes_and_resyncs() {
     expect![[r#"
         update a/x@3 → 5 (Watch)
         resync [a/x@5, a/y@2, a/z@1]
@@ -142,7 +142,7 @@ fn a_list_on_another_epoch_is_believed_behind_changes_and_resyncs_that_wait() {
 }
 
 #[test]
-fn a_unit_of_another_epoch_that_is_put_back_into_a_queue_is_mended_by_the_next_list() {
+fn the_next_list_repairs_a_unit_of_another_epoch_put_back_into_a_queue() {
     let (indexer, mut writer) = by_colour();
     writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
     let mut queue = DeltaFifo::new();
@@ -171,10 +171,10 @@ fn a_unit_of_another_epoch_that_is_put_back_into_a_queue_is_mended_by_the_next_l
 }
 
 #[test]
-fn what_was_known_before_anything_was_heard_is_not_taken_for_what_is_listed() {
+fn saved_objects_are_not_treated_as_equal_to_listed_ones() {
     for way in 0..3 {
         let (indexer, mut writer) = by_colour();
-        writer.warm(vec![object("a/x@3 red")]);
+        writer.put_known(vec![object("a/x@3 red")]);
         writer.apply(batch(0, [ways(&object("a/x@3 green"))[way].clone()]));
         assert_eq!(colour(&indexer), "green");
     }

@@ -1,4 +1,4 @@
-//! What several indices have in common, and what fields ask of them.
+//! Tests of queries over several indices, and of field selectors.
 
 use super::*;
 use crate::selector::FieldSelector;
@@ -29,7 +29,7 @@ fn names<'a>(objects: impl IntoIterator<Item = &'a Object<K>>) -> String {
 }
 
 #[test]
-fn a_query_finds_what_all_of_its_conditions_allow_in_order() {
+fn a_query_finds_objects_that_meet_all_conditions_in_order() {
     let (indexer, _) = store();
     let snapshot = indexer.snapshot();
     let token = snapshot.index_token("colour").unwrap();
@@ -77,7 +77,7 @@ fn pairs_of_index_and_value_are_a_query() {
 }
 
 #[test]
-fn fields_are_answered_by_the_indices_of_their_names() {
+fn field_selectors_use_the_indices_named_after_fields() {
     let (indexer, _) = store();
     let snapshot = indexer.snapshot();
     let found = |text: &str| {
@@ -104,7 +104,7 @@ fn fields_are_answered_by_the_indices_of_their_names() {
 }
 
 #[test]
-fn a_field_that_no_index_answers_is_named() {
+fn a_field_without_an_index_is_named_in_the_error() {
     let (indexer, mut writer) = store();
     let fields: FieldSelector = "colour=red,spec.nodeName=n".parse().unwrap();
     let error = indexer.snapshot().by_fields(&fields).unwrap_err();

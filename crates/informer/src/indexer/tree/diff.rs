@@ -1,13 +1,12 @@
-//! [`Difference`]: what tells two trees apart, found without looking at what they share.
+//! [`Difference`]: the differences between two trees, found without visiting the nodes that they share.
 
 use std::{cmp::Ordering, slice, sync::Arc};
 
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// What has become of this tree in another, in order: each key that only one of them has, or that has
-    /// another value there, with what it has there. No entry of a leaf that both have is compared, and where
-    /// the two are alike above it, nothing below is visited.
+    /// Returns, in order, each key that only one of the trees has or that has different values, with its value in
+    /// `to`. Shared nodes are skipped: no entry of a shared leaf is compared.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Difference<'a, K, V> {
         Difference {
             old: Cursor::new(&self.root),
@@ -16,7 +15,7 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Keys and what has become of them; made by [`Tree::diff`].
+/// Iterator over keys with their new values; created by [`Tree::diff`].
 pub(crate) struct Difference<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,
@@ -52,20 +51,20 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Difference<'a, K, V> {
 }
 
 impl<K, V> Difference<'_, K, V> {
-    /// Brings both to an entry, or to the end, past what they share.
+    /// Advances both cursors past shared nodes, to an entry or to the end.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
             if let (Some(old), Some(new)) = (old, new)
                 && Arc::ptr_eq(old, new)
             {
-                // Neither stands in the middle of it, for nothing before it is in it.
+                // Both stand at its beginning, because they compare equal up to here.
                 self.old.skip();
                 self.new.skip();
                 continue;
             }
-            // The one that is nearer to its root looks into its node first, so that both meet in what
-            // they share as high up as they can.
+            // The cursor nearer to its root descends first, so that both reach a shared node as high up as
+            // possible.
             let (old, new) = (self.old.height_of_branch(), self.new.height_of_branch());
             if old > 0 && old >= new {
                 self.old.descend();
@@ -83,12 +82,12 @@ impl<K, V> Difference<'_, K, V> {
     }
 }
 
-/// A place in a tree: before a node, or in a leaf.
+/// A position in a tree: before a node, or in a leaf.
 struct Cursor<'a, K, V> {
-    /// From the root on, what is left of each level; the first of the last one is where it is.
+    /// The remaining nodes of each level, from the root; the first one of the last level is the position.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
-    /// Which entry comes next, in a leaf.
+    /// The index of the next entry in a leaf.
     at: usize,
 }
 
@@ -110,7 +109,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// How far above the leaves it stands; 0 also at the end.
+    /// Height above the leaves; 0 at the end too.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,
@@ -131,7 +130,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         }
     }
 
-    /// Leaves a leaf of which nothing is left; whether it was in one.
+    /// Leaves a leaf without remaining entries; returns whether it was in one.
     fn leave(&mut self) -> bool {
         let is_over = self.node().is_some() && self.entry().is_none();
         if is_over {
@@ -140,7 +139,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         is_over
     }
 
-    /// Goes past its node.
+    /// Advances past its node.
     fn skip(&mut self) {
         self.at = 0;
         while let Some(level) = self.levels.last_mut() {

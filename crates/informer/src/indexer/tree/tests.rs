@@ -1,4 +1,4 @@
-//! The tree against a `BTreeMap`, what its nodes say of themselves, and what is not looked at.
+//! Compares the tree with a `BTreeMap`, and checks its invariants and the number of visited nodes.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -9,14 +9,14 @@ use proptest::{
 
 use super::{Node, Tree};
 
-/// Narrow nodes, so that some dozens of keys make a tree of several levels.
+/// A tree with narrow nodes, so that some dozens of keys make several levels.
 type Narrow = Tree<u16, u32, 4>;
 
 fn entries(tree: &Narrow) -> Vec<(u16, u32)> {
     tree.iter().map(|(key, value)| (*key, *value)).collect()
 }
 
-/// Checks what [`Node`] and [`super::Branch`] say of themselves; how far the leaves are from here.
+/// Checks the invariants of [`Node`] and [`super::Branch`]; returns the height above the leaves.
 fn check(node: &Node<u16, u32>, above: Option<u16>, below: Option<u16>, is_root: bool) -> usize {
     assert!(node.len() <= 4);
     assert!(is_root || node.len() > 0);
@@ -61,7 +61,7 @@ fn nodes<'a>(node: &'a Arc<Node<u16, u32>>, into: &mut Vec<&'a Arc<Node<u16, u32
     }
 }
 
-/// How many nodes of a tree another does not have.
+/// Returns the number of nodes of a tree that another does not have.
 fn own_nodes(tree: &Narrow, other: &Narrow) -> usize {
     let (mut own, mut others) = (Vec::new(), Vec::new());
     nodes(&tree.root, &mut own);
@@ -80,7 +80,7 @@ fn ascending(len: u16) -> Narrow {
 
 proptest! {
     #[test]
-    fn it_is_an_ordered_map_whose_clones_stay_as_they_were(
+    fn a_tree_is_an_ordered_map_with_independent_clones(
         first in btree_map(0_u16..80, any::<u32>(), 0..80),
         steps in vec((any::<bool>(), 0_u16..80, any::<u32>()), 0..300),
         moment in 0_usize..300,
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_inserted_in_order_fills_its_leaves() {
+fn insertions_in_order_fill_the_leaves() {
     let tree = ascending(64);
     assert_eq!(leaves(&tree), 64 / 4);
 }
@@ -144,7 +144,7 @@ fn leaves(tree: &Narrow) -> usize {
 }
 
 #[test]
-fn leaves_that_have_become_small_are_joined() {
+fn small_leaves_are_merged() {
     let mut tree = ascending(64);
     for key in (0..64).filter(|key| key % 4 != 0) {
         tree.remove(&key);
@@ -154,7 +154,7 @@ fn leaves_that_have_become_small_are_joined() {
 }
 
 #[test]
-fn a_range_asks_once_per_leaf_and_not_behind_its_end() {
+fn a_range_checks_one_key_per_leaf_up_to_its_end() {
     let asked = std::cell::Cell::new(0);
     let tree = ascending(400);
     let range = tree.range(Bound::Included(&40), |key| {
@@ -162,7 +162,7 @@ fn a_range_asks_once_per_leaf_and_not_behind_its_end() {
         *key < 61
     });
     assert_eq!(range.count(), 21);
-    // Five leaves are within, and the end is searched for in the sixth.
+    // The range has five leaves, and its end is searched for in the sixth.
     assert!(asked.get() <= 5 + 1 + 3, "{} times", asked.get());
 }
 
@@ -187,7 +187,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// Equal, and counts how often it was compared.
+/// A value that is equal to all others and counts comparisons.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 
@@ -199,7 +199,7 @@ impl PartialEq for Watched<'_> {
 }
 
 #[test]
-fn a_difference_is_found_without_looking_into_what_is_shared() {
+fn a_difference_is_found_without_visiting_shared_nodes() {
     let compared = std::cell::Cell::new(0);
     let mut before = Tree::<u16, Watched<'_>, 4>::default();
     for key in 0..10_000 {
@@ -213,7 +213,7 @@ fn a_difference_is_found_without_looking_into_what_is_shared() {
         .diff(&after)
         .map(|(key, value)| (*key, value.is_some()))
         .collect();
-    // An equal value is none, however it came there.
+    // Equal values are no difference, even in different nodes.
     assert_eq!(found, [(10, false), (20_000, true)]);
     assert!(
         compared.get() < 3 * 4,
@@ -223,7 +223,7 @@ fn a_difference_is_found_without_looking_into_what_is_shared() {
 }
 
 #[test]
-fn a_tree_from_which_all_is_taken_is_like_a_new_one() {
+fn a_tree_without_entries_equals_a_new_one() {
     let mut tree = ascending(100);
     for key in (0..100).rev() {
         assert_eq!(tree.remove(&key), Some(key.into()));

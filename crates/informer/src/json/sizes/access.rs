@@ -1,6 +1,6 @@
-//! Access to the parts of a value: elements of a list, entries of a map, the content of a variant.
+//! Counting wrappers for the parts of a value: list elements, map entries, and enum variants.
 //!
-//! Guarantees: parts come in the parser's order, each as itself.
+//! Guarantees: parts arrive unchanged and in the parser's order.
 
 use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
@@ -47,11 +47,11 @@ pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// The size of the last key.
+    /// Size of the last key.
     key_bytes: usize,
-    /// Of a key and its value.
+    /// Sizes of a key and its value.
     sizes: Option<(usize, usize)>,
-    /// Whether it is a map: keys are texts, and values all of one size.
+    /// Whether this is a map and not a struct: keys are strings, and all values have one size.
     is_map: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     }
 }
 
-/// The variant of an enum, and then what is in it.
+/// The variant of an enum, and its content.
 pub(super) struct Variants<'h, A> {
     inner: A,
     heap: &'h Heap,

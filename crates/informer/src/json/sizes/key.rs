@@ -1,6 +1,6 @@
-//! A key of a map: its text is counted if it is kept.
+//! Counting wrapper for a map key: counts its text if the map stores it.
 //!
-//! Guarantees: keys are what the parser makes of them.
+//! Guarantees: keys are passed on unchanged.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
@@ -9,11 +9,11 @@ use super::{
     plain::{plain, plain_values},
 };
 
-/// What stands between the type of a key and the parser.
+/// A wrapper between the type of a key and the parser.
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the key is kept, and not just looked at as the name of a field is.
+    /// Whether the map stores the key; the name of a struct field is only compared.
     is_kept: bool,
 }
 
@@ -30,7 +30,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Another one in its place.
+    /// Wraps another value with the same counter.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
@@ -58,7 +58,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     }
 }
 
-/// Hands a deserializer's method on as it is.
+/// Forwards a deserializer's method unchanged.
 macro_rules! as_it_is {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -68,7 +68,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Hands a deserializer's method on with an eye on the text that the visitor gets.
+/// Forwards a deserializer's method with a wrapped visitor that counts the text.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -1,6 +1,6 @@
-//! The calls of a visitor with plain values, which are handed on as they are.
+//! Forwards a visitor's calls for plain values unchanged.
 
-/// Hands calls with plain values on.
+/// Forwards the given calls.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
         #[inline]
@@ -10,7 +10,7 @@ macro_rules! plain {
     )*};
 }
 
-/// Hands on every call of a visitor with a plain value that is no text.
+/// Forwards every visitor call for a plain value that is not a string.
 macro_rules! plain_values {
     () => {
         plain! {

@@ -1,4 +1,4 @@
-//! What is decoded is what `serde_json` makes of the same bytes, has no room left, and is counted.
+//! Tests that values equal those of `serde_json`, have no spare capacity, and are measured.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -68,7 +68,7 @@ struct Mixed {
     kind: Option<(Vec<u8>, Cow<'static, str>)>,
 }
 
-/// Any JSON that a type may take for its own, and a way to damage it.
+/// Any JSON, including valid values of the types below.
 fn json() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "name",
@@ -120,7 +120,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// The same value, with as much room, or the same error.
+/// Checks that both decoders return the same value with the same capacity, or the same error.
 fn same<K: DeserializeOwned + Serialize>(json: &[u8]) -> Result<(), TestCaseError> {
     let shown = |value: &K| serde_json::to_string(value).map_err(|error| error.to_string());
     let expected = serde_json::from_slice::<K>(json);
@@ -152,12 +152,12 @@ fn same_of_all(json: &[u8]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn any_json_is_the_value_or_the_error_that_it_is_otherwise(json in json()) {
+    fn any_json_decodes_as_with_serde_json(json in json()) {
         same_of_all(json.as_bytes())?;
     }
 
     #[test]
-    fn damaged_json_is_the_error_that_it_is_otherwise(
+    fn damaged_json_fails_as_with_serde_json(
         json in json(),
         at in any::<prop::sample::Index>(),
         byte in prop::sample::select(b"\"\\[]{}:, \xff0".to_vec()),
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_have_no_room_left(
+    fn lists_have_no_spare_capacity(
         lists in prop::collection::vec(prop::collection::vec(0..9_u8, 0..20), 0..20),
         skipped in json(),
     ) {
@@ -193,7 +193,7 @@ proptest! {
             all.join(","),
             lists.concat(),
         );
-        // One with a number that is none is left to the other parser, which does not know lengths.
+        // A number out of range is left to `serde_json`, which does not know the length of a list.
         prop_assume!(!json.contains("1e999"));
         let read = measured::<Skips>(json.as_bytes()).unwrap().value;
         prop_assert_eq!(read.lists.capacity(), lists.len());
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn a_pod_has_no_room_left_in_any_list() {
+fn no_list_of_a_pod_has_spare_capacity() {
     let container =
         r#"{"name":"c","args":["a","b","c"],"env":[{"name":"A","value":"1"},{"name":"B"}]}"#;
     let json = format!(
@@ -224,14 +224,14 @@ fn a_pod_has_no_room_left_in_any_list() {
 }
 
 #[test]
-fn keys_with_escapes_are_keys() {
+fn keys_with_escapes_match_their_fields() {
     let lists = measured::<BTreeMap<String, Vec<u8>>>(br#"{"\u0061":[1,2,3],"b":[4]}"#).unwrap();
     assert_eq!(lists.value["a"], [1, 2, 3]);
     assert_eq!(lists.value["b"].capacity(), 1);
 }
 
 #[test]
-fn bytes_that_are_no_text_may_stand_where_nobody_reads_them() {
+fn invalid_utf8_is_accepted_in_ignored_fields() {
     let json = b"{\"metadata\":{\"name\":\"a\"},\"unknown\":\"\xff\"}";
     assert!(serde_json::from_slice::<ConfigMap>(json).is_ok());
     let map = measured::<ConfigMap>(json).unwrap().value;
@@ -240,7 +240,7 @@ fn bytes_that_are_no_text_may_stand_where_nobody_reads_them() {
 }
 
 #[test]
-fn texts_lists_and_maps_are_counted() {
+fn strings_lists_and_maps_are_counted() {
     fn heap<K: DeserializeOwned>(json: &str) -> usize {
         measured::<K>(json.as_bytes()).unwrap().heap_bytes
     }
@@ -266,7 +266,7 @@ fn texts_lists_and_maps_are_counted() {
 }
 
 #[test]
-fn a_map_s_nodes_are_those_of_its_entries() {
+fn a_map_counts_the_nodes_that_it_allocates() {
     let (leaf, inner) = (11 * 8 + 16, 11 * 8 + 16 + 12 * 8);
     let expected = [
         (0, 0),

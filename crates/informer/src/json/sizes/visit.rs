@@ -1,7 +1,7 @@
-//! What a visitor is told, and that it is told of it.
+//! Counting wrapper for a visitor.
 //!
-//! Guarantees: every call reaches the visitor with the value that the parser gave it, and what a visitor
-//! refuses is refused in its own words.
+//! Guarantees: every call reaches the visitor with the parser's value, and the visitor's errors are returned
+//! unchanged.
 
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 

@@ -1,4 +1,4 @@
-//! What comes from a tape is what `serde_json` makes of the same text, or nothing; whoever reads half of it gets nothing.
+//! Tests that a value from a tape equals that of `serde_json`, and that unsupported input yields no value.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{CERTAIN, decode, has_surrogates};
 
-/// What comes from a tape is what `serde_json` makes of the text; whether it comes from there.
+/// Compares with `serde_json`, and returns whether the tape yielded a value.
 fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
     let Some(made) = decode::<K>(json) else {
         return false;
@@ -88,14 +88,14 @@ fn pod() -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn any_value_is_what_it_is(value in any_json(), pretty: bool) {
+    fn any_value_decodes_as_with_serde_json(value in any_json(), pretty: bool) {
         let json = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
         let json = json.unwrap();
         prop_assert!(agrees::<Json>(&json) || has_surrogates(&json) || has_uncertain(&value));
     }
 
     #[test]
-    fn what_is_damaged_is_taken_for_nothing_else(at: prop::sample::Index, byte: u8, cut: bool) {
+    fn damaged_json_yields_no_other_value(at: prop::sample::Index, byte: u8, cut: bool) {
         let mut json = pod();
         let at = at.index(json.len());
         json[at] = byte;
@@ -107,12 +107,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_what_it_is_or_nothing(text in "[\\[\\]{}:,\"0-9eE.+\\-tfnrulase \\\\]{0,24}") {
+    fn any_text_decodes_as_with_serde_json_or_not_at_all(text in "[\\[\\]{}:,\"0-9eE.+\\-tfnrulase \\\\]{0,24}") {
         agrees::<Json>(text.as_bytes());
     }
 }
 
-/// Whether a number is in it that is left to `serde_json`.
+/// Whether the value contains a number that is left to `serde_json`.
 fn has_uncertain(value: &Json) -> bool {
     match value {
         Json::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -127,7 +127,7 @@ fn has_uncertain(value: &Json) -> bool {
 }
 
 #[test]
-fn types_get_what_they_ask_for() {
+fn every_kind_of_type_decodes_from_a_tape() {
     assert!(agrees::<Pod>(&pod()));
     let taken = [
         json!({"choice": "Unit"}),
@@ -146,7 +146,7 @@ fn types_get_what_they_ask_for() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_to_the_other() {
+fn a_type_mismatch_is_left_to_serde_json() {
     let refused = [
         json!({"choice": "None"}),
         json!({"choice": {"Newtype": 256}}),
@@ -157,7 +157,7 @@ fn what_does_not_fit_is_left_to_the_other() {
         json!({"three": [1, 2, 3, 4]}),
         json!({"letter": "ab"}),
         json!({"nothing": 0}),
-        // Which it takes.
+        // `serde_json` accepts this key as a number.
         json!({"numbered": {"7": true}}),
     ];
     for json in refused {
@@ -184,7 +184,7 @@ fn what_does_not_fit_is_left_to_the_other() {
     for json in ["1\0", "null\0", "[true\0]", "\"\0\""] {
         assert!(!agrees::<Json>(json.as_bytes()), "{json:?}");
     }
-    // Halves of a character may be one without the other.
+    // Surrogates may be unpaired.
     for json in [
         r#""\ud83d\ude00""#,
         r#""\uD83D""#,
@@ -197,14 +197,14 @@ fn what_does_not_fit_is_left_to_the_other() {
 }
 
 #[test]
-fn numbers_up_to_18_digits_are_read_here() {
+fn numbers_up_to_18_digits_decode_from_a_tape() {
     for number in ["0", "-1", "999999999999999999", "-999999999999999999"] {
         assert!(agrees::<Json>(number.as_bytes()), "{number}");
     }
 }
 
 #[test]
-fn other_numbers_and_what_follows_them_are_left_to_the_other() {
+fn longer_numbers_are_left_to_serde_json() {
     for number in [
         "-0",
         "-0.0",
@@ -218,7 +218,7 @@ fn other_numbers_and_what_follows_them_are_left_to_the_other() {
         "123456789012345678901234567890",
         "1.234567890123456789012345",
     ] {
-        // Behind a number of 19 digits `simd-json` accepts anything.
+        // `simd-json` accepts any bytes after a number of 19 digits.
         for behind in ["", "x", "\"", "-"] {
             let number = format!("{number}{behind}");
             assert!(!agrees::<Json>(number.as_bytes()), "{number}");
@@ -229,7 +229,7 @@ fn other_numbers_and_what_follows_them_are_left_to_the_other() {
 }
 
 #[test]
-fn any_number_of_parts_may_stand_beside_each_other() {
+fn siblings_do_not_count_as_nesting() {
     let parts: Vec<_> = (0..500)
         .map(|number| json!([{"a": number}, [number]]))
         .collect();
@@ -240,13 +240,13 @@ fn any_number_of_parts_may_stand_beside_each_other() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_not_followed() {
+fn nesting_beyond_the_limit_is_left_to_serde_json() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(agrees::<Json>(nested(127).as_bytes()));
     for depth in [128, 129, 1000, 100_000] {
         assert!(!agrees::<Json>(nested(depth).as_bytes()), "{depth}");
         assert!(agrees::<IgnoredAny>(nested(1).as_bytes()));
-        // Who does not look does not fall.
+        // Ignored values may be nested deeper.
         assert!(
             decode::<IgnoredAny>(nested(depth).as_bytes()).is_some(),
             "{depth}"
@@ -254,7 +254,7 @@ fn what_is_nested_too_deep_is_not_followed() {
     }
 }
 
-/// Takes the first part of whatever it is, and leaves the rest.
+/// Reads the first element or value, and leaves the rest unread.
 #[derive(Debug, PartialEq)]
 struct First(String);
 
@@ -283,7 +283,7 @@ impl<'de> Deserialize<'de> for First {
 }
 
 #[test]
-fn who_leaves_parts_unread_gets_nothing() {
+fn a_type_that_leaves_parts_unread_gets_no_value() {
     assert_eq!(decode(br#"["a"]"#), Some(First("a".to_owned())));
     assert_eq!(decode::<First>(br#"["a","b"]"#), None);
     assert_eq!(decode::<First>(br#"{"a":"b"}"#), None);
@@ -292,7 +292,7 @@ fn who_leaves_parts_unread_gets_nothing() {
 }
 
 #[test]
-fn one_text_leaves_nothing_to_the_next() {
+fn a_failed_text_does_not_affect_the_next() {
     assert_eq!(
         decode(br#"{"a":["long enough to need room"]}"#),
         Some(json!({"a": ["long enough to need room"]}))
@@ -302,7 +302,7 @@ fn one_text_leaves_nothing_to_the_next() {
 }
 
 #[test]
-fn lists_take_no_more_than_they_need() {
+fn lists_are_allocated_with_their_exact_length() {
     let json = format!("[{}]", vec!["7"; 1000].join(","));
     let list: Vec<u64> = decode(json.as_bytes()).unwrap();
     assert_eq!((list.len(), list.capacity()), (1000, 1000));

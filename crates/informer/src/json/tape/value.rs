@@ -1,6 +1,7 @@
-//! [`Value`]: a part of a tape as a deserializer.
+//! [`Value`]: a deserializer for a part of a tape.
 //!
-//! What types call is `#[inline]`: they are compiled in the user's crate, for which each would else be a call.
+//! Functions that types call are `#[inline]`: the types are compiled in the user's crate, and each function would
+//! be a call otherwise.
 
 use std::{cell::Cell, fmt};
 
@@ -9,13 +10,13 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// As deep as `serde_json` goes. What is ignored may be deeper.
+/// Maximum nesting, the same as in `serde_json`. Ignored values may be nested deeper.
 const DEPTH_MAX: u8 = 127;
 
-/// How `serde_json` asks for the text of a value, which there is none of here.
+/// The name with which `serde_json` requests the raw text of a value, which a tape does not have.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// The input is not supported here; `serde_json` decides, and reports the error.
+/// Unsupported input; `serde_json` decodes the text again, and reports the error.
 #[derive(Debug)]
 pub(in crate::json) struct Refused;
 
@@ -53,30 +54,30 @@ impl de::Error for Refused {
     }
 }
 
-/// What is known of reading a tape.
+/// State of reading one tape.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// So many lists and maps are being read, one in the other.
+    /// Number of lists and maps that are being read, nested.
     depth: Cell<u8>,
-    /// A part of one of them has been left unread.
+    /// Whether a list or map was left before its end.
     left_some: Cell<bool>,
 }
 
 impl Reading {
-    /// Whether all of each list and map has been read that any of was.
+    /// Whether every list and map that was entered was read to its end.
     pub(super) fn is_whole(&self) -> bool {
         !self.left_some.get()
     }
 }
 
-/// A value: its node, and those of what is in it, with nothing behind them.
+/// A value: its node and the nodes inside it.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }
 
-/// The first value of some nodes, and what comes behind.
+/// Splits off the first value, and returns the nodes after it.
 #[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
@@ -91,7 +92,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Of a whole tape.
+    /// Returns the value of a whole tape.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -315,8 +316,10 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// What has not been read of a list or a map. It belongs to who reads, and notes at its end whether something is
-/// left: looking for that behind him would copy what he has made, and a container is a kilobyte.
+/// The unread parts of a list or map.
+///
+/// The reader owns it, and its `Drop` records unread parts. A check after the read would copy the decoded value,
+/// and a container takes a kilobyte.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
@@ -376,7 +379,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
             return Ok(None);
         };
         self.len = left;
-        // A number or a truth value as a key is a text here, and refused.
+        // Keys are strings here. A type that reads a number or bool as key is refused.
         seed.deserialize(self.next()?).map(Some)
     }
 
@@ -391,7 +394,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// A variant by its name, with what is in it.
+/// An enum variant: its name and its content.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

@@ -1,4 +1,4 @@
-//! The scrape: all series, family by family.
+//! Encodes a scrape: all series, family by family.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Digits of a revision that a float holds exactly; client-go shows as many.
+/// Number of digits of a revision that a float represents exactly; client-go exports as many.
 const REVISION_DIGITS: usize = 15;
 
 /// Name and help of a family, and whose it is.
@@ -51,14 +51,14 @@ const REFLECTOR_HISTOGRAMS: [HistogramOf; 5] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// Everything of one set of labels, at one moment.
+/// All values of one set of labels, at one moment.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
     gauges: Gauges,
 }
 
-/// The samples of all informers that share their labels.
+/// The sums over all informers with the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,
@@ -76,7 +76,7 @@ struct Gauges {
     last_bookmark: Option<Duration>,
 }
 
-/// Those of one name.
+/// The sums over all handlers with one name.
 #[derive(Clone, Copy, Default)]
 struct Handler {
     depth: usize,
@@ -171,7 +171,7 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
     sum
 }
 
-/// Zero for a revision that is no number.
+/// Returns 0 for a revision that is not a number.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);

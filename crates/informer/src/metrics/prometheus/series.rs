@@ -1,4 +1,4 @@
-//! What is counted as it happens, of one set of labels.
+//! The counters and histograms of one set of labels.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Of processing, as client-go has them; the largest means that something is very wrong.
+/// Buckets of processing times, as in client-go; the largest indicates a serious problem.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// A list may be of a handful of objects, or of a million over a slow line.
+/// Buckets of list times: from a few objects to a million over a slow connection.
 const LIST_DURATION: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// Watches are asked to end after 5 to 10 minutes; those that end sooner are the interesting ones.
+/// Buckets of watch times. Watches are requested for 5 to 10 minutes; shorter ones are of interest.
 const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Of the work queue, as client-go has them: 10 ns to 10 s.
+/// Buckets of work queue times, as in client-go: 10 ns to 10 s.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 pub(super) struct InformerSeries {
@@ -137,11 +137,11 @@ impl WorkQueueSeries {
     }
 }
 
-/// Counts by the value of a label, in the order of the values.
+/// Counts per label value, in the order of the values.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
-    /// These are shown from the beginning, as zero.
+    /// Starts with these values, each as zero.
     fn of<const N: usize>(known: [&'static str; N]) -> Self {
         Self(Mutex::new(known.map(|label| (label, 0)).into()))
     }
@@ -155,26 +155,26 @@ impl Tally {
     }
 }
 
-/// The samplers of all that share a set of labels.
+/// The samplers of all informers or queues with one set of labels.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 
 impl<S: Clone> Samplers<S> {
-    /// Adds one, and lets go of those that have nothing to say any more.
+    /// Adds a sampler, and removes those that have ended.
     pub(super) fn add(&self, sampler: S, is_gone: fn(&S) -> bool) {
         let mut samplers = self.0.lock();
         samplers.retain(|sampler| !is_gone(sampler));
         samplers.push(sampler);
     }
 
-    /// How those stand that are still there; the lock is not held meanwhile.
+    /// Samples all that exist; the lock is not held during that.
     pub(super) fn sample<R>(&self, sample: fn(&S) -> Option<R>) -> Vec<R> {
         let samplers = self.0.lock().clone();
         samplers.iter().filter_map(sample).collect()
     }
 }
 
-/// Counts beyond 2⁵³ lose their last digits, which no bucket tells apart.
+/// Counts beyond 2⁵³ lose their last digits, which does not matter for a bucket.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

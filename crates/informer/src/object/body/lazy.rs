@@ -1,8 +1,7 @@
-//! [`LazyDecoder`]: what the objects of one informer have in common that are kept as bytes until somebody reads
-//! them.
+//! [`LazyDecoder`]: the shared state of one informer's objects that are stored as bytes until the first read.
 //!
-//! Each is decoded once, by the first who asks, while others who ask for it wait; from then on it is kept
-//! decoded, or as what is wrong with it, and its bytes are gone.
+//! Guarantees: each object is decoded once. Concurrent readers wait for the first one. Afterwards the decoded object,
+//! or the error, is stored in place of the bytes.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// One per informer.
+/// Decodes the lazy objects of one informer.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -26,7 +25,7 @@ pub(crate) struct LazyDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// The body of one object, for all handles that are of the same state.
+/// The body of one object, shared by all handles to the same state.
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
@@ -35,7 +34,7 @@ pub(in crate::object) struct LazyBody<K> {
     reading: Reading,
 }
 
-/// How far somebody has come to read it.
+/// Whether the body has been decoded, and with which result.
 enum Read<K> {
     Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
@@ -52,7 +51,7 @@ impl<K> LazyDecoder<K> {
         }
     }
 
-    /// How many objects of its store have not been decoded.
+    /// Returns the counter of objects in the store that have not been decoded.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -86,7 +85,7 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Reads its bytes, if it has not been decoded.
+    /// Calls `read` with the bytes, if the body has not been decoded.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -94,7 +93,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Why it does not decode, if it was decoded in vain.
+    /// Returns the error, if decoding failed.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -102,7 +101,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// What it takes, in bytes: of what was read, without what that points to, which nobody has counted.
+    /// Returns the size in bytes. The heap memory of a decoded object is not counted.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
             Read::Not(_, bytes) => bytes.len(),
@@ -112,7 +111,7 @@ impl<K> LazyBody<K> {
         size_of::<Self>() + read
     }
 
-    /// The object, decoded if nobody has asked for it before, and then kept so if that is asked for.
+    /// Returns the object, and decodes it if necessary. With `is_kept` it stays decoded.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
         let encoded = match &*read {
@@ -132,7 +131,7 @@ impl<K> LazyBody<K> {
             Err(Unfit { field, reason }) => {
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
                 *read = Read::Unfit(Box::new(error.clone()));
-                // The user's own code hears of it, and may look at the object.
+                // Unlock before the user's callback, which may read the object.
                 drop(read);
                 self.reading.end(&self.decoder.unread);
                 (self.decoder.on_broken)(&error);

@@ -1,9 +1,7 @@
-//! [`PackedDecoder`]: what the packed objects of one informer have in common: how they are packed, and how
-//! they become objects again.
+//! [`PackedDecoder`]: the shared state of one informer's objects that are stored compressed.
 //!
-//! An object is decoded when it is read, and dropped when no reader has it any more. Readers of the same
-//! state at nearly the same time get the same one: the last few are kept, and of some more it is known where
-//! they are.
+//! An object is decoded when it is read, and freed when the last reader drops it. Concurrent readers of the same
+//! state share one decoded object: the most recent ones are kept alive, and weak references find some others.
 
 mod housekeeping;
 mod packing;
@@ -33,33 +31,33 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Of so many objects it is known where they are, if anybody has them. What is known of one that nobody
-/// has any more holds as many bytes as the type has without what it points to: of a pod some 4 KB.
+/// Maximum number of weak references to decoded objects. A reference whose object was dropped still holds the
+/// object's allocation without its heap data: some 4 KB for a pod.
 const RECENT_MAX: usize = 128;
 
-/// So many are kept although nobody may have them, those that were decoded last: handlers and indices
-/// take turns at one object.
+/// Number of most recently decoded objects that are kept alive, because handlers and indices read the same
+/// object one after the other.
 const HOT: usize = 16;
 
-/// Of fewer objects no dictionary can be made.
+/// Minimum number of objects for a dictionary.
 const OBJECTS_MIN: usize = 8;
 
-/// Writes an object; `None` if the type can't be written.
+/// Encodes an object; `None` if the type can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// How objects are written that were changed after they were decoded.
+/// Encoding of objects that were changed after decoding.
 const WRITTEN: Codec = Codec::Json;
 
-/// How objects are packed, as users ask for it.
+/// Packing options of an informer.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
-    /// So many make a dictionary.
+    /// Number of objects from which a dictionary is trained.
     pub(crate) objects: usize,
     encode: Encode<K>,
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// With dictionaries of so many objects.
+    /// Packs with dictionaries that are trained from this number of objects.
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -74,21 +72,21 @@ impl<K: Storable> Default for PackOptions<K> {
     }
 }
 
-/// One per informer.
+/// Packs and decodes the objects of one informer.
 pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// Gives each body a number of its own.
+    /// The number of the next body.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// Where the object of a body is, if anything has it.
+/// A weak reference to the decoded object of a body.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -107,15 +105,15 @@ pub(in crate::object) struct PackedBody<K> {
     labels: LabelSet,
     kept: Mutex<Kept>,
     reading: Reading,
-    /// Whether it is as it came, and to be packed later.
+    /// Whether the bytes are still uncompressed, to be packed later.
     pending: AtomicBool,
 }
 
-/// What is kept of a body.
+/// The stored content of a body.
 #[derive(Clone)]
 enum Kept {
     Bytes(Codec, Packed),
-    /// It was decoded in vain: the bytes are of no use, and each read returns the same error.
+    /// Decoding failed; the bytes are dropped, and each read returns the same error.
     Unfit(DecodeError),
 }
 
@@ -173,7 +171,7 @@ impl<K> PackedDecoder<K> {
         }
     }
 
-    /// How many objects of its store have not been decoded.
+    /// Returns the counter of objects in the store that have not been decoded.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -182,7 +180,7 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// The same state, packed, if it was kept decoded and can be written.
+    /// Packs a decoded object, if its type can be serialized.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -223,7 +221,7 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, Kept::Bytes(encoded.codec(), packed))
     }
 
-    /// The same, to be packed later: packing takes as long as a handler waits for a lone event.
+    /// Stores bytes to be packed later: packing takes as long as the delivery of a single event.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -277,7 +275,7 @@ impl<K> PackedDecoder<K> {
         if before.is_none() {
             hot.objects.push(Arc::clone(object));
         }
-        // It may be the last of it, and freeing an object takes a while.
+        // Unlock first: this may drop the last reference, and freeing an object takes a while.
         drop(hot);
         drop(before);
     }
@@ -292,7 +290,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// What its bytes take.
+    /// Returns the size of the stored bytes.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -301,7 +299,7 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Reads its bytes, unless it was decoded in vain.
+    /// Calls `read` with the bytes, unless decoding failed.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             Kept::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -309,7 +307,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Why it does not decode, if it was decoded in vain.
+    /// Returns the error, if decoding failed.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             Kept::Bytes(..) => None,
@@ -317,12 +315,12 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Whether it was decoded, and not so many others since.
+    /// Whether the object was decoded recently.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// What all that are packed alike share, in bytes.
+    /// Returns the bytes that all objects of the informer share.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -331,7 +329,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Packs it, if that was put off.
+    /// Packs the bytes, if that is pending.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -349,7 +347,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// The object, decoded if nobody is known to have it.
+    /// Returns the object, and decodes it unless it is still in memory.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
@@ -358,25 +356,25 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// The same for a reader to come, while the result is held.
+    /// Like [`open`](Self::open), for a read that follows; a decode error is not reported yet.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// The object, if somebody is known to have it.
+    /// Returns the object, if it is known to be in memory.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
         object.flatten()
     }
 
-    /// With whether it was decoded.
+    /// Also returns whether the object was decoded by this call.
     fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
         if let Some(object) = self.found() {
             return Ok((object, false));
         }
         let mut kept = self.kept.lock();
-        // Somebody may just have decoded it.
+        // Another thread may have decoded it in the meantime.
         if let Some(object) = self.found() {
             return Ok((object, false));
         }
@@ -402,7 +400,7 @@ impl<K> PackedBody<K> {
             Err(Unfit { field, reason }) => {
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
                 *kept = Kept::Unfit(error.clone());
-                // The user's own code runs next, and may read the object.
+                // Unlock before the user's callback, which may read the object.
                 drop(kept);
                 self.reading.end(&self.decoder.unread);
                 (self.decoder.on_broken)(&error);
@@ -414,7 +412,7 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// How many bytes its packed body takes; `None` if it is kept in another form.
+    /// Returns the packed size in bytes; `None` in another form.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

@@ -1,7 +1,7 @@
-//! Which bodies that are decoded on demand have been decoded, and how many objects of a store have not.
+//! [`UnreadCount`]: how many objects of a store have not been decoded, in a cache that decodes on demand.
 //!
-//! A body that has not been decoded may turn out not to decode; [`Object::found_broken`] says that it did.
-//! Who moves such an object among the broken ones of its store is the store's writer, and nobody else.
+//! An object that has not been decoded may turn out to be broken, which [`Object::found_broken`] reports. Only the
+//! store's writer then marks it as broken.
 
 use std::sync::{
     Arc,
@@ -13,18 +13,18 @@ use super::{
     Body,
 };
 
-/// Counts the objects of one store that have not been decoded. Readers and the store's writer change it.
+/// Counts the objects of one store that have not been decoded. Readers and the store's writer update it.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadCount {
     count: AtomicUsize,
-    /// The number of the newest moment of the store.
+    /// The number of the store's current moment.
     newest: AtomicU64,
 }
 
-/// The same count for one moment of the store.
+/// The count at one moment of the store.
 ///
-/// The newest moment reads the store's own count; an older one keeps the count that it had when the next one
-/// began. So the count of a moment only falls, and is never below what it counts.
+/// The current moment reads the store's count; an older one keeps the count from when the next one began. So the
+/// count of a moment only falls, and is never too low.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -33,7 +33,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// The first moment of an empty store.
+    /// Returns the first moment of an empty store.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -42,12 +42,12 @@ impl UnreadMoment {
         }
     }
 
-    /// Ends this moment. The writer calls it before its first change of the next one.
+    /// Ends this moment, and returns the next. The writer calls it before the first change of the next moment.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
         self.last.store(count, Ordering::Release);
-        // Before any change of the count by the writer: whoever reads such a change sees this number too.
+        // Before any change of the count by the writer: a reader that sees such a change also sees this number.
         self.store.newest.store(number, Ordering::Release);
         Self {
             store: Arc::clone(&self.store),
@@ -74,13 +74,13 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Of a body that was made of a decoded object.
+    /// Creates the state of a body that was made from a decoded object.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Of a copy of the body, which is in no store.
+    /// Creates the state of a copy of the body, which is in no store.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -90,7 +90,7 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// The body has been decoded, or turned out not to decode.
+    /// Records that the body was decoded, with success or not.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -98,7 +98,7 @@ impl Reading {
     }
 
     fn enter(&self, unread: &UnreadCount) {
-        // Counted before others can see it, so that the count is never below zero.
+        // Counted before it is visible to others, so that the count never falls below zero.
         unread.count.fetch_add(1, Ordering::AcqRel);
         if self.0.fetch_or(STORED, Ordering::AcqRel) != 0 {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -113,14 +113,14 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// The store has it from now on. Its body is in no other place of the store.
+    /// Records that the object enters the store. Its body must be at no other place in the store.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);
         }
     }
 
-    /// The store does not have it any more.
+    /// Records that the object leaves the store.
     pub(crate) fn leaves_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.leave(unread);
@@ -131,7 +131,7 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// The same state as a broken object, if its body was decoded in vain.
+    /// Returns the same state as a broken object, if its body failed to decode.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

@@ -30,7 +30,7 @@ fn told(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
         }
     };
     let (indexer, mut writer) = indexer::empty();
-    writer.warm((0..OBJECTS).map(object).collect());
+    writer.put_known((0..OBJECTS).map(object).collect());
     let snapshot = indexer.snapshot();
     let objects = snapshot.iter().cloned().collect();
     (objects, Expansion::new(Notification::Join(snapshot)))

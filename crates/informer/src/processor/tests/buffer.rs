@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 use tokio_test::{assert_pending, assert_ready, task::spawn};
 
 use super::{BLOCK_2, World, added, buffer, show, told};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{Closing, ListenerBuffer, Listening, Notification, listen},
+    processor::{Closing, ListenerBuffer, Listening, Notification, SyncReport, listen},
 };
 
 #[test]
@@ -134,7 +134,7 @@ fn a_buffer_is_idle_once_the_next_is_asked_for_and_not_before() {
 #[test]
 fn the_end_of_a_listener_resolves_every_wait_also_if_it_was_never_polled() {
     let (buffer, room) = buffer(BLOCK_2);
-    let (synced, is_synced) = watch::channel(false);
+    let (synced, _, is_synced) = SyncReport::new();
     let listening = listen(Quiet, Listening::new(&buffer), Arc::from("test"), synced);
     buffer.push(added("a", 1));
     buffer.push(added("b", 2));

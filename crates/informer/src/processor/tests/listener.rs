@@ -14,7 +14,7 @@ use crate::{
     event_handler::{Callbacks, Event, EventHandler},
     processor::{
         Buffer, Closing, Delivery, Listener, ListenerBuffer, ListenerId, Listening, Notification,
-        listen,
+        SyncReport, listen,
     },
     reflector::DeltaKind,
 };
@@ -53,13 +53,13 @@ fn listening(permits: usize) -> Told {
         gate: Arc::clone(&gate),
         heard: Arc::clone(&heard),
     };
-    let (tell_synced, synced) = watch::channel(false);
+    let (sync_report, _, synced) = SyncReport::new();
     let mut task = JoinSet::new();
     task.spawn(listen(
         handler,
         Listening::new(&buffer),
         Arc::from("test"),
-        tell_synced,
+        sync_report,
     ));
     Told {
         buffer,
@@ -166,7 +166,7 @@ async fn a_drain_ends_at_its_deadline_and_what_is_left_is_counted() {
             handler,
             Listening::new(&buffer),
             Arc::from("test"),
-            watch::channel(false).0,
+            SyncReport::new().0,
         );
         let new = Listener {
             id: ListenerId(0),

@@ -7,7 +7,6 @@ use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
     task::JoinSet,
     time::{Instant, sleep},
 };
@@ -19,7 +18,7 @@ use tracing::{
 use super::{added, buffer};
 use crate::{
     event_handler::{Event, EventHandler},
-    processor::{ListenerBuffer, Listening, Schedule, listen},
+    processor::{ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
 /// What this thread logs while the guards live.
@@ -111,7 +110,7 @@ async fn told(names: &[&str]) -> String {
         Planted,
         listening,
         Arc::from("test"),
-        watch::channel(false).0,
+        SyncReport::new().0,
     ));
     sleep(Duration::from_secs(10)).await;
     assert_eq!(buffer.depth(), 0);
@@ -134,7 +133,7 @@ async fn of_a_handler_that_is_always_slow_the_log_has_ten_lines_a_minute_and_the
         buffer.push(added("1000", 1));
     }
     let listening = Listening::new(&buffer);
-    let (synced, _) = watch::channel(false);
+    let (synced, ..) = SyncReport::new();
     let mut task = JoinSet::new();
     task.spawn(listen(Planted, listening, Arc::from("test"), synced));
     sleep(Duration::from_secs(135)).await;

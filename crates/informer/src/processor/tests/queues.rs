@@ -24,7 +24,7 @@ fn one(text: &str) -> Object<Pod> {
 /// Plays a script, and shows what the handler hears at each pop, a line each.
 ///
 /// ```text
-/// warm a@1 b@2         what the store has from before
+/// known a@1 b@2        what the store has from before
 /// add a@2              also update, delete, bookmark
 /// list 9: a@2 c@1      a list of revision 9
 /// resync               with the handler due
@@ -54,8 +54,8 @@ fn story(queue: &mut dyn Queue<Pod>, script: &str) -> String {
                 queue.replace(list, &world.writer).unwrap();
                 continue;
             }
-            "warm" => {
-                world.writer.warm(rest.split(' ').map(one).collect());
+            "known" => {
+                world.writer.put_known(rest.split(' ').map(one).collect());
                 continue;
             }
             "resync" => {
@@ -255,7 +255,7 @@ fn a_resync_brings_no_older_state_behind_a_newer_one() {
 
 #[test]
 fn the_marker_comes_behind_every_item_of_the_first_list_and_every_deletion_it_implies() {
-    let script = "warm a@1 b@2; list 9: a@3 c@4; pop one; pop one; pop one";
+    let script = "known a@1 b@2; list 9: a@3 c@4; pop one; pop one; pop one";
     expect![[r#"
         -?b@2, ~a@1→3 relist, +c@4!, synced
         nothing

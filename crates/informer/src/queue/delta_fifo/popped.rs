@@ -1,4 +1,4 @@
-//! The deltas of one key, as a unit.
+//! [`Popped`]: the deltas of one key.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// All deltas of one key, taken out at one go.
+/// All deltas of one key, removed from the queue as one unit.
 #[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
@@ -23,13 +23,13 @@ pub struct Popped<K> {
 }
 
 impl<K> Popped<K> {
-    /// The newest delta.
+    /// Returns the newest delta.
     #[doc(alias = "Newest")]
     pub fn newest(&self) -> Option<&Delta<K>> {
         self.deltas.last()
     }
 
-    /// The oldest delta.
+    /// Returns the oldest delta.
     #[doc(alias = "Oldest")]
     pub fn oldest(&self) -> Option<&Delta<K>> {
         self.deltas.first()
@@ -37,7 +37,7 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Takes the oldest deltas of a key that has more than there is room for; `None` if it has not.
+    /// Removes the oldest deltas of a key that has more than `room`; `None` if it has not.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -52,7 +52,7 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Takes a unit, and says the source whose first list ends with it.
+    /// Removes a unit, and returns the source whose first list ends with it.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -74,8 +74,8 @@ impl<K> DeltaFifo<K> {
     }
 }
 
-/// Of two deletions in a row the older one stays, for it has the final state; unless it is one
-/// whose final state is unknown.
+/// Merges two consecutive deletions: the older one is kept, because it has the final state, unless its final state
+/// is unknown.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

@@ -1,4 +1,4 @@
-//! What goes into a `DeltaFifo`, and what comes out.
+//! Tests of `DeltaFifo`: scripts of changes, and traces of the popped batches.
 
 mod first_lists;
 mod popped;
@@ -20,7 +20,7 @@ fn check(script: &str, trace: &Expect) {
 }
 
 #[test]
-fn all_deltas_of_a_key_come_out_as_one_unit_and_the_key_keeps_its_place() {
+fn all_deltas_of_a_key_are_popped_as_one_unit_at_its_first_place() {
     check(
         "add a@1; add b@2; update a@3; delete a@4; add c@5; pop all",
         &expect![[r#"
@@ -32,7 +32,7 @@ fn all_deltas_of_a_key_come_out_as_one_unit_and_the_key_keeps_its_place() {
 }
 
 #[test]
-fn of_a_unit_with_more_deltas_than_there_is_room_for_the_oldest_come_first() {
+fn a_unit_larger_than_the_room_is_split_oldest_deltas_first() {
     check(
         "add a@1; update a@2; update a@3; add b@4; pop 2; update a@5; pop 2; pop 2; pop 2",
         &expect![[r#"
@@ -45,7 +45,7 @@ fn of_a_unit_with_more_deltas_than_there_is_room_for_the_oldest_come_first() {
 }
 
 #[test]
-fn of_two_deletions_in_a_row_the_one_that_knows_more_is_kept() {
+fn of_two_consecutive_deletions_the_more_informative_is_kept() {
     check(
         "known a@1; delete a@2; tombstone a@1; pop all",
         &expect![[r#"
@@ -73,7 +73,7 @@ fn of_two_deletions_in_a_row_the_one_that_knows_more_is_kept() {
 }
 
 #[test]
-fn a_deletion_counts_only_if_the_key_is_queued_or_known() {
+fn a_deletion_of_an_unknown_key_is_ignored() {
     check(
         "delete a@1; pop all",
         &expect![[r#"
@@ -95,7 +95,7 @@ fn a_deletion_counts_only_if_the_key_is_queued_or_known() {
 }
 
 #[test]
-fn a_list_queues_its_items_then_a_tombstone_for_what_vanished() {
+fn a_list_queues_its_items_and_then_tombstones_of_missing_objects() {
     check(
         "known a@1 b@1 c@1; replace 9: a@2 d@1; pop all",
         &expect![[r#"
@@ -124,7 +124,7 @@ fn a_tombstone_carries_the_newest_queued_state() {
 }
 
 #[test]
-fn a_deletion_that_is_queued_already_stays_the_only_one() {
+fn a_list_adds_no_second_deletion_of_a_key() {
     check(
         "known a@1; delete a@2; replace 9:; replace 10:; pop all",
         &expect![[r#"
@@ -150,7 +150,7 @@ fn a_recreated_object_is_deleted_and_replaced() {
 }
 
 #[test]
-fn items_of_a_list_come_as_sync_if_asked_for() {
+fn items_of_a_list_become_sync_deltas_without_emit_replaced() {
     let mut fifo = DeltaFifo::new().emit_replaced(false);
     let trace = play(
         &mut fifo,
@@ -165,7 +165,7 @@ fn items_of_a_list_come_as_sync_if_asked_for() {
 }
 
 #[test]
-fn a_resync_passes_over_keys_with_waiting_deltas() {
+fn a_resync_skips_keys_with_queued_deltas() {
     check(
         "known a@1 b@1 c@1; update b@2; delete c@2; resync; resync; pop all",
         &expect![[r#"
@@ -177,7 +177,7 @@ fn a_resync_passes_over_keys_with_waiting_deltas() {
 }
 
 #[test]
-fn without_known_objects_a_resync_does_nothing_and_vanished_ones_are_missed() {
+fn without_a_store_a_resync_is_empty_and_deletions_are_missed() {
     check(
         "replace 1: a@1; resync; pop all; replace 2:; pop all",
         &expect![[r#"
@@ -218,7 +218,7 @@ fn it_has_synced_when_the_first_list_and_its_tombstones_are_popped() {
 }
 
 #[test]
-fn older_change_in_a_row_does_not_take_back_how_far_the_store_comes() {
+fn an_older_bookmark_does_not_lower_the_reached_revision() {
     check(
         "add a@9; bookmark 3; add b@4; pop all",
         &expect![[r#"
@@ -229,7 +229,7 @@ fn older_change_in_a_row_does_not_take_back_how_far_the_store_comes() {
 }
 
 #[test]
-fn a_bookmark_comes_when_all_before_it_is_popped_and_only_the_last_of_a_row() {
+fn a_bookmark_is_popped_after_all_earlier_changes_and_merged_with_its_neighbours() {
     check(
         "add a@1; bookmark 2; bookmark 3; add b@4; update a@5; pop all",
         &expect![[r#"
@@ -240,7 +240,7 @@ fn a_bookmark_comes_when_all_before_it_is_popped_and_only_the_last_of_a_row() {
 }
 
 #[test]
-fn a_unit_can_be_put_back_and_what_arrived_meanwhile_wins() {
+fn a_unit_is_put_back_unless_its_key_was_queued_again() {
     let mut fifo = DeltaFifo::<K>::new();
     fifo.push(Delta::added(object("a@1"))).unwrap();
     fifo.push(Delta::added(object("b@1"))).unwrap();
@@ -264,7 +264,7 @@ fn a_unit_can_be_put_back_and_what_arrived_meanwhile_wins() {
 }
 
 #[test]
-fn get_list_keys_and_len_show_what_waits() {
+fn get_list_keys_and_len_show_queued_deltas() {
     let mut fifo = DeltaFifo::<K>::new();
     for delta in [
         Delta::added(object("a@1")),
@@ -284,7 +284,7 @@ fn get_list_keys_and_len_show_what_waits() {
 }
 
 #[test]
-fn an_object_without_a_key_is_an_error_that_carries_it() {
+fn an_object_without_a_key_is_returned_in_the_error() {
     let mut fifo = DeltaFifo::<K>::new().key_func(|object| match object.name() {
         "bad" => Err("no key for bad"),
         name => Ok(ObjectName::cluster(&format!("key-of-{name}"))),
@@ -312,7 +312,7 @@ fn an_object_without_a_key_is_an_error_that_carries_it() {
 }
 
 #[test]
-fn a_list_deletes_only_what_its_own_source_brought() {
+fn a_list_deletes_only_objects_of_its_own_source() {
     let mut fifo = DeltaFifo::<K>::new();
     let list = |source, objects: &[&str]| Replaced {
         source: SourceId::new(source),

@@ -1,4 +1,4 @@
-//! What goes into an in-order queue, and what comes out.
+//! Tests of `InOrder`: scripts of changes, and traces of the popped batches.
 
 use expect_test::{Expect, expect};
 
@@ -19,7 +19,7 @@ fn check(script: &str, trace: &Expect) {
 }
 
 #[test]
-fn every_change_comes_out_in_the_order_of_arrival() {
+fn changes_are_popped_in_the_order_of_arrival() {
     check(
         "add a@1; add b@2; update a@3; delete b@4; add c@5; pop all",
         &expect![[r#"
@@ -40,7 +40,7 @@ fn a_deletion_of_an_unknown_object_is_queued() {
 }
 
 #[test]
-fn a_deletion_and_the_list_that_has_the_object_again_both_come_out() {
+fn a_deletion_and_a_later_list_with_the_object_are_both_popped() {
     check(
         "known a@1; delete a@2; replace 9: a@5; pop all",
         &expect![[r#"
@@ -51,7 +51,7 @@ fn a_deletion_and_the_list_that_has_the_object_again_both_come_out() {
 }
 
 #[test]
-fn of_two_producers_each_keeps_its_own_order() {
+fn the_order_of_each_of_two_producers_is_kept() {
     let mut queue = InOrder::new();
     for n in 1..=500 {
         let script = format!("add left-{n}@{n}; add right-{n}@{n}");
@@ -69,7 +69,7 @@ fn of_two_producers_each_keeps_its_own_order() {
 }
 
 #[test]
-fn a_list_is_one_message_behind_what_came_before() {
+fn a_list_is_one_message_after_earlier_changes() {
     check(
         "add a@1; bookmark 2; replace 5: a@1 b@4; replace 6:; add c@7; pop all",
         &expect![[r#"
@@ -111,7 +111,7 @@ fn an_empty_first_list_has_synced_once_it_is_popped() {
 }
 
 #[test]
-fn a_change_before_any_list_passes_for_the_first_list() {
+fn a_change_before_any_list_counts_as_the_first_list() {
     check(
         "add a@1; synced?; replace 2: a@1; pop all",
         &expect![[r#"
@@ -123,7 +123,7 @@ fn a_change_before_any_list_passes_for_the_first_list() {
 }
 
 #[test]
-fn at_most_one_resync_waits_and_it_stands_behind_the_newer_states() {
+fn at_most_one_resync_is_queued_after_newer_states() {
     check(
         "known a@1; update a@2; resync; resync; update a@3; pop all; resync; pop all",
         &expect![[r#"
@@ -136,7 +136,7 @@ fn at_most_one_resync_waits_and_it_stands_behind_the_newer_states() {
 }
 
 #[test]
-fn a_batch_ends_at_its_size_at_the_room_and_at_a_name_it_has() {
+fn a_batch_ends_at_its_maximum_at_the_room_or_at_a_repeated_name() {
     let script = "add a@1; add b@1; add c@1; add d@1; add a@2; add e@1; pop 2; pop all";
     let mut queue = InOrder::new().batch_size(3);
     expect![[r#"
@@ -155,7 +155,7 @@ fn a_batch_ends_at_its_size_at_the_room_and_at_a_name_it_has() {
 }
 
 #[test]
-fn a_large_batch_ends_at_a_name_it_has() {
+fn a_large_batch_ends_at_a_repeated_name() {
     let adds: Vec<_> = (0..20).map(|n| format!("add n{n}@1; ")).collect();
     let mut script = adds.concat();
     script += "update n3@2; add z@1; pop; pop";
@@ -166,7 +166,7 @@ fn a_large_batch_ends_at_a_name_it_has() {
 }
 
 #[test]
-fn a_batch_holds_a_thousand_changes_if_nothing_else_is_asked_for() {
+fn a_batch_has_at_most_a_thousand_changes_by_default() {
     let mut queue = InOrder::new();
     let adds: Vec<_> = (0..2001).map(|n| format!("add n{n}@1")).collect();
     play(&mut queue, InOrder::has_synced, &adds.join("\n"));
@@ -177,7 +177,7 @@ fn a_batch_holds_a_thousand_changes_if_nothing_else_is_asked_for() {
 }
 
 #[test]
-fn bookmarks_come_out_between_batches_and_behind_an_empty_list_each_with_its_revision() {
+fn bookmarks_are_popped_between_batches_with_their_revisions() {
     check(
         "replace 5:; bookmark 7; add a@8; bookmark 9; bookmark 11; add b@12; pop all",
         &expect![[r#"
@@ -192,7 +192,7 @@ fn bookmarks_come_out_between_batches_and_behind_an_empty_list_each_with_its_rev
 }
 
 #[test]
-fn everything_that_waits_counts_lists_bookmarks_and_resyncs_too() {
+fn the_length_counts_lists_bookmarks_and_resyncs() {
     let mut queue = InOrder::new();
     let script = "replace 5: a@1 b@2; bookmark 7; add c@8; resync";
     play(&mut queue, InOrder::has_synced, script);
@@ -204,7 +204,7 @@ fn everything_that_waits_counts_lists_bookmarks_and_resyncs_too() {
 }
 
 #[test]
-fn a_burst_leaves_no_memory_behind_however_many_are_popped_at_a_time() {
+fn memory_of_a_burst_is_released_at_any_batch_size() {
     for room in [usize::MAX, 1] {
         let mut queue = InOrder::new();
         let adds: Vec<_> = (0..20_000).map(|n| format!("add n{n}@1")).collect();
@@ -228,7 +228,7 @@ fn a_resync_may_be_pushed_as_a_change_too() {
 }
 
 #[test]
-fn a_queue_shrinks_to_twice_what_is_left_when_a_burst_has_gone_to_less_than_a_quarter() {
+fn a_queue_less_than_a_quarter_full_shrinks_to_twice_its_length() {
     for (capacity, left, shrunk) in [
         (4000, 0, None),
         (4001, 1000, None),
@@ -242,7 +242,7 @@ fn a_queue_shrinks_to_twice_what_is_left_when_a_burst_has_gone_to_less_than_a_qu
 }
 
 #[test]
-fn a_list_may_be_pushed_as_a_change_too_and_is_the_first_list() {
+fn a_list_pushed_as_a_change_is_the_first_list() {
     let mut queue = InOrder::<ConfigMap>::new();
     let list = || {
         let objects = vec![object("a@1")];

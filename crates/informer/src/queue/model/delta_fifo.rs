@@ -1,4 +1,4 @@
-//! [`DeltaFifo`] against a list of keys, each with its deltas.
+//! Compares [`DeltaFifo`] with a list of keys and their deltas.
 
 use super::*;
 use crate::queue::DeltaFifo;
@@ -7,10 +7,10 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// First lists that had nothing.
+    /// First lists that were empty.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// How far the store has come with the last unit.
+    /// The revisions that the store has reached with the last unit.
     reached: Vec<(u32, String)>,
 }
 
@@ -19,7 +19,7 @@ enum Slot {
     Bookmark(u32, String),
 }
 
-/// One delta: what happened, and the revision of its object.
+/// One delta: its type, and the revision of its object.
 #[derive(Clone, PartialEq)]
 struct Change(&'static str, String);
 
@@ -37,7 +37,7 @@ impl Keys {
             return self.slots.push(Slot::Key(key.to_owned(), vec![change]));
         };
         match deltas.last_mut() {
-            // Of two deletions the older stays, unless its final state is unknown.
+            // Of two deletions the older is kept, unless its final state is unknown.
             Some(last) if is_gone(last) && is_gone(&change) => {
                 if last.0 == "Tombstone" {
                     *last = change;
@@ -153,7 +153,7 @@ impl Keys {
         Some(unit)
     }
 
-    /// Key by key: the name and the newest delta.
+    /// Returns the name and the newest delta of each key.
     fn newest(&self) -> Vec<(String, String)> {
         let keys = self.slots.iter().filter_map(|slot| match slot {
             Slot::Key(name, deltas) => {
@@ -174,7 +174,7 @@ impl Keys {
     }
 }
 
-/// The change of one operation, as the reference writes it.
+/// The change for an operation, in the format of the reference.
 fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)> {
     let (name, what) = match operation {
         Operation::Add(name) => (name, "Added"),
@@ -186,7 +186,7 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Takes a unit out of both and puts it back, perhaps behind a newer change of its key.
+/// Pops a unit from both and puts it back, possibly after a newer change of its key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,
@@ -196,7 +196,7 @@ fn put_back(
         .slots
         .iter()
         .position(|slot| matches!(slot, Slot::Key(..)));
-    // Bookmarks on the way are dropped.
+    // A pop drops the bookmarks before the unit.
     keys.slots.drain(..first.unwrap_or(keys.slots.len()));
     let Some(popped) = fifo.pop() else {
         prop_assert!(first.is_none());
@@ -257,7 +257,7 @@ proptest! {
         let has_store = store.is_some();
         let mut fifo = DeltaFifo::new();
         let mut keys = Keys::default();
-        // Without a store behind it nothing is ever known.
+        // Without a store, no object is known.
         let mut cache = Cache::with(&store.unwrap_or_default());
         for (operation, revision) in operations.iter().zip(1..) {
             if let Some((key, change)) = named(operation, revision) {

@@ -1,4 +1,4 @@
-//! [`InOrder`] against a list of what was put in; a whole list and a resync are one of them.
+//! Compares [`InOrder`] with a list of changes, in which a list or a resync is one change.
 
 use super::*;
 use crate::queue::InOrder;
@@ -12,7 +12,7 @@ struct Line {
 struct Waiting {
     source: u32,
     text: String,
-    /// The object it is about; what is about none is handed out alone.
+    /// The object of the change; a change without one is a batch of its own.
     name: Option<String>,
     is_list: bool,
 }

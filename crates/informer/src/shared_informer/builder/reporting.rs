@@ -17,14 +17,14 @@ use crate::{
 /// informer's loop by a command.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
-    keeping: Keeping<K>,
+    keeping: &Keeping<K>,
     report: &Reporter,
     commands: WeakUnboundedSender<Command<K>>,
 ) -> Decoder<K>
 where
     K: DeserializeOwned + Send + Sync + 'static,
 {
-    let decoder = decoder.pruning(keeping.pruning);
+    let decoder = decoder.pruning(keeping.pruning.clone());
     let on_broken = Box::new(on_broken(report, commands));
     let form = Form::new(keeping.form, decode::open::<K>, on_broken);
     decoder.keeping(form)

@@ -1,4 +1,4 @@
-//! A body's deadline holds, moves, and is second to what has come.
+//! Tests of a body's deadline: it applies, can be changed, and does not discard received bytes.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn after(seconds: u64) -> Instant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_moves_holds_and_no_earlier_one_does() {
+async fn only_the_latest_deadline_applies() {
     let (sender, mut body) = body();
     let begun = Instant::now();
     assert!(body.next(Some(after(10))).now_or_never().is_none());
@@ -44,7 +44,7 @@ async fn a_deadline_that_moves_holds_and_no_earlier_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_come_is_given_out_before_a_deadline_that_has_passed() {
+async fn received_bytes_are_returned_before_a_passed_deadline() {
     let (sender, mut body) = body();
     let deadline = after(1);
     sleep(Duration::from_secs(2)).await;

@@ -1,7 +1,6 @@
-//! What a client's error means: its class, and the one cause that says something to people.
+//! Maps an error of a kube client to a [`Class`] and a readable message.
 //!
-//! Guarantees: nothing of what a credential plugin printed, and nothing of a credential, is in an error
-//! or its causes.
+//! Guarantees: errors and their causes contain no credentials and no output of a credential plugin.
 
 use std::error::Error as StdError;
 
@@ -12,8 +11,7 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Reads out of a client's error what a reflector must know. kube wraps what its stack reports, so
-/// the cause is looked for down the chain.
+/// Classifies a client's error. kube wraps the errors of its layers, so the cause is searched along the chain.
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();
@@ -34,7 +32,7 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
                     std::io::ErrorKind::TimedOut => class = Class::Timeout,
                     _ => {}
                 }
-                // An io::Error that wraps another error shows that one's cause, not the error itself.
+                // An io::Error that wraps another error displays that one, so continue with the wrapped one.
                 io.get_ref()
                     .map(|inner| inner as &(dyn StdError + 'static))
                     .or_else(|| io.source())
@@ -47,7 +45,7 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
             "nobody listens at the server's address (connection refused)".to_owned()
         }
         Class::Timeout => "the server did not answer in time".to_owned(),
-        // Without it nobody knows whether it is the name, the certificate or the network.
+        // Includes the cause: a wrong name, certificate or network is otherwise not visible.
         _ => format!(
             "the connection to the server failed: {}",
             one_line(&root.to_string(), 200)
@@ -56,15 +54,15 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
-/// The same of whatever a program says when it could not make a client, if credentials are behind it.
+/// The same for an error of the program that could not create a client, if credentials are the cause.
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
     refused.next().map(without_credentials)
 }
 
-/// Says what of the credentials is missing, without the cause: kube's errors show what a plugin
-/// printed, which may be a credential.
+/// Describes what is missing of the credentials, without the cause: kube's errors contain the output of a plugin,
+/// which may be a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
         AuthError::AuthExecStart(_) => "the credentials' plugin can't be started",
@@ -81,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_connection_says_why_in_one_line() {
+    fn a_failed_connection_has_a_one_line_reason() {
         let inner = std::io::Error::other("invalid peer certificate:\nUnknownIssuer");
         let error = kube_client::Error::Service(Box::new(std::io::Error::other(inner)));
         let error = classify(error);
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_printed_is_in_no_error_wherever_kube_wraps_it() {
+    fn no_error_contains_the_output_of_a_plugin() {
         let output = std::process::Output {
             status: std::process::ExitStatus::default(),
             stdout: b"{\"token\": \"s3cret\"}".to_vec(),

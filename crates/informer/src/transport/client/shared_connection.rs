@@ -1,16 +1,15 @@
-//! The stack of [`super::connect`]: one connection for all requests of a client, where the server
-//! speaks HTTP/2.
+//! The service stack of [`super::connect`]: one connection for all requests, if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - a server that offers `h2` (ALPN) is asked over one connection, however many informers there
-//!   are; any other over HTTP/1.1, one connection per open watch;
-//! - a connection that has died without a word is found within [`PING_INTERVAL`] and
-//!   [`PING_TIMEOUT`], and then everything that went over it ends with an error;
-//! - so many watches that nobody reads as fit into the connection's window hold back none of the
-//!   others.
+//! - with a server that offers `h2` (ALPN), all informers share one connection; with any other server each open
+//!   watch has an HTTP/1.1 connection;
+//! - a dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`], and all its requests then
+//!   fail;
+//! - watches whose bodies are not read do not block others, up to the number that fits into the connection's
+//!   window.
 //!
-//! It repeats what kube's own stack does besides: the base URL, credentials and their refresh,
-//! impersonation and extra headers, time-outs, the name that the server's certificate is for.
+//! Everything else equals kube's own stack: the base URL, credentials and their refresh, impersonation and extra
+//! headers, time-outs, and the server name for the certificate.
 
 use std::time::Duration;
 
@@ -36,32 +35,29 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// How long a connection may be silent before it is asked whether it lives (`readIdleTimeout` in
-/// client-go's HTTP/2 transport).
+/// Maximum silence of a connection before a ping is sent (`readIdleTimeout` in client-go's HTTP/2 transport).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long it may take over the answer (`pingTimeout`, there).
+/// Maximum time until the response to a ping (`pingTimeout` there).
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the server may send of one answer before somebody reads it: a long list over a line with
-/// 50 ms of delay still comes at 20 MB/s.
+/// Maximum unread bytes of one response: enough for 20 MB/s at a delay of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// The same of all answers together: room for 64 that nobody reads, which is a bound for memory
-/// too.
+/// Maximum unread bytes of all responses together: 64 unread ones. It also bounds memory.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// How a connection finds its protocol.
+/// How a connection selects its protocol.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// HTTP/2 if the server chooses it in the TLS handshake, else HTTP/1.1.
+    /// HTTP/2 if the server selects it in the TLS handshake, else HTTP/1.1.
     Offered,
-    /// HTTP/2 without asking.
+    /// HTTP/2 without negotiation.
     Http2,
 }
 
-/// A client with one connection to the server, or with some if it speaks HTTP/1.1 only; kube's own
-/// client if that can't be had over kube's TLS backend.
+/// Creates a client with one connection to the server, or several with HTTP/1.1; kube's own client if kube's TLS
+/// backend does not support it.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -74,7 +70,7 @@ fn connect_and_ping(
 ) -> Result<Client, kube_client::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
-    // Requests are small and wait for nothing.
+    // Requests are small and must not wait for more data.
     tcp.set_nodelay(true);
     let connector = if config.cluster_url.scheme() == Some(&Scheme::HTTPS) {
         match (tls::rustls_config(config)?, protocol) {
@@ -109,7 +105,7 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
-/// A connector of TLS over `tcp`.
+/// Creates a TLS connector over `tcp`.
 fn https(
     config: &Config,
     tls: ClientConfig,
@@ -125,8 +121,8 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// When the certificate of a plugin expires. Only kube's own stack says so; it opens no connection
-/// while nobody asks for anything.
+/// Returns when the certificate of a credential plugin expires. Only kube's own stack knows it; the stack opens no
+/// connection without a request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);
@@ -153,7 +149,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn the_certificate_of_a_plugin_says_when_the_client_expires() {
+    async fn a_client_expires_with_the_certificate_of_its_plugin() {
         let tls = Tls::generate([]).unwrap();
         let certificate = tls.issue(User::new("plugin")).unwrap();
         let credential = serde_json::json!({
@@ -179,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_died_without_a_word_ends_its_watches() {
+    async fn a_dead_connection_ends_its_watches() {
         let server = Server::builder().build();
         let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let between = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -1,13 +1,13 @@
-//! The first request of a client goes alone.
+//! [`SingleFlight`]: sends the first request of a client alone.
 //!
 //! Guarantees:
-//! - while nobody knows what the server speaks, one request is under way and the others wait for
-//!   the head of its answer, but no longer than [`WAIT_MAX`];
-//! - a request or an answer that fails makes the next request the first one again: what shared a
-//!   dead connection does not come back with a connection each.
+//! - until the server's protocol is known, one request is in flight, and the others wait for the head of its
+//!   response, at most [`WAIT_MAX`];
+//! - after a failed request or response, the next request is sent alone again, so that the requests of a dead
+//!   connection do not open a connection each.
 //!
-//! hyper's pool opens a connection for each request that finds none, and learns that one would
-//! have done when they are all there.
+//! Without it, hyper's pool opens a connection for each concurrent request before it knows that one HTTP/2
+//! connection serves them all.
 
 use std::{
     pin::Pin,
@@ -25,11 +25,11 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// How long a request waits for the first one's answer: longer than a connection with its TLS
-/// handshake takes, shorter than anybody's patience with one that hangs.
+/// Maximum wait of a request for the first response: longer than a connection with a TLS handshake takes, short
+/// enough if the first request hangs.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A service whose requests wait for the first one.
+/// A service that sends its first request alone.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -38,13 +38,13 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether a request has been answered since the last failure.
+    /// Whether a request has succeeded since the last failure.
     open: AtomicBool,
-    /// Held by the request that goes alone.
+    /// Held by the request that is sent alone.
     first: Mutex<()>,
 }
 
-/// An answer whose failure closes the gate.
+/// A response body whose failure closes the gate.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,
@@ -76,7 +76,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let clone = self.inner.clone();
-        // The one that was polled ready.
+        // Calls the clone that was polled ready.
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let gate = Arc::clone(&self.gate);
         Box::pin(async move {
@@ -86,7 +86,7 @@ where
                 let first = tokio::time::timeout(WAIT_MAX, gate.first.lock());
                 first.await.ok()
             };
-            // Whoever was first has opened it for those who waited.
+            // The first request may have opened the gate during the wait.
             let alone = alone.filter(|_| !gate.is_open());
             let answer = inner.call(request).await;
             gate.open.store(answer.is_ok(), Ordering::Relaxed);
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// A service that never answers, and how many requests have reached it.
+    /// A service that never responds, and the number of its requests.
     fn silent() -> (
         impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
         + Clone
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_request_that_hangs_holds_the_others_back_for_so_long_only() {
+    async fn a_hung_first_request_delays_others_up_to_a_limit() {
         let (service, reached) = silent();
         let shared = SingleFlight::new(service);
         let moment = Duration::from_millis(1);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_request_that_is_dropped_makes_way_at_once() {
+    async fn a_dropped_first_request_releases_the_next_at_once() {
         let (service, reached) = silent();
         let shared = SingleFlight::new(service);
         let moment = Duration::from_millis(1);

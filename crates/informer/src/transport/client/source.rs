@@ -1,10 +1,7 @@
-//! Where the client of a request comes from, for credentials that expire and certificates that
-//! rotate: [`ClientSource`], and [`RotatingClient`], which makes a new one when the old one has had
-//! its time.
+//! [`ClientSource`]: provides the client of each request; and [`RotatingClient`], for credentials that expire.
 //!
-//! kube refreshes tokens by itself (from files each minute, from plugins before they expire). A
-//! client certificate is part of a client, whether it comes from a file or from a plugin: only a new
-//! client has a new one.
+//! kube refreshes tokens by itself, from files each minute and from plugins before they expire. A client certificate
+//! is a fixed part of a client, from a file or from a plugin, so a new certificate needs a new client.
 
 use std::{
     fmt,
@@ -27,39 +24,39 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A client is replaced so long before it expires: requests that are on their way then still have
-/// their time. As much as kube gives a token.
+/// Time before a client's expiry at which it is replaced, so that requests in progress can complete. kube uses the
+/// same for tokens.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// After credentials were refused, or no client could be made, the next one is made so long after the
-/// last at the earliest, however many informers ask: a plugin is a program that is run.
+/// Minimum interval between clients after credentials were rejected or a client could not be created, for all
+/// informers together, because a credential plugin is a process.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// A client that finds no connection is replaced if it is older than this. An expired certificate ends
-/// the handshake, which looks like any other failure of a network.
+/// Minimum age of a client that is replaced because it can't connect. A handshake with an expired certificate
+/// fails like any other connection.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// A client that is not made within this is not waited for by those who come later: a plugin that hangs
-/// must not stop all informers for ever. As long as a list waits for an answer.
+/// Maximum time to create a client before later requests stop waiting for it, so that a hung plugin does not block
+/// all informers. A list waits as long for a response.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
-/// Gives the client through which the next list or watch goes.
+/// Provides the client for each list or watch request.
 ///
-/// A [`Client`] is one itself, and is always the same. [`RotatingClient`] is one that renews itself.
-/// Implement it to bring clients from elsewhere.
+/// A [`Client`] implements it and always returns itself. [`RotatingClient`] renews itself. Implement it to provide
+/// clients in another way.
 pub trait ClientSource: Send + Sync + 'static {
-    /// The client for one request that is about to be sent: a list, one of its pages, or a watch. A
-    /// watch that is open stays with the client that opened it.
+    /// Returns the client for one request: a list, one of its pages, or a watch. An open watch keeps the client with
+    /// which it was opened.
     ///
     /// # Errors
-    /// There is none now. It is a failure of the request, and is backed off from as such.
+    /// No client is available now. The request fails, and is retried with backoff.
     ///
     /// # Cancel safety
-    /// Dropping the future must lose nothing: an informer that is stopped does so.
+    /// Dropping the future must lose nothing; a stopped informer drops it.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Told when a request failed that went through the last client: credentials were refused, or no
-    /// connection came about. Must not block.
+    /// Called when a request with the last client failed: credentials were rejected, or it could not connect. Must
+    /// not block.
     fn failed(&self, error: &Error) {
         let _ = error;
     }
@@ -86,14 +83,15 @@ type Making = Shared<BoxFuture<'static, Result<Client, Cause>>>;
 type Make = Arc<dyn Fn() -> Making + Send + Sync>;
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A client that is made anew when it is time: a minute before it expires, when the server does not
-/// accept its credentials, when it finds no connection and is older than a minute, and, if asked for,
-/// at an age. Clones are the same.
+/// A client that is replaced before it expires. Clones share one client.
 ///
-/// It is made by the first request that needs it, once, however many informers wait for it; if that
-/// takes longer than a minute, the next request has it made anew. Watches
-/// that are open stay on the connection that they have, until they end (within ten minutes, unless
-/// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min) says otherwise).
+/// It is replaced a minute before its certificate expires; when the server rejects its credentials; when it can't
+/// connect and is older than a minute; and at [`max_age`](RotatingClientBuilder::max_age), if that is set.
+///
+/// The first request that needs a new client creates it, once for all informers that wait. If that takes longer
+/// than a minute, the next request creates another one. An open watch keeps its connection until it ends: within
+/// ten minutes by default, see
+/// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
 ///
 /// ```no_run
 /// # use kube_client::Config;
@@ -124,7 +122,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// When it is to be replaced.
+    /// When the client is to be replaced.
     until: Option<Instant>,
 }
 
@@ -146,7 +144,7 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Settles when a [`RotatingClient`] is replaced.
+/// Builds a [`RotatingClient`].
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -158,12 +156,13 @@ pub struct RotatingClientBuilder {
 }
 
 impl RotatingClient {
-    /// A client that is made by `make`, from what the configuration is at that time. What `make` says
-    /// on failure is shown as the cause of an [`Error`], so it must hold no secret; what kube says of a
-    /// plugin or a token, which may, is left out.
+    /// Creates clients with `make`, from the current configuration.
     ///
-    /// `make` runs in the task of whoever needs the client first. If that one is stopped, the next one
-    /// goes on with it.
+    /// Errors of `make` become the cause of an [`Error`] and must not contain secrets. kube's errors about plugins and
+    /// tokens, which may contain secrets, are removed.
+    ///
+    /// `make` runs in the task of the first request that needs the client. If that task is cancelled, the next
+    /// request continues the same future.
     pub fn new<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -172,7 +171,7 @@ impl RotatingClient {
         Self::builder(make).build()
     }
 
-    /// The same with more to be settled.
+    /// Returns a builder with more options.
     pub fn builder<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> RotatingClientBuilder
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -181,7 +180,7 @@ impl RotatingClient {
         let make = Arc::new(make);
         let make: Make = Arc::new(move || {
             let make = Arc::clone(&make);
-            // The user's code begins with the first poll, when nothing is locked.
+            // The user's code runs at the first poll, when no lock is held.
             let attempt = async move { make().await.map_err(Into::into) };
             let attempt = AssertUnwindSafe(attempt).catch_unwind().map(|client| {
                 let client = client.unwrap_or_else(|_| Err("it panicked".into()));
@@ -203,20 +202,20 @@ impl RotatingClient {
 }
 
 impl RotatingClientBuilder {
-    /// At this age it is replaced in any case: for certificates in files that somebody else renews
-    /// (client-go looks every 5 minutes). Zero, the default, means never.
+    /// Replaces clients at this age, for certificates in files that another program renews (client-go checks
+    /// them every 5 minutes). Zero, the default, means never.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
     }
 
-    /// The clock by which certificates expire; by default the system's.
+    /// Sets the clock for certificate expiry; the default is the system clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// Makes it. The client itself is made by the first request.
+    /// Builds it. The first request creates the client.
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -231,7 +230,7 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// The client as it is now, or one that is about to be made.
+    /// Returns the current client, or the attempt to create one.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -244,13 +243,13 @@ impl Rotation {
             until: (!self.max_age.is_zero()).then(|| clock::from_now(self.max_age)),
         };
         let old = current.replace(new.clone());
-        // What the user's code holds is let go of when nothing is locked.
+        // The user's values are dropped after the lock is released.
         drop(current);
         drop(old);
         new
     }
 
-    /// Replaces the client of this time at the given moment, unless it is replaced before.
+    /// Schedules a replacement of the client created at `since`, unless it is already replaced earlier.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -259,7 +258,7 @@ impl Rotation {
         }
     }
 
-    /// Sees to it that it is replaced before it expires.
+    /// Schedules the replacement of a client before it expires.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;
@@ -267,7 +266,7 @@ impl Rotation {
         let left = SystemTime::from(*valid_until)
             .duration_since((self.now)())
             .unwrap_or_default();
-        // What is given out expired, or nearly, is not asked for again and again.
+        // A new client that has nearly expired is not replaced at once, to avoid a tight loop.
         let left = left.saturating_sub(BEFORE_EXPIRY).max(REFUSED_MIN);
         self.replace(since, clock::from_now(left));
     }
@@ -279,7 +278,7 @@ impl ClientSource for RotatingClient {
             let current = self.rotation.current();
             match current.client.await {
                 Ok(client) => {
-                    // Each time, for the clock that it expires by goes on while the machine sleeps.
+                    // For each request, because the wall clock advances while the machine sleeps.
                     self.rotation.given_out(current.since, &client);
                     Ok(client)
                 }

@@ -61,7 +61,7 @@ impl Reference {
 
 proptest! {
     #[test]
-    fn it_does_what_a_sorted_list_does(operations in operations()) {
+    fn the_delaying_queue_equals_a_sorted_list(operations in operations()) {
         let mut queue = DelayingQueue::new(None);
         let mut reference = Reference::default();
         let mut now = 0;

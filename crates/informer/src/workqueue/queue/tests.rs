@@ -84,7 +84,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #[test]
-    fn it_does_what_two_sets_and_a_list_do(operations in operations()) {
+    fn the_queue_equals_client_gos_two_sets_and_a_list(operations in operations()) {
         let mut queue = Queue::new(None);
         let mut reference = Reference::default();
         // What was handed out, which is what can be ended.
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn an_item_that_an_order_made_up_is_not_handed_out() {
+fn an_item_invented_by_an_order_is_not_returned() {
     struct Liar;
     impl Order<u8> for Liar {
         fn push(&mut self, _item: u8) {}

@@ -1,4 +1,4 @@
-//! Every limiter against the delays that client-go's gives, and against numbers that overflow.
+//! Compares every limiter with client-go's delays, and tests it with values that could overflow.
 
 use super::*;
 
@@ -192,7 +192,7 @@ fn the_item_based_limiter_runs_from_a_millisecond_to_a_thousand_seconds() {
 }
 
 #[test]
-fn a_storm_of_failures_leaves_no_memory_behind_once_forgotten() {
+fn memory_of_many_failures_is_released_once_forgotten() {
     let mut limiter = ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1));
     for item in 0..100_000 {
         limiter.when(&item, NOW);

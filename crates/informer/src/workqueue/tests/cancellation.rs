@@ -1,4 +1,4 @@
-//! Waiting futures dropped at every point at which they wait, and wake-ups that must go elsewhere.
+//! Tests of waiting futures that are dropped at any point, and of wake-ups that must reach another task.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn an_item_done_and_dirty_wakes_a_waiting_worker() {
 }
 
 #[test]
-fn a_worker_dropped_before_its_first_poll_takes_nothing() {
+fn a_get_dropped_before_its_first_poll_loses_no_item() {
     let queue = queue();
     queue.add("one");
     drop(queue.get());
@@ -56,7 +56,7 @@ fn a_worker_dropped_before_its_first_poll_takes_nothing() {
 }
 
 #[test]
-fn a_wake_up_goes_on_to_the_next_when_the_woken_worker_is_dropped() {
+fn a_wake_up_passes_to_the_next_worker_when_the_woken_one_is_dropped() {
     let queue = queue();
     let (mut first, mut second) = (poll(queue.get()), poll(queue.get()));
     assert_pending!(first.poll());
@@ -86,7 +86,7 @@ fn a_woken_worker_whose_item_was_taken_by_another_waits_on() {
 }
 
 #[test]
-fn items_added_before_anybody_waits_wake_everybody_they_concern() {
+fn items_added_before_any_worker_waits_wake_later_workers() {
     let queue = queue();
     queue.add("one");
     queue.add("two");
@@ -97,7 +97,7 @@ fn items_added_before_anybody_waits_wake_everybody_they_concern() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeping_worker_that_is_dropped_leaves_the_delayed_item_to_the_others() {
+async fn a_dropped_sleeping_worker_leaves_the_delayed_item_to_others() {
     let queue = queue();
     let (mut first, mut second) = (poll(queue.get()), poll(queue.get()));
     assert_pending!(first.poll());
@@ -115,7 +115,7 @@ async fn a_sleeping_worker_that_is_dropped_leaves_the_delayed_item_to_the_others
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_told_of_an_earlier_item_and_dropped_leaves_it_to_the_others() {
+async fn a_worker_woken_for_an_earlier_item_and_dropped_leaves_it_to_others() {
     let queue = queue();
     queue.add_after("late", 10 * SECOND);
     let (mut first, mut second) = (poll(queue.get()), poll(queue.get()));
@@ -134,7 +134,7 @@ async fn a_worker_told_of_an_earlier_item_and_dropped_leaves_it_to_the_others() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_that_come_due_by_somebody_looking_wake_those_who_wait() {
+async fn items_promoted_by_another_call_wake_waiting_workers() {
     let queue = queue();
     queue.add_after("one", SECOND);
     queue.add_after("two", SECOND);
@@ -149,7 +149,7 @@ async fn items_that_come_due_by_somebody_looking_wake_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_worker_gives_its_item_back() {
+async fn the_item_of_a_cancelled_worker_is_queued_again() {
     let queue = queue();
     queue.add("one");
     let mut workers = JoinSet::new();
@@ -189,14 +189,14 @@ fn a_drain_that_is_dropped_leaves_the_shut_down_and_the_other_drains() {
 }
 
 #[test]
-fn a_drain_hears_of_the_end_that_came_before_its_next_poll() {
+fn a_drain_that_ends_between_two_polls_is_woken() {
     let queue = queue();
     queue.add("one");
     let item = take(&queue);
     let mut drain = poll(queue.shut_down_with_drain());
     assert_pending!(drain.poll());
     item.done();
-    // Only the task's own wake-up may tell it: the queue has nothing more to say.
+    // The task must already be woken: the queue sends no further notification.
     assert!(drain.is_woken());
     assert_ready!(drain.poll());
 }

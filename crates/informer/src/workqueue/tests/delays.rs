@@ -1,9 +1,9 @@
-//! Delayed items: when they come, in which order, and what becomes of them meanwhile.
+//! Tests of delayed items: their times, their order, and cancellation.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_item_comes_at_its_time_and_once() {
+async fn a_delayed_item_is_returned_once_at_its_time() {
     let queue = queue();
     queue.add_after("one", 50 * MILLISECOND);
     assert_eq!(queue.len(), 0);
@@ -22,7 +22,7 @@ async fn a_delayed_item_comes_at_its_time_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_times_for_an_item_the_earlier_counts() {
+async fn of_two_delays_of_an_item_the_earlier_applies() {
     for (first, second) in [(50, 70), (70, 50)] {
         let queue = queue();
         queue.add_after("one", first * MILLISECOND);
@@ -37,7 +37,7 @@ async fn of_two_times_for_an_item_the_earlier_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_items_come_in_the_order_of_their_times() {
+async fn delayed_items_are_returned_in_the_order_of_their_times() {
     let queue = queue();
     queue.add_after("first", SECOND);
     queue.add_after("second", 50 * MILLISECOND);
@@ -53,7 +53,7 @@ async fn delayed_items_come_in_the_order_of_their_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_due_in_one_step_of_the_clock_come_in_the_order_of_their_times() {
+async fn items_due_at_one_clock_step_are_returned_in_the_order_of_their_times() {
     let queue = queue();
     queue.add_after("foo", SECOND);
     queue.add_after("bar", 500 * MILLISECOND);
@@ -65,7 +65,7 @@ async fn items_due_in_one_step_of_the_clock_come_in_the_order_of_their_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_delayed_by_nothing_is_queued_at_once() {
+async fn an_item_with_a_delay_of_zero_is_queued_at_once() {
     let queue = queue();
     queue.add_after("one", Duration::ZERO);
     assert_eq!(queue.len(), 1);
@@ -73,7 +73,7 @@ async fn an_item_delayed_by_nothing_is_queued_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_beyond_all_time_is_waited_for_without_harm() {
+async fn the_longest_delay_does_not_overflow() {
     let queue = queue();
     queue.add_after("never", Duration::MAX);
     queue.add_after("in ten years", 3650 * 24 * 3600 * SECOND);
@@ -88,7 +88,7 @@ async fn a_delay_beyond_all_time_is_waited_for_without_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_items_can_be_looked_at_and_cancelled() {
+async fn delayed_items_can_be_inspected_and_cancelled() {
     let queue = queue();
     queue.add_after("late", 3 * SECOND);
     queue.add_after("soon", SECOND);
@@ -105,7 +105,7 @@ async fn delayed_items_can_be_looked_at_and_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_comes_due_while_it_is_in_work_comes_again_when_it_is_done() {
+async fn an_item_due_while_in_work_is_queued_again_when_done() {
     let queue = queue();
     queue.add("one");
     let item = take(&queue);
@@ -118,7 +118,7 @@ async fn an_item_that_comes_due_while_it_is_in_work_comes_again_when_it_is_done(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_delayed_items_block_nobody() {
+async fn adding_a_hundred_thousand_delayed_items_does_not_block() {
     let queue = RateLimitingQueue::new(MaxOf::new());
     let before = Instant::now();
     for item in 0..100_000u32 {
@@ -131,7 +131,7 @@ async fn a_hundred_thousand_delayed_items_block_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_item_wakes_the_waiting_to_sleep_less() {
+async fn an_earlier_item_shortens_the_sleep_of_waiting_workers() {
     let queue = queue();
     queue.add_after("late", 10 * SECOND);
     let mut get = poll(queue.get());

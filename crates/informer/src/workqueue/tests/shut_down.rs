@@ -1,9 +1,9 @@
-//! Both kinds of shut-down: what is still handed out, what is dropped, and who is told when.
+//! Tests of both kinds of shut-down: which items are returned, which are dropped, and when workers receive `None`.
 
 use super::*;
 
 #[test]
-fn after_a_shut_down_nothing_is_accepted_and_what_is_left_is_handed_out() {
+fn after_a_shut_down_remaining_items_are_returned_and_new_ones_ignored() {
     let queue = queue();
     queue.add("one");
     assert!(!queue.is_shutting_down());
@@ -27,7 +27,7 @@ fn after_a_shut_down_nothing_is_accepted_and_what_is_left_is_handed_out() {
 }
 
 #[test]
-fn every_waiting_worker_is_told_the_end() {
+fn every_waiting_worker_receives_none_at_shut_down() {
     let queue = queue();
     let mut gets: Vec<_> = (0..3).map(|_| poll(queue.get())).collect();
     for get in &mut gets {
@@ -41,7 +41,7 @@ fn every_waiting_worker_is_told_the_end() {
 }
 
 #[test]
-fn a_plain_shut_down_does_not_wait_for_what_is_in_work() {
+fn a_plain_shut_down_does_not_wait_for_items_in_work() {
     let queue = queue();
     queue.add("one");
     let item = take(&queue);
@@ -55,7 +55,7 @@ fn a_plain_shut_down_does_not_wait_for_what_is_in_work() {
 }
 
 #[test]
-fn a_drain_waits_until_everything_in_work_is_done() {
+fn a_drain_waits_for_all_items_in_work() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -73,7 +73,7 @@ fn a_drain_waits_until_everything_in_work_is_done() {
 }
 
 #[test]
-fn a_drain_waits_for_what_is_queued_though_nothing_is_in_work() {
+fn a_drain_waits_for_queued_items_when_none_is_in_work() {
     let queue = queue();
     queue.add("one");
     queue.add("two");
@@ -91,7 +91,7 @@ fn a_drain_waits_for_what_is_queued_though_nothing_is_in_work() {
 }
 
 #[test]
-fn a_drain_waits_for_what_is_queued_when_the_item_in_work_is_done() {
+fn a_drain_waits_for_queued_items_after_the_item_in_work() {
     let queue = queue();
     queue.add("in work");
     queue.add("queued");
@@ -114,7 +114,7 @@ fn an_empty_queue_is_drained_at_once() {
 }
 
 #[test]
-fn all_drains_that_wait_at_once_end_together() {
+fn concurrent_drains_end_together() {
     let queue = queue();
     queue.add("one");
     let item = take(&queue);
@@ -150,7 +150,7 @@ fn a_plain_shut_down_releases_every_drain() {
 }
 
 #[test]
-fn an_item_that_became_dirty_is_handed_out_again_during_the_drain() {
+fn a_dirty_item_is_returned_again_during_a_drain() {
     let queue = queue();
     queue.add("foo");
     let item = take(&queue);
@@ -237,7 +237,7 @@ async fn both_kinds_of_shut_down_end_the_delays_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_delayed_item_is_referred_to_by_nobody() {
+async fn the_queue_holds_no_reference_to_a_dropped_delayed_item() {
     let queue = RateLimitingQueue::new(MaxOf::new());
     let key = Arc::new("one");
     queue.add_after(Arc::clone(&key), SECOND);

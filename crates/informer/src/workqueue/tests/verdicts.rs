@@ -1,4 +1,4 @@
-//! Rate limits, and what each verdict on an item does.
+//! Tests of rate limits, and of the effect of each verdict.
 
 use super::*;
 use crate::workqueue::rate_limiter::Bucket;
@@ -29,7 +29,7 @@ async fn a_rate_limited_item_waits_longer_each_time_until_it_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limiter_is_told_the_time() {
+async fn a_limiter_receives_the_time() {
     let queue = RateLimitingQueue::new(Bucket::every(SECOND, 1));
     queue.add_rate_limited("first");
     queue.add_rate_limited("second");
@@ -43,7 +43,7 @@ async fn a_limiter_is_told_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retried_item_is_done_and_comes_after_the_limiters_delay() {
+async fn a_retried_item_is_returned_after_the_limiters_delay() {
     let queue = queue();
     queue.add("one");
     for (requeues, delay) in [(0, 1), (1, 2), (2, 4)] {
@@ -60,7 +60,7 @@ async fn a_retried_item_is_done_and_comes_after_the_limiters_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_verdict_does_what_its_name_says() {
+async fn each_verdict_has_its_documented_effect() {
     let queue = queue();
     let failed_once = || {
         queue.add("one");
@@ -92,7 +92,7 @@ async fn each_verdict_does_what_its_name_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_was_added_while_in_work_comes_at_once_whatever_the_verdict() {
+async fn an_item_added_while_in_work_is_queued_at_once_after_any_verdict() {
     let verdicts: [fn(Item<&'static str>); 6] = [
         Item::done,
         Item::forget,

@@ -37,7 +37,7 @@ async fn the_resync_period_is_the_options_or_the_types_or_the_factorys() {
     let server = Server::builder().seed([labelled("a", "web"), map]).build();
     let secs = Duration::from_secs;
     let factory = SharedInformerFactory::builder(server.client())
-        .default_resync(secs(600))
+        .resync(secs(600))
         .resync_for::<Pod>(secs(60))
         .resync_for::<Pod>(secs(300))
         .resync_for::<PartialObjectMeta<Pod>>(Duration::ZERO)

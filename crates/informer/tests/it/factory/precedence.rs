@@ -275,6 +275,51 @@ async fn transforms_are_those_of_the_type_in_the_namespace_the_type_or_the_names
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_namespace_is_requested_as_the_nearest_options_say() {
+    let server = Server::builder().build();
+    let pages = |size| NamespaceOptions::new().page_size(size);
+    let factory = SharedInformerFactory::builder(server.client())
+        .page_size(1)
+        .namespaces_with([("a", pages(2)), ("b", NamespaceOptions::new())])
+        .build();
+    factory.informer::<ConfigMap>();
+    factory.informer::<Node>();
+    let options = |in_a| {
+        InformerOptions::<Pod>::new().page_size(3).namespaces_with([
+            ("a", NamespaceOptions::new().page_size(in_a)),
+            ("c", NamespaceOptions::new()),
+        ])
+    };
+    let pods = factory.informer_with(options(4)).unwrap();
+    assert!(factory.informer_with(options(4)).unwrap().is_same(&pods));
+    let conflict = factory.informer_with(options(5)).unwrap_err();
+    assert!(
+        conflict.to_string().ends_with("another page size"),
+        "{conflict}"
+    );
+    synced(&factory).await;
+    let log = server.requests().verb(Verb::List);
+    let mut lists: Vec<_> = log
+        .iter()
+        .map(|request| {
+            let namespace = request.namespace.clone().unwrap_or_default();
+            let limit = request.options.limit.unwrap();
+            format!("{} {namespace:?} {limit}", request.resource)
+        })
+        .collect();
+    lists.sort();
+    let expected = [
+        r#"configmaps "a" 2"#,
+        r#"configmaps "b" 1"#,
+        r#"nodes "" 1"#,
+        r#"pods "a" 4"#,
+        r#"pods "c" 3"#,
+    ];
+    assert_eq!(lists, expected);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_other_namespaces_beside_named_ones_are_one_informer_without_anything_twice() {
     let server = Server::builder()
         .seed([

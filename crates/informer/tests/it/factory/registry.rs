@@ -106,7 +106,7 @@ async fn a_lister_alone_is_enough_for_the_informer_to_run() {
 async fn an_own_constructor_makes_the_informer_that_the_factory_runs() {
     let server = Server::builder().seed([pod("a")]).build();
     let factory = SharedInformerFactory::builder(server.client())
-        .default_resync(MINUTE)
+        .resync(MINUTE)
         .resync_for::<Pod>(2 * MINUTE)
         .build();
     let mut period = None;

@@ -1,8 +1,9 @@
-//! Lists under a strategic merge patch: merged by key, or as sets, and put in order.
+//! Lists in a strategic merge patch: merged by key or as sets, and ordered.
 //!
 //! Guarantees:
-//! - items are found by their merge key's JSON text, in a tree, so a look-up costs no pass over the list;
-//! - what both lists name keeps the patch's order; what only the object has keeps the object's, placed before the first item of the patch that stood behind it.
+//! - items are indexed by the JSON text of their merge key, so a lookup does not scan the list;
+//! - items in both lists have the patch's order; items only in the object keep the object's order, before the first
+//!   item of the patch that followed them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::{ListRule, PATCH, merge_map, plain, without_marked};
 use crate::kinds::schema::Strategy;
 use crate::verb::patch::refusal::{Go, Refusal, same_type};
 
-/// Merges the patch's list into the object's, or takes it if the field's lists aren't merged.
+/// Merges the patch's list into the object's, or replaces it if the field's lists are not merged.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -26,7 +27,7 @@ pub(super) fn merge(
     super::array(patch)
 }
 
-/// Takes the items away that `$deleteFromPrimitiveList` names; items that are maps are merged, as Kubernetes does.
+/// Removes the items in `$deleteFromPrimitiveList`; items that are maps are merged, as in Kubernetes.
 pub(super) fn delete(
     original: Vec<Value>,
     gone: Vec<Value>,
@@ -45,7 +46,7 @@ pub(super) fn delete(
         .collect())
 }
 
-/// Merges a list and gives it the order of `$setElementOrder`; `None` if there is no list.
+/// Merges a list and orders it by `$setElementOrder`; `None` if there is no list.
 pub(super) fn merge_in_order(
     original: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -137,7 +138,7 @@ fn merge_maps(
     Ok(original)
 }
 
-/// Obeys `$patch` in items: takes away what is to be deleted, everything if the list is to be replaced.
+/// Applies `$patch` in items: removes deleted items, or all items if the list is replaced.
 fn obey_markers(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -175,7 +176,7 @@ fn obey_markers(
     Ok((kept, rest))
 }
 
-/// Whether the items of both lists are maps; they must have one type, and not be lists.
+/// Whether the items of both lists are maps; all must have one type, and none may be a list.
 fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {
@@ -197,7 +198,7 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     )))
 }
 
-/// The patch's items must come in the order that `$setElementOrder` gives, and be among its own.
+/// Checks that the patch's items are in the order of `$setElementOrder`, and all listed there.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -232,9 +233,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// The order on the server, as `$setElementOrder` sees it.
+/// The order of items on the server, for `$setElementOrder`.
 ///
-/// Kubernetes looks at the object's slice after the merge worked in it: new items stand where deletions left room, and those without room count as unknown.
+/// Kubernetes uses the object's slice after the merge changed it: new items are in the places of deleted ones, and new
+/// items without a place count as unknown.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -256,7 +258,10 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Orders a merged list: items that `places` names by it, the others by `server_places`, and one before the other as they stood on the server.
+/// Orders a merged list.
+///
+/// Items in `places` follow that order, the others follow `server_places`; both are interleaved by their order on the
+/// server.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -288,7 +293,7 @@ fn in_order(
     Ok(all)
 }
 
-/// The first place of each item, by identity.
+/// The first index of each item, by identity.
 fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     let mut places = BTreeMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -297,7 +302,7 @@ fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usiz
     Ok(places)
 }
 
-/// As [`places_of`], for the list of `$setElementOrder`, whose items a client wrote without the rest of the item.
+/// As [`places_of`], for the list of `$setElementOrder`, whose items contain only the merge key.
 fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     if key.is_some()
         && let Some(at) = order.iter().position(|item| !item.is_object())
@@ -307,7 +312,7 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// What makes an item that item: its merge key's value, or itself.
+/// The identity of an item: its merge key's value, or the item itself.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

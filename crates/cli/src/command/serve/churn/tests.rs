@@ -1,4 +1,4 @@
-//! Churn against the in-process server, in paused time.
+//! Churn with the in-process server in paused time.
 
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ async fn run_for(churn: &mut Churn, rate: &str, period: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_changed_at_the_rate_that_was_asked_for() {
+async fn objects_are_changed_at_the_requested_rate() {
     for (rate, seconds, wanted) in [("500/s", 10, 5_000), ("30/m", 60, 30), ("5000/s", 1, 5_000)] {
         let (server, mut churn) = seeded(&["pods=100", "configmaps=50"]).await;
         let before = server.revision();
@@ -50,7 +50,7 @@ async fn changes_are_spread_evenly_over_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_come_change_and_go_while_their_number_stays() {
+async fn objects_are_created_updated_and_deleted_at_a_constant_number() {
     let (server, mut churn) = seeded(&["pods=100", "nodes=10"]).await;
     let names = |plural: &str| -> Vec<String> {
         let name = |object: serde_json::Value| object["metadata"]["name"].to_string();
@@ -74,11 +74,11 @@ async fn objects_come_change_and_go_while_their_number_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn their_number_stays_over_any_number_of_starts() {
+async fn the_number_of_objects_stays_constant_over_restarts() {
     let server = Server::builder().build();
     for _ in 0..20 {
         let mut churn = seeded_on(&server, &["pods=10"]).await;
-        // It is left in the middle: with ten, or with one more.
+        // It stops with ten objects or with one more.
         run_for(&mut churn, "10/s", Duration::from_millis(1_300)).await;
         let pods = server.list("v1", "pods").len();
         assert!((10..=11).contains(&pods), "{pods}");
@@ -86,7 +86,7 @@ async fn their_number_stays_over_any_number_of_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_deletes_is_replaced() {
+async fn an_object_deleted_by_another_client_is_replaced() {
     let (server, mut churn) = seeded(&["configmaps=40"]).await;
     for object in server.list("v1", "configmaps") {
         let text = |member: &str| object["metadata"][member].as_str().unwrap().to_owned();
@@ -115,7 +115,7 @@ async fn a_seed_makes_the_same_changes_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stopped_machine_has_missed_is_not_made_up_for() {
+async fn changes_missed_by_a_suspended_machine_are_dropped() {
     let (server, mut churn) = seeded(&["pods=10"]).await;
     let before = server.revision();
     let mut running = Box::pin(churn.run("10/s".parse().unwrap()));
@@ -127,7 +127,7 @@ async fn what_a_stopped_machine_has_missed_is_not_made_up_for() {
 }
 
 #[test]
-fn a_rate_reads_back_as_it_was_written_and_anything_else_is_refused() {
+fn a_rate_parses_as_printed_and_other_text_is_rejected() {
     for text in ["500/s", "30/m", "1000000/s"] {
         assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
     }

@@ -1,4 +1,4 @@
-//! Whoever asks, and however often: it is decoded once, and told of once if it can not be.
+//! Tests that concurrent readers decode an object once, and that an error is reported once.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -23,7 +23,7 @@ fn decode(encoded: Encoded<'_>) -> Result<String, Unfit> {
 }
 
 #[test]
-fn those_who_ask_at_the_same_time_get_the_same_and_one_of_them_tells_what_is_wrong() {
+fn concurrent_readers_share_one_result_and_an_error_is_reported_once() {
     let told = Arc::new(AtomicUsize::new(0));
     let telling = Arc::clone(&told);
     let on_broken = move |error: &DecodeError| {

@@ -1,5 +1,4 @@
-//! The [`Housekeeping`] of packed objects: what packs them is kept fit for them, and what was left unpacked
-//! is packed.
+//! The [`Housekeeping`] of packed objects: trains dictionaries, and packs objects that are still uncompressed.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Makes a dictionary if one is due, and packs with it what was packed before.
+/// Trains a dictionary if one is due, and packs earlier objects with it.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -41,25 +40,25 @@ fn is_pending<K>(object: &Object<K>) -> bool {
     body(object).is_some_and(PackedBody::is_pending)
 }
 
-/// Packs its body, if that was put off.
+/// Packs an object's body, if that is pending.
 fn pack_now<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.pack_now();
     }
 }
 
-/// Packs its body anew, if it was packed with what is no longer the best.
+/// Packs an object's body again, if it was packed with an older dictionary.
 fn repack<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.repack();
     }
 }
 
-/// So many objects of the store are looked at for each chunk that comes, and between two looks at whether
-/// one has come: of pods, half a millisecond's work.
+/// Number of objects repacked per received chunk, and between two checks for a new chunk: for pods, half a
+/// millisecond's work.
 const STEP: usize = 32;
 
-/// Through the store, in the order of names.
+/// A walk through the store, in the order of names.
 #[derive(Default)]
 enum Walk {
     #[default]
@@ -68,13 +67,13 @@ enum Walk {
     Behind(ObjectName),
 }
 
-/// How far a reflector has come with what was packed before the newest dictionary.
+/// Progress of repacking objects with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Of which dictionary it is.
+    /// The number of that dictionary.
     generation: u64,
     walk: Walk,
-    /// What was on its way to the store is to be found there when the next chunk comes.
+    /// Whether to walk again at the next chunk, for objects that were on their way to the store.
     again: bool,
 }
 
@@ -84,14 +83,15 @@ impl Repacking {
     }
 }
 
-/// A dictionary of no more objects than this is made in place, which takes a millisecond or two.
+/// Maximum objects of a dictionary that is trained in place, which takes one or two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Makes dictionaries, which takes as long as some hundred events, on the pool for blocking work. The list
-/// waits for the first one, because everything that comes meanwhile would stay unpacked. Events go on during
-/// the making of another one, and are packed with the one before. One of few objects is made in place.
+/// Trains dictionaries on the pool for blocking work; training takes as long as some hundred events.
+///
+/// A list waits for the first dictionary, because its objects would stay unpacked otherwise. During the training of
+/// a later one events continue, and are packed with the one before. A dictionary of few objects is trained in place.
 struct Training {
-    /// One at most.
+    /// At most one training.
     under_way: JoinSet<()>,
 }
 
@@ -102,7 +102,7 @@ impl Training {
         }
     }
 
-    /// Makes one if it is time, or begins to.
+    /// Trains a dictionary if one is due, or starts to.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -131,22 +131,22 @@ impl Training {
     }
 }
 
-/// Objects of lone events are packed when so many have come, or with the next bookmark: in the meantime they
-/// take ten times as much.
+/// Maximum number of objects of single events before they are packed; a bookmark packs them too. Unpacked they take
+/// ten times as much memory.
 const PENDING_MAX: usize = 64;
 
-/// The same when so many bytes of them have come.
+/// Maximum bytes of such objects before they are packed.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// So many of them are packed at a time, each time when the runtime has nothing else to do or has done much: of
-/// pods, a thirtieth of a millisecond's work, for which an event that comes meanwhile may have to wait.
+/// Objects packed per turn, when the runtime is idle or after much work: for pods, a thirtieth of a millisecond, by
+/// which an event may be delayed.
 const TURN: usize = 4;
 
-/// So many computations pack them at a time at most.
+/// Maximum number of concurrent packing tasks.
 const PACKING_MAX: usize = 4;
 
-/// Objects that are in the store as they came, and are packed when this goes, however it goes: they outlive
-/// the reflector, and the next one does not know what it left undone.
+/// Stored objects that are still unpacked. They are packed when this is dropped, because they outlive the reflector,
+/// and the next reflector does not know them.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
@@ -167,7 +167,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// What is to be packed before long.
+/// The objects to pack later.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -176,7 +176,7 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// For the runtime that this is called in.
+    /// Creates one for the current runtime.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -186,7 +186,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Has it packed, if that was put off.
+    /// Adds an object, if its packing is pending.
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;
@@ -198,7 +198,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Has all packed for which that was put off.
+    /// Starts to pack all objects.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -220,7 +220,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// For the runtime that this is called in.
+    /// Creates one for the current runtime.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -230,7 +230,7 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Has another dictionary made if it is time, and what is staged packed with a new one.
+    /// Trains a dictionary if one is due, and packs the staged objects with a new one.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();
@@ -240,7 +240,7 @@ impl<K: Send + Sync + 'static> Packer<K> {
                 walk: Walk::Beginning,
                 again: true,
             };
-            // The store is not to get them as they are.
+            // Packed before they enter the store.
             let staged = staged();
             let is_long = staged.len() >= OFFLOADED_MIN;
             let repack = move || staged.iter().for_each(repack);

@@ -1,12 +1,11 @@
-//! Keeps the JSON of objects small: compressed with a dictionary that is trained from an informer's own
-//! first objects.
+//! [`Packing`]: compresses the JSON of objects, with a dictionary trained from an informer's first objects.
 //!
-//! Objects of one type repeat each other, so with a dictionary one alone becomes as small as among many.
-//! Until there are enough of them they are kept as they are. When what is written no longer fits the
-//! dictionary, the next ones make another one; there are never more than two that something is
-//! packed with, so what an old one has packed is to be packed anew before a third.
+//! Objects of one type have much text in common, so with a dictionary a single object compresses as well as many
+//! together. Objects stay uncompressed until there are enough samples. When new objects no longer fit the
+//! dictionary, another one is trained. At most two are in use, so objects of the older one must be repacked before a
+//! third is trained.
 //!
-//! Whatever can't be compressed is kept as it is: nothing is ever refused, and nothing lost.
+//! Guarantees: an object that can't be compressed is stored as it is; none is rejected or lost.
 
 mod dictionary;
 mod samples;
@@ -21,30 +20,29 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// By default a dictionary is made once there are so many objects, which for pods takes some 20 ms. It, and what
-/// packs with it, is as large as fifty pods unpacked.
+/// Default number of objects from which a dictionary is trained. For pods the training takes some 20 ms; the
+/// dictionary with its compression contexts takes as much memory as fifty unpacked pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Samples that make no dictionary are followed by others, each time behind twice as many objects, up to
-/// this often.
+/// Maximum number of doublings of the pause after samples that yield no dictionary.
 const PAUSES: u32 = 12;
 
-/// What packs the objects of one informer.
+/// Packs the objects of one informer.
 pub(super) struct Packing {
-    /// So many objects make a dictionary.
+    /// Number of objects for a dictionary.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
     learning: Mutex<Learning>,
 }
 
 struct Learning {
-    /// What the next dictionary is made of, while one is wanted.
+    /// Samples for the next dictionary, while one is needed.
     samples: Option<Samples>,
     fit: Fit,
-    /// The one before the current one.
+    /// The previous dictionary.
     previous: Weak<Dictionary>,
     generation: u64,
-    /// How often samples have made no dictionary.
+    /// Number of trainings that yielded no dictionary.
     failures: u32,
 }
 
@@ -52,18 +50,18 @@ struct Learning {
 #[derive(Clone)]
 pub(super) struct Packed {
     bytes: Box<[u8]>,
-    /// What it was compressed with, if it was.
+    /// The dictionary; `None` if the object is not compressed.
     dictionary: Option<Arc<Dictionary>>,
-    /// Uncompressed.
+    /// Uncompressed length in bytes.
     length: u32,
 }
 
-/// What was packed can't be read again.
+/// Packed bytes can't be decompressed.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Whose dictionaries are made of so many objects each.
+    /// Creates one with this number of objects per dictionary.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -78,12 +76,12 @@ impl Packing {
         }
     }
 
-    /// Objects that each dictionary is made of.
+    /// Returns the number of objects per dictionary.
     pub(super) fn samples(&self) -> usize {
         self.samples
     }
 
-    /// Packs what may be learnt from.
+    /// Packs an object, and takes it as a sample if one is needed.
     pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
@@ -97,7 +95,7 @@ impl Packing {
         packed
     }
 
-    /// Packs with the current dictionary, if it was another one or none; whether anything has changed.
+    /// Packs with the current dictionary, if it was packed with another or none; returns whether it was.
     pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -117,14 +115,15 @@ impl Packing {
         changed
     }
 
-    /// Whether a dictionary is to be made, which is later if more is about to come.
+    /// Whether to train a dictionary. With `more_comes` that is later.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Makes a dictionary of what has been packed last; what is packed from now on is packed with it.
-    /// Takes its time, and does nothing if it is not due, which is later if more is about to come. Whether there
-    /// is a new one; if samples make none, the next ones are tried.
+    /// Trains a dictionary from the latest samples, if one is due, and uses it from then on.
+    ///
+    /// It blocks for the time of the training. Returns whether there is a new dictionary; if the samples yield none,
+    /// later samples are tried.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -146,12 +145,12 @@ impl Packing {
         true
     }
 
-    /// How many dictionaries there have been.
+    /// Returns the number of dictionaries trained so far.
     pub(super) fn generation(&self) -> u64 {
         self.learning.lock().generation
     }
 
-    /// What dictionaries take, and what the next one is made of, in bytes.
+    /// Returns the bytes of dictionaries and samples.
     pub(super) fn size(&self) -> usize {
         let learning = self.learning.lock();
         let (current, previous) = (self.current.load(), learning.previous.upgrade());
@@ -189,7 +188,7 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// What the next dictionary is to be made of, for the one who asks first.
+    /// Returns the samples if a dictionary is due; the first caller gets them.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -200,7 +199,7 @@ impl Learning {
 }
 
 impl Packed {
-    /// Not compressed.
+    /// Stores JSON without compression.
     pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
@@ -209,15 +208,15 @@ impl Packed {
         }
     }
 
-    /// The JSON, if it is not compressed.
+    /// Returns the JSON, if it is not compressed.
     pub(super) fn raw(&self) -> Option<&[u8]> {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
-    /// Hands on the JSON.
+    /// Calls `read` with the decompressed JSON.
     ///
     /// # Errors
-    /// Its bytes have changed in memory.
+    /// The packed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
             None => Ok(read(&self.bytes)),

@@ -1,4 +1,4 @@
-//! Bodies that share what packs them: each comes back as its own, and is told of once if it can not.
+//! Tests of bodies that share a decoder: each has its own object, and an error is reported once.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -35,7 +35,7 @@ fn object(decoder: &Arc<PackedDecoder<ConfigMap>>, number: usize, data: &str) ->
 }
 
 #[test]
-fn each_body_is_its_own_also_of_those_that_share_a_place() {
+fn bodies_that_share_a_slot_keep_their_own_objects() {
     let decoder = decoder(&Arc::default());
     let objects: Vec<_> = (0..3 * RECENT_MAX)
         .map(|number| object(&decoder, number, r#"{"a":"b"}"#))
@@ -52,7 +52,7 @@ fn each_body_is_its_own_also_of_those_that_share_a_place() {
 }
 
 #[test]
-fn what_nobody_has_is_kept_for_a_few_more_and_then_gone() {
+fn an_unreferenced_object_stays_decoded_until_a_few_others_are_read() {
     let decoder = decoder(&Arc::default());
     let first = object(&decoder, 0, "{}");
     let weak = Arc::downgrade(&first.get().unwrap());
@@ -65,7 +65,7 @@ fn what_nobody_has_is_kept_for_a_few_more_and_then_gone() {
 }
 
 #[test]
-fn a_body_that_does_not_decode_is_told_once_by_its_name() {
+fn a_body_that_does_not_decode_is_reported_once_by_name() {
     let told = Arc::default();
     let decoder = decoder(&told);
     let broken = object(&decoder, 7, "5");
@@ -80,7 +80,7 @@ fn a_body_that_does_not_decode_is_told_once_by_its_name() {
 }
 
 #[test]
-fn a_live_object_is_packed_as_it_is_now_under_the_identity_that_it_had() {
+fn a_decoded_object_is_packed_in_its_current_state_with_its_identity() {
     let decoder = decoder(&Arc::default());
     let mut map: ConfigMap = serde_json::from_str(
         r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"5","labels":{"k":"v"}}}"#,

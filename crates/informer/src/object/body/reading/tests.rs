@@ -1,4 +1,4 @@
-//! Whatever readers and the writer do at the same time, each moment counts what is unread in it, or more.
+//! Tests that the count of unread objects is never too low, with concurrent readers and a writer.
 
 use std::thread;
 
@@ -36,7 +36,7 @@ fn object(lazy: &Arc<LazyDecoder<String>>, name: &str) -> Object<String> {
 }
 
 #[test]
-fn an_object_counts_from_when_it_is_stored_until_it_is_read_or_removed() {
+fn an_object_counts_as_unread_until_it_is_read_or_removed() {
     let lazy = lazy();
     let moment = UnreadMoment::first(Arc::clone(lazy.unread())).next();
     let [read, bad, removed, before] =
@@ -60,7 +60,7 @@ fn an_object_counts_from_when_it_is_stored_until_it_is_read_or_removed() {
 }
 
 #[test]
-fn a_moment_that_has_ended_keeps_its_count() {
+fn an_ended_moment_keeps_its_count() {
     let lazy = lazy();
     let [first, second] = ["first", "second"].map(|it| object(&lazy, it));
     let older = UnreadMoment::first(Arc::clone(lazy.unread())).next();
@@ -74,7 +74,7 @@ fn a_moment_that_has_ended_keeps_its_count() {
 }
 
 #[test]
-fn the_same_state_on_another_epoch_is_counted_once() {
+fn the_same_state_in_another_epoch_is_counted_once() {
     use crate::object::Epoch;
 
     let lazy = lazy();
@@ -91,7 +91,7 @@ fn the_same_state_on_another_epoch_is_counted_once() {
 }
 
 #[test]
-fn readers_and_the_writer_at_the_same_time_lose_no_count() {
+fn concurrent_readers_and_a_writer_lose_no_count() {
     let lazy = lazy();
     let moment = UnreadMoment::first(Arc::clone(lazy.unread())).next();
     for round in 0..200 {
@@ -119,7 +119,7 @@ fn readers_and_the_writer_at_the_same_time_lose_no_count() {
 }
 
 #[test]
-fn what_was_read_in_vain_is_the_same_state_as_a_broken_object() {
+fn an_object_that_failed_to_decode_becomes_a_broken_one_of_the_same_state() {
     let lazy = lazy();
     let bad = object(&lazy, "bad");
     assert!(bad.found_broken().is_none(), "it was not read");

@@ -1,4 +1,4 @@
-//! The first lists of several sources, and where each of them is complete.
+//! Tests of the first lists of several sources.
 
 use crate::{
     object::SourceId,
@@ -26,7 +26,7 @@ fn show(batch: &Batch<K>) -> String {
 }
 
 #[test]
-fn a_unit_that_completes_the_first_lists_of_two_sources_is_followed_by_one_that_says_so() {
+fn a_unit_that_completes_two_first_lists_is_followed_by_an_empty_batch() {
     let mut fifo = DeltaFifo::<K>::new();
     for source in [1, 2] {
         fifo.replace(list(source, &["a@1"]), &()).unwrap();

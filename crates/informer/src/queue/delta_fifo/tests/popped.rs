@@ -1,4 +1,4 @@
-//! What one unit of a `DeltaFifo` says of itself.
+//! Tests of a popped unit.
 
 use crate::{
     queue::{

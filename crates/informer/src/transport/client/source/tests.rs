@@ -1,4 +1,4 @@
-//! When a client is made anew, and how often.
+//! Tests of when a client is replaced, and how often.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts how often a client is made.
+/// Counts the clients created.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -34,7 +34,7 @@ fn made_by(server: &Server, count: &Count) -> RotatingClientBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_wait_for_a_client_it_is_made_once() {
+async fn concurrent_requests_create_one_client() {
     let (server, count) = (Server::builder().build(), Count::default());
     let (made, client) = (count.clone(), server.client());
     let rotating = RotatingClient::new(move || {
@@ -51,7 +51,7 @@ async fn however_many_wait_for_a_client_it_is_made_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_leaves_the_making_to_the_next_one() {
+async fn a_cancelled_request_leaves_the_creation_to_the_next() {
     let (server, count) = (Server::builder().build(), Count::default());
     let (made, client) = (count.clone(), server.client());
     let rotating = RotatingClient::new(move || {
@@ -91,7 +91,7 @@ async fn a_client_is_replaced_a_minute_before_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_given_out_expired_is_replaced_after_ten_seconds() {
+async fn a_client_created_expired_is_replaced_after_ten_seconds() {
     let (server, count) = (Server::builder().build(), Count::default());
     let made = count.clone();
     let rotating = RotatingClient::new(move || {
@@ -111,7 +111,7 @@ async fn a_client_that_is_given_out_expired_is_replaced_after_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_replaced_at_the_age_that_was_asked_for() {
+async fn a_client_is_replaced_at_its_maximum_age() {
     let (server, count) = (Server::builder().build(), Count::default());
     let rotating = made_by(&server, &count).max_age(5 * MINUTE).build();
     let clone = rotating.clone();
@@ -125,7 +125,7 @@ async fn a_client_is_replaced_at_the_age_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_replaces_the_client_and_not_more_often_than_each_ten_seconds() {
+async fn rejected_credentials_replace_the_client_at_most_every_ten_seconds() {
     let (server, count) = (Server::builder().build(), Count::default());
     let rotating = made_by(&server, &count).build();
     let refused = Error::new(Class::Unauthorized, "");
@@ -165,7 +165,7 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Clients that expire 30 minutes after they were made.
+/// Clients that expire 30 minutes after their creation.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {
@@ -178,7 +178,7 @@ fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBui
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_age_expiry_and_a_refusal_the_first_one_counts() {
+async fn of_age_expiry_and_rejection_the_earliest_applies() {
     let (server, count, begun) = (Server::builder().build(), Count::default(), Instant::now());
     let rotating = expiring(begun, &server, &count)
         .max_age(5 * MINUTE)
@@ -209,7 +209,7 @@ async fn a_client_that_expires_while_the_machine_sleeps_is_replaced() {
         })
         .build();
     rotating.client().await.unwrap();
-    // No other clock goes on meanwhile.
+    // No other clock advances meanwhile.
     asleep.store(3600, Ordering::Relaxed);
     rotating.client().await.unwrap();
     tokio::time::advance(REFUSED_MIN).await;
@@ -218,7 +218,7 @@ async fn a_client_that_expires_while_the_machine_sleeps_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_a_client_that_was_replaced_are_not_of_the_new_one() {
+async fn a_failure_of_a_replaced_client_does_not_affect_the_new_one() {
     let (server, count) = (Server::builder().build(), Count::default());
     let made = count.clone();
     let rotating = RotatingClient::new(move || {
@@ -244,7 +244,7 @@ async fn news_of_a_client_that_was_replaced_are_not_of_the_new_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pause_after_a_failed_attempt_counts_from_its_beginning() {
+async fn the_pause_after_a_failed_creation_counts_from_its_start() {
     let count = Count::default();
     let made = count.clone();
     let rotating = RotatingClient::new(move || {
@@ -261,7 +261,7 @@ async fn the_pause_after_a_failed_attempt_counts_from_its_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_can_t_be_made_is_an_error_and_is_tried_again_after_ten_seconds() {
+async fn a_failed_creation_is_an_error_and_is_retried_after_ten_seconds() {
     let (server, count) = (Server::builder().build(), Count::default());
     let (made, client) = (count.clone(), server.client());
     let rotating = RotatingClient::new(move || {
@@ -289,7 +289,7 @@ async fn a_client_that_can_t_be_made_is_an_error_and_is_tried_again_after_ten_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_making_never_ends_is_made_anew_a_minute_later() {
+async fn a_hung_creation_is_replaced_after_a_minute() {
     let (server, count) = (Server::builder().build(), Count::default());
     let (made, client) = (count.clone(), server.client());
     let rotating = RotatingClient::new(move || {

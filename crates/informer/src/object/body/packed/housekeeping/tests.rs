@@ -1,4 +1,4 @@
-//! Objects whose packing was put off: until when, and that nobody forgets them.
+//! Tests of pending objects: when they are packed, and that none is forgotten.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn is_small(object: &Object<ConfigMap>) -> bool {
 }
 
 #[tokio::test]
-async fn what_was_put_off_is_packed_when_many_have_come_or_with_a_bookmark_or_at_the_end() {
+async fn pending_objects_are_packed_at_a_limit_a_bookmark_or_the_end() {
     let decoder = decoder();
     let objects: Vec<_> = (0..PENDING_MAX)
         .map(|number| decode(&decoder, number))
@@ -77,7 +77,7 @@ async fn what_was_put_off_is_packed_when_many_have_come_or_with_a_bookmark_or_at
 }
 
 #[test]
-fn beside_events_a_few_are_packed_at_a_time_and_all_by_whoever_stops_it() {
+fn objects_are_packed_a_few_at_a_time_and_all_at_the_end() {
     let decoder = decoder();
     let objects: Vec<_> = (0..3 * TURN)
         .map(|number| decode(&decoder, number))
@@ -94,7 +94,7 @@ fn beside_events_a_few_are_packed_at_a_time_and_all_by_whoever_stops_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_several_threads_it_is_done_beside() {
+async fn with_several_threads_packing_runs_in_parallel() {
     let decoder = decoder();
     let objects: Vec<_> = (0..PENDING_MAX)
         .map(|number| decode(&decoder, number))
@@ -104,7 +104,7 @@ async fn with_several_threads_it_is_done_beside() {
         pending.push(object);
     }
     assert_eq!(pending.packing.len(), 1);
-    // Whoever ends does not take back what has begun, nor what has not.
+    // A reflector that ends cancels neither started nor pending packing.
     drop(pending);
     while !objects.iter().all(is_small) {
         tokio::task::yield_now().await;
@@ -129,7 +129,7 @@ fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
 }
 
 #[tokio::test]
-async fn a_dictionary_of_few_objects_is_made_in_place() {
+async fn a_dictionary_of_few_objects_is_trained_in_place() {
     let decoder = outgrown(SAMPLES);
     let mut training = Training::new();
     training.tend(&decoder, false).await;
@@ -138,7 +138,7 @@ async fn a_dictionary_of_few_objects_is_made_in_place() {
 }
 
 #[tokio::test]
-async fn the_first_dictionary_of_many_objects_is_waited_for_and_others_are_not() {
+async fn a_list_waits_for_the_first_dictionary_only() {
     let mut training = Training::new();
     let first =
         PackedDecoder::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));

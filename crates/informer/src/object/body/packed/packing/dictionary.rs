@@ -1,4 +1,4 @@
-//! [`Dictionary`]: what many objects have in common, and the contexts that compress with it.
+//! [`Dictionary`]: text that many objects have in common, and the compression contexts that use it.
 
 use parking_lot::Mutex;
 use zstd::{
@@ -8,29 +8,29 @@ use zstd::{
 
 use super::samples::Samples;
 
-/// The fastest level that makes use of repeated text: of a pod one level more saves 2 % and costs a
-/// quarter more time.
+/// The fastest compression level that finds repeated text. For pods, one level more saves 2 % and takes a quarter
+/// more time.
 const LEVEL: i32 = 1;
 
-/// What is found again in JSON are whole members rather than five letters: of pods 5 % smaller than by the
-/// level's own choice, of custom resources 2 %, of `ConfigMaps` and Secrets the same, and none takes longer.
+/// Minimum match length: JSON repeats whole members, not five letters. Compared with the level's default, pods are
+/// 5 % smaller, custom resources 2 %, `ConfigMaps` and Secrets equal; no kind takes longer.
 const MATCH_MIN: u32 = 7;
 
-/// It looks for one at every second byte where there was none before: of pods 4 % larger, in a sixth less time.
+/// Search every second byte after a miss: pods are 4 % larger, in a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
-/// With twice as much pods are 1 % smaller, with four times 4 %; but it stands in the processor's caches in the
-/// place of what else an event needs, which takes 2 % longer with twice as much.
+/// Bytes of a dictionary. With twice as many, pods are 1 % smaller, with four times as many 4 %. But the dictionary
+/// displaces other data from the processor's caches: events take 2 % longer with twice as many.
 const BYTES: usize = 16 * 1024;
 
-/// So many contexts wait to be used again, for as many threads at once. Each holds the dictionary and tables, of
-/// some 150 KB together; to make one for an object would take seven times as long as to compress it.
+/// Maximum number of idle compression contexts, for as many concurrent threads. Each takes some 150 KB; to create one
+/// per object takes seven times as long as its compression.
 const IDLE: usize = 16;
 
-/// One that has needed more room than this for an object is not used again.
+/// Maximum bytes of a context's output buffer; a context with a larger one is not reused.
 const ROOM_MAX: usize = 256 * 1024;
 
-/// One generation.
+/// One generation of the dictionary.
 pub(super) struct Dictionary {
     bytes: Vec<u8>,
     compressors: Mutex<Vec<Compressing>>,
@@ -48,7 +48,7 @@ struct Decompressing {
 }
 
 impl Dictionary {
-    /// `None` if the samples have too little in common, or are too small.
+    /// Trains a dictionary; `None` if the samples have too little in common, or are too small.
     pub(super) fn train(samples: &Samples) -> Option<Self> {
         let bytes = zstd::dict::from_continuous(samples.bytes(), samples.lengths(), BYTES);
         let dictionary = Self {
@@ -63,7 +63,7 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// `None` if it would not be smaller, or can't be done.
+    /// Compresses JSON; `None` if that fails or does not make it smaller.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;
@@ -81,7 +81,7 @@ impl Dictionary {
         compressed
     }
 
-    /// Hands on what was compressed; `None` if it is not of this length, or can't be read.
+    /// Calls `read` with the decompressed bytes; `None` if they are damaged or of another length.
     pub(super) fn decompressed<T>(
         &self,
         bytes: &[u8],
@@ -115,13 +115,13 @@ impl Dictionary {
         let parameters = [
             CParameter::MinMatch(MATCH_MIN),
             CParameter::TargetLength(TARGET_LENGTH),
-            // What stands nowhere else is coded too, which a target length alone puts an end to: of pods 30 % more.
+            // Compresses unmatched text too, which a target length alone disables: pods would be 30 % larger.
             CParameter::LiteralCompressionMode(ParamSwitch::Enable),
         ];
         for parameter in parameters {
             context.set_parameter(parameter).ok()?;
         }
-        // What is kept beside each object anyhow, or protects against what memory does not do.
+        // The length is stored in the body, and memory needs no checksum.
         context.include_contentsize(false).ok()?;
         context.include_dictid(false).ok()?;
         context.include_checksum(false).ok()?;

@@ -1,35 +1,35 @@
-//! [`Samples`], of which a dictionary is made, and [`Fit`], which says when another one is wanted.
+//! [`Samples`]: training data for a dictionary; and [`Fit`]: detects when another dictionary is needed.
 
 use super::Packed;
 
-/// So much of one object is learnt from: a large one must not stand for all of them.
+/// Maximum bytes of one object in the samples, so that a large one does not dominate.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
-/// So many objects are learnt from at most. Of four times as many, pods, custom resources, `ConfigMaps` and
-/// Secrets are at best 3 % smaller, and some larger; it takes three to four times as long to learn.
+/// Maximum number of samples. With four times as many, pods, custom resources, `ConfigMaps` and Secrets are at best
+/// 3 % smaller, some larger, and training takes three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// So much of what is to be learnt from is kept unpacked meanwhile, where objects are large.
+/// Maximum bytes of objects that stay unpacked until the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Where more is to come, samples are taken from so many times as many objects: neighbours in a list are of few
-/// workloads. Of pods it is 9 % that this saves, and no more where they are further apart.
+/// Factor of objects to sample from when more follow, because neighbours in a list belong to few workloads. For pods
+/// this saves 9 %; a larger factor does not save more.
 const SPREAD: usize = 4;
 
-/// The beginnings of some objects, one behind the other, and as far apart as all of them allow.
+/// The concatenated beginnings of some objects, spread over all objects seen.
 pub(super) struct Samples {
-    /// So many that come first are none.
+    /// Number of first objects that are skipped.
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Every so manieth is one.
+    /// Distance between two samples.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
 }
 
 impl Samples {
-    /// Of what comes behind so many objects.
+    /// Creates samples that start after this number of objects.
     pub(super) fn behind(objects: usize) -> Self {
         Self {
             skips: objects,
@@ -41,7 +41,7 @@ impl Samples {
         }
     }
 
-    /// Takes one more.
+    /// Adds an object.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -59,27 +59,27 @@ impl Samples {
         self.seen_bytes += json.len();
     }
 
-    /// Whether the next one is a sample.
+    /// Whether the next object is a sample.
     fn is_one(&self) -> bool {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Whether there have been so many, or all that there is room for.
+    /// Whether this many objects were seen, or the memory limit is reached.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether there is no use in more of them, or no room.
+    /// Whether more objects would not improve the samples, or the memory limit is reached.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Until there is a dictionary all that is seen is kept as it is.
+    /// Whether the memory limit is reached, with enough samples for a dictionary; until then all objects stay unpacked.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
 
-    /// Leaves every second one, so that there is room for as many others.
+    /// Removes every second sample, to make room for as many others.
     fn thin_out(&mut self) {
         let (mut from, mut to) = (0, 0);
         let mut lengths = Vec::with_capacity(self.lengths.len());
@@ -105,17 +105,17 @@ impl Samples {
     }
 }
 
-/// So many objects are compared at a time.
+/// Number of objects per comparison.
 const WINDOW: u32 = 1000;
 
-/// A dictionary is in use for so many windows before another one may take its place, or making them would
-/// cost more than they save where objects of different kinds of content take turns.
+/// Minimum number of windows before a dictionary is replaced. Otherwise objects with alternating content would cause
+/// more training than the compression saves.
 const WINDOWS_MIN: u32 = 8;
 
-/// How well a dictionary fits what is packed with it: the first thousand objects, and the last.
+/// How well a dictionary fits: compares the first window of objects with the last.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Of the first window, packed bytes per thousand.
+    /// Packed bytes per thousand unpacked ones, in the first window.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -124,8 +124,8 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Takes one more object; whether the last thousand have become half as large again as the first,
-    /// compared with what they were made of.
+    /// Counts an object. Returns whether the compression ratio of the last window is half as large again as that of
+    /// the first.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

@@ -1,8 +1,8 @@
-//! What is packed comes back as it was, whatever dictionaries there are by then.
+//! Tests that packed objects are unpacked unchanged, with any sequence of dictionaries.
 
 use super::*;
 
-/// An object of a kind whose objects have their words in common with each other, and with no others.
+/// An object of a kind whose objects have text in common with each other only.
 fn json(kind: u64, number: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(kind);
     let word = |rng: &mut fastrand::Rng| -> String { (0..8).map(|_| rng.alphanumeric()).collect() };
@@ -24,7 +24,7 @@ fn trained(kind: u64) -> Packing {
 }
 
 #[test]
-fn what_was_packed_comes_back_as_it_was_before_and_after_training() {
+fn packed_objects_are_unpacked_unchanged_before_and_after_training() {
     let packing = Packing::new(SAMPLES);
     let before = packing.pack(b"{}");
     assert_eq!(before.unpacked(<[u8]>::to_vec).unwrap(), b"{}");
@@ -37,7 +37,7 @@ fn what_was_packed_comes_back_as_it_was_before_and_after_training() {
 }
 
 #[test]
-fn with_a_dictionary_one_alone_is_small() {
+fn with_a_dictionary_a_single_object_is_small() {
     let packing = trained(1);
     let text = json(1, 4711);
     let packed = packing.pack(text.as_bytes());
@@ -51,7 +51,7 @@ fn with_a_dictionary_one_alone_is_small() {
 }
 
 #[test]
-fn what_has_nothing_in_common_is_kept_as_it_is() {
+fn objects_with_nothing_in_common_stay_uncompressed() {
     let packing = trained(1);
     let mut rng = fastrand::Rng::with_seed(1);
     let noise: Vec<u8> = (0..1000).map(|_| rng.u8(..)).collect();
@@ -61,7 +61,7 @@ fn what_has_nothing_in_common_is_kept_as_it_is() {
 }
 
 #[test]
-fn what_was_packed_before_is_packed_anew_once() {
+fn older_objects_are_repacked_once() {
     let packing = Packing::new(SAMPLES);
     let mut early = packing.pack(json(1, 0).as_bytes());
     assert!(!packing.repack(&mut early), "there is no dictionary");
@@ -78,7 +78,7 @@ fn what_was_packed_before_is_packed_anew_once() {
 }
 
 #[test]
-fn another_dictionary_comes_when_objects_change_and_the_first_must_be_gone_before_a_third() {
+fn a_dictionary_is_replaced_when_objects_change_and_at_most_two_exist() {
     let packing = trained(1);
     let mut kept = Vec::new();
     let mut keep = |packing: &Packing, kind: u64, count: usize| {
@@ -100,7 +100,7 @@ fn another_dictionary_comes_when_objects_change_and_the_first_must_be_gone_befor
 }
 
 #[test]
-fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
+fn samples_without_a_dictionary_are_retried_after_growing_pauses() {
     let packing = Packing::new(SAMPLES);
     let mut tried = Vec::new();
     for at in 0..10 * SAMPLES {
@@ -114,7 +114,7 @@ fn samples_that_make_no_dictionary_are_followed_by_others_ever_more_seldom() {
 }
 
 #[test]
-fn however_many_objects_are_to_make_a_dictionary_large_ones_wait_for_no_more_than_8_mib_of_them() {
+fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     let packing = Packing::new(usize::MAX);
     let large = vec![b'x'; 200_000];
     for number in 0..64 {
@@ -131,7 +131,7 @@ fn however_many_objects_are_to_make_a_dictionary_large_ones_wait_for_no_more_tha
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Whose numbers are samples, of so many as they come.
+/// Returns the numbers of the objects that become samples.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {
@@ -152,7 +152,7 @@ fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
 }
 
 #[test]
-fn samples_are_as_far_apart_as_all_that_come_allow_where_more_comes_of_four_times_as_many() {
+fn samples_are_spread_over_all_objects_or_four_times_the_number_if_more_follow() {
     let every = |stride: usize, end: usize| (0..end).step_by(stride).collect::<Vec<_>>();
     assert_eq!(taken(10, false), every(1, 10));
     assert_eq!(taken(10, true), every(1, 40));
@@ -161,7 +161,7 @@ fn samples_are_as_far_apart_as_all_that_come_allow_where_more_comes_of_four_time
 }
 
 #[test]
-fn where_more_comes_no_more_than_8_mib_wait_to_be_packed_once_there_are_enough() {
+fn with_more_to_come_at_most_8_mib_stay_unpacked() {
     let packing = Packing::new(16);
     let large = vec![b'x'; 300_000];
     let waits = (0..64).take_while(|_| {
@@ -172,7 +172,7 @@ fn where_more_comes_no_more_than_8_mib_wait_to_be_packed_once_there_are_enough()
 }
 
 #[test]
-fn of_two_who_train_at_once_one_does() {
+fn of_two_concurrent_trainings_one_runs() {
     let packing = trained(1);
     for number in 0..10_000 {
         packing.pack(json(1, number).as_bytes());
@@ -192,7 +192,7 @@ fn of_two_who_train_at_once_one_does() {
 }
 
 #[test]
-fn damage_is_noticed() {
+fn damaged_bytes_are_an_error() {
     let packing = trained(1);
     let mut packed = packing.pack(json(1, 1).as_bytes());
     packed.bytes[6] ^= 0xff;

@@ -25,7 +25,7 @@ pub const SETTLE: Duration = Duration::from_secs(2);
 const ASK: Duration = Duration::from_millis(50);
 
 /// Within this a client must have a watch again: its pause after a failure is a minute at most.
-const PATIENCE: Duration = Duration::from_secs(120);
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The beginning of a phase.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +139,7 @@ async fn relist(times: u64, told: &Told, source: &Neutral, line: &mut Line) -> R
             }
             anyhow::Ok(())
         };
-        timeout(PATIENCE, again)
+        timeout(SILENCE_MAX, again)
             .await
             .context("nobody watches again")??;
         source.emit(1, 0).await?;

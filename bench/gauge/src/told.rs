@@ -13,7 +13,7 @@ use crate::latencies::Latencies;
 
 /// For so long nothing may be told while something is awaited: a relist of the slowest peer takes half a
 /// minute, its pause after a failure as long at most.
-const PATIENCE: Duration = Duration::from_secs(120);
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The counts of one handler.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Told {
         self.awaited.store(count, Ordering::SeqCst);
         let mut before = self.updates();
         while before < count {
-            let woken = timeout(PATIENCE, self.reached.notified()).await.is_ok();
+            let woken = timeout(SILENCE_MAX, self.reached.notified()).await.is_ok();
             let after = self.updates();
             ensure!(
                 woken || after > before,

@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - a change is announced to every watch, in order, and none is left out;
-//! - changes wait until no reader is more than [`AHEAD_MAX`] of them behind, so nothing is buffered without bound;
+//! - changes wait until no reader is more than [`LEAD_MAX`] of them behind, so nothing is buffered without bound;
 //! - time comes from the clock that the source was made with.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::history::{History, Moment, NoMoment};
 
 /// How many changes may be made before the slowest reader has read the first of them.
 /// Enough for a reader to take several at once, and so few that their stamps are those of their sending.
-const AHEAD_MAX: u64 = 64;
+const LEAD_MAX: u64 = 64;
 
 /// After so many changes in a row others have their turn, for all tasks share a thread.
 const CHANGES_IN_A_ROW: u64 = 256;
@@ -32,7 +32,7 @@ pub struct Source {
     corpus: Corpus,
     clock: Clock,
     state: Mutex<State>,
-    news: watch::Sender<News>,
+    counts: watch::Sender<Counts>,
     /// A reader has read something, or is gone.
     progress: Notify,
     /// Held by the one request that makes changes.
@@ -50,7 +50,7 @@ struct State {
 
 /// What watches wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct News {
+struct Counts {
     changes: u64,
     cuts: u64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
-    news: watch::Receiver<News>,
+    counts: watch::Receiver<Counts>,
     /// How many cuts there were when it began.
     cuts: u64,
 }
@@ -111,7 +111,7 @@ impl Source {
             corpus,
             clock,
             state: Mutex::new(state),
-            news: watch::Sender::new(News::default()),
+            counts: watch::Sender::new(Counts::default()),
             progress: Notify::new(),
             turn: tokio::sync::Mutex::new(()),
         })
@@ -172,19 +172,19 @@ impl Source {
     fn try_change(&self) -> bool {
         let mut state = self.state.lock();
         let count = state.history.now().changes;
-        if state.readers.values().any(|read| count - read >= AHEAD_MAX) {
+        if state.readers.values().any(|read| count - read >= LEAD_MAX) {
             return false;
         }
         state.history.change((self.clock)());
         state.stats.changes += 1;
         drop(state);
-        self.news.send_modify(|news| news.changes = count + 1);
+        self.counts.send_modify(|counts| counts.changes = count + 1);
         true
     }
 
     /// Ends all watches, each after a whole event.
     pub(crate) fn cut(&self) {
-        self.news.send_modify(|news| news.cuts += 1);
+        self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
     /// Makes all revisions so far too old.
@@ -209,15 +209,15 @@ impl Source {
 
     /// Starts hearing of changes after a moment that is not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
-        let news = self.news.subscribe();
-        let cuts = news.borrow().cuts;
+        let counts = self.counts.subscribe();
+        let cuts = counts.borrow().cuts;
         self.count(|stats| {
             stats.watches += 1;
             stats.watching += 1;
         });
         Follower {
             reader: self.read(after),
-            news,
+            counts,
             cuts,
         }
     }
@@ -273,12 +273,12 @@ impl Drop for Reader {
 impl Follower {
     /// Whether all watches were cut since this one began.
     pub(crate) fn is_cut(&self) -> bool {
-        self.news.borrow().cuts > self.cuts
+        self.counts.borrow().cuts > self.cuts
     }
 
     /// Whether every change so far was taken.
     pub(crate) fn is_current(&self) -> bool {
-        self.news.borrow().changes <= self.reader.at.changes
+        self.counts.borrow().changes <= self.reader.at.changes
     }
 
     /// Waits until there is a change that was not taken, or a cut.
@@ -287,8 +287,8 @@ impl Follower {
     pub(crate) async fn wait(&mut self) {
         let (read, cuts) = (self.reader.at.changes, self.cuts);
         let waited = self
-            .news
-            .wait_for(|news| news.changes > read || news.cuts > cuts);
+            .counts
+            .wait_for(|counts| counts.changes > read || counts.cuts > cuts);
         let heard = waited.await.is_ok();
         debug_assert!(heard, "the reader keeps the source, and with it the sender");
     }

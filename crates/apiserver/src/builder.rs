@@ -21,7 +21,7 @@ use crate::restart::Kept;
 use crate::server::Server;
 use crate::shared::{Settings, Shared};
 #[cfg(feature = "persistence")]
-use crate::storage::{Disk, OpenError, Opener, open_file};
+use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
 /// Default maximum of events queued for one watcher.
@@ -271,12 +271,12 @@ impl Builder {
     pub(crate) fn open_with(
         mut self,
         data_dir: &std::path::Path,
-        opener: Opener,
+        open_database: OpenDatabase,
     ) -> Result<Server, OpenError> {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
         let registry = Registry::new(&self.kinds);
-        let mut disk = Disk::open(data_dir, registry.collection_names(), opener)?;
+        let mut disk = Disk::open(data_dir, registry.collection_names(), open_database)?;
         let server = if disk.is_new() {
             let server = self.empty(0);
             bootstrap.fill(&server);

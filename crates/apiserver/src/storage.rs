@@ -33,7 +33,7 @@ use crate::resource::CollectionId;
 #[cfg(feature = "persistence")]
 pub use disk::OpenError;
 #[cfg(feature = "persistence")]
-pub(crate) use disk::{Disk, Opener, Stored, open_file};
+pub(crate) use disk::{Disk, OpenDatabase, Stored, open_file};
 pub(crate) use entry::{Entry, OBJECT_BYTES_MAX};
 pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
 #[cfg(not(feature = "persistence"))]

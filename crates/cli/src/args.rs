@@ -24,8 +24,8 @@ use crate::{
 const REPLICAS_MAX: u32 = 5_000;
 
 /// Default deadline of the demo, and the addition per pod.
-const PATIENCE: Duration = Duration::from_secs(15);
-const PATIENCE_PER_POD: Duration = Duration::from_millis(20);
+const DEADLINE: Duration = Duration::from_secs(15);
+const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
 /// Default deadline in a cluster with its own control plane, which pulls images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
@@ -195,10 +195,10 @@ impl TypedDemo {
         }
         let runs_pods = !observes && self.replicas > 0;
         let pods_fail = self.pods_fail.unwrap_or(u32::from(runs_pods));
-        let patience = if observes {
+        let default = if observes {
             PATIENCE_IN_CLUSTER
         } else {
-            PATIENCE + PATIENCE_PER_POD * (self.replicas + pods_fail)
+            DEADLINE + DEADLINE_PER_POD * (self.replicas + pods_fail)
         };
         let target = match self.kubeconfig {
             None => Target::Embedded,
@@ -214,7 +214,7 @@ impl TypedDemo {
             pods_fail,
             without: self.without,
             cpu: self.cpu,
-            deadline: self.deadline.map_or(patience, Duration::from_secs),
+            deadline: self.deadline.map_or(default, Duration::from_secs),
             target,
             request_log: self.request_log,
         })
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn the_deadline_grows_with_the_number_of_pods() {
-        assert_eq!(demo("demo --replicas 0").deadline, PATIENCE);
-        assert!(demo("demo --replicas 500").deadline > PATIENCE);
+        assert_eq!(demo("demo --replicas 0").deadline, DEADLINE);
+        assert!(demo("demo --replicas 500").deadline > DEADLINE);
         assert_eq!(demo("demo --deadline 3").deadline, Duration::from_secs(3));
     }
 

@@ -33,7 +33,7 @@ use tokio::{
 use self::transcript::Transcript;
 
 /// Far longer than memory takes, but the program has to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Objects in memory, as the log of everything that ever happened to them. The revision of an event
 /// is its place in the log, counted from 1. Clones are the same objects.
@@ -90,9 +90,9 @@ impl ListerWatcher for Memory {
         // No revision means from the beginning, as the log still has it.
         let seen = options.resource_version.to_string().parse().unwrap_or(0);
         let events = stream::unfold((self.log.subscribe(), seen), async |(mut log, seen)| {
-            let news = log.wait_for(|log| log.len() > seen).await.ok()?;
-            let event = Bytes::from(format!("{}\n", news[seen]));
-            drop(news);
+            let changed = log.wait_for(|log| log.len() > seen).await.ok()?;
+            let event = Bytes::from(format!("{}\n", changed[seen]));
+            drop(changed);
             Some((Ok(event), (log, seen + 1)))
         });
         let body: ByteStream = events.boxed();
@@ -126,11 +126,11 @@ async fn custom_transport() -> anyhow::Result<()> {
     let mut tasks = JoinSet::new();
     // An error says that the program has broken off, which ends the informer too.
     tasks.spawn(controller.run(async { drop(stopped.await) }));
-    maps.wait_for_sync().deadline(PATIENCE).await?;
+    maps.wait_for_sync().deadline(TIMEOUT).await?;
 
     memory.append("MODIFIED", "sky", "grey");
     let last = memory.append("DELETED", "grass", "green");
-    maps.wait_for_revision(last, PATIENCE).await?;
+    maps.wait_for_revision(last, TIMEOUT).await?;
     let lister = maps.lister().namespace("memory");
     let sky = lister.get("sky")?;
     let color = sky.data.as_ref().and_then(|data| data.get("color"));

@@ -39,7 +39,7 @@ const RESYNC: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_millis(100);
 
 /// How long the cluster may take over anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Writes into a file what has changed, and what thread it is on. A log that must be on disk before
 /// the next event is handled has to block.
@@ -123,7 +123,7 @@ async fn handlers() -> anyhow::Result<()> {
     let resynced = pods.handler(Resynced { output, times: 0 }).register()?;
     factory.start();
     let synced = audit.wait_for_sync();
-    synced.deadline(PATIENCE).await?;
+    synced.deadline(TIMEOUT).await?;
 
     let changed = ours.label("handled", "tier", "web").await?;
     let revision = |pod: Pod| pod.metadata.resource_version.unwrap_or_default();
@@ -203,14 +203,14 @@ async fn only_the_latest(
     for step in ["1", "2", "3"] {
         changed = ours.label("handled", "step", step).await?;
     }
-    pods.wait_for_revision(&changed, PATIENCE).await?;
+    pods.wait_for_revision(&changed, TIMEOUT).await?;
     // The cache shows a change a moment before the buffers of handlers have it.
     let merged = async {
         while handler.coalesced() < 2 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, merged).await?;
+    tokio::time::timeout(TIMEOUT, merged).await?;
     free.close();
     output.shows(&["latest: step 3 of handled"]).await?;
     ensure!(handler.coalesced() == 2, "the others were told too");

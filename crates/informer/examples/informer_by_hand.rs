@@ -34,10 +34,10 @@ use self::{
     pods::{LABEL, Pods},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Lines that may wait to be printed; the example makes fewer.
-const LINES: usize = 64;
+const SHOWN_MAX: usize = 64;
 
 /// The pod whose first change fails once.
 const FLAKY: &str = "default/flaky";
@@ -56,7 +56,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     let ours_only: Selector = format!("{LABEL}=informer-by-hand").parse()?;
     let source = ListWatch::<Pod>::new(cluster.client()).labels(&ours_only);
     let (indexer, writer) = indexer::new(Indexers::new())?;
-    let (lines, mut printed) = mpsc::channel(LINES);
+    let (lines, mut printed) = mpsc::channel(SHOWN_MAX);
     let controller = Config::new(
         Reflector::builder(source).name("pods by hand"),
         DeltaFifo::new(),
@@ -66,7 +66,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     .retry_on_error(true)
     .build();
 
-    let synced = controller.wait_for_sync().deadline(PATIENCE);
+    let synced = controller.wait_for_sync().deadline(TIMEOUT);
     let mut outcome = Ok(());
     let acting = async {
         outcome = async {
@@ -140,7 +140,7 @@ fn process(
 /// Prints the changes until one is this.
 async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
-        let line = timeout(PATIENCE, printed.recv()).await;
+        let line = timeout(TIMEOUT, printed.recv()).await;
         let line = line.with_context(|| format!("{expected:?} did not happen"))?;
         let line = line.context("the controller is gone")?;
         println!("{line}");

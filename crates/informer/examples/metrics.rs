@@ -32,7 +32,7 @@ use self::{
 };
 
 const EXAMPLE: &str = "metrics";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -64,14 +64,14 @@ async fn metrics() -> anyhow::Result<()> {
         .name("enqueue")
         .register()?;
     factory.start();
-    factory.wait_for_cache_sync().deadline(PATIENCE).await?;
+    factory.wait_for_cache_sync().deadline(TIMEOUT).await?;
 
     for name in ["web-0", "web-1", "gone"] {
         ours.create(name).await?;
     }
     ours.delete("gone").await?;
     let labelled = ours.label("web-1", "app", "web").await?;
-    informer.wait_for_revision(&labelled, PATIENCE).await?;
+    informer.wait_for_revision(&labelled, TIMEOUT).await?;
     informer.handlers_idle().await;
     // One is in work while the page is read, the others wait; each name is in the queue once.
     let item = queue.get().await;

@@ -28,7 +28,7 @@ use self::{
     pods::{LABEL, Pods},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -43,7 +43,7 @@ async fn own_writes() -> anyhow::Result<()> {
     let pods = factory.informer_with::<Pod>(InformerOptions::new().labels(selector))?;
     factory.start();
     let synced = factory.wait_for_cache_sync();
-    synced.deadline(PATIENCE).await?;
+    synced.deadline(TIMEOUT).await?;
 
     by_overlay(&pods, &ours).await?;
     by_waiting(&pods, &ours).await?;
@@ -73,7 +73,7 @@ async fn by_overlay(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
 
 async fn by_waiting(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<()> {
     let written = ours.create("b").await?;
-    pods.wait_for_revision(&written, PATIENCE).await?;
+    pods.wait_for_revision(&written, TIMEOUT).await?;
     let name = ObjectName::namespaced("default", "b");
     pods.lister().get(&name)?;
     println!("{name} is in the cache");
@@ -81,7 +81,7 @@ async fn by_waiting(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
     ours.delete("b").await?;
     // Nobody is told the revision of a deletion; the uid tells this pod from the next of its name.
     let uid = written.uid().unwrap_or_default();
-    pods.wait_for_deleted(&name, uid, PATIENCE).await?;
+    pods.wait_for_deleted(&name, uid, TIMEOUT).await?;
     let gone = pods.lister().find(&name).is_none();
     println!("the cache has lost it: {gone}");
     ensure!(gone, "it is still in the cache");

@@ -27,7 +27,7 @@ use self::{
     pods::{LABEL, Pods},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -52,7 +52,7 @@ async fn read_cache() -> anyhow::Result<()> {
     let pods = factory.informer_with::<Pod>(InformerOptions::new().labels(selector))?;
     factory.start();
     let synced = factory.wait_for_cache_sync();
-    synced.deadline(PATIENCE).await?;
+    synced.deadline(TIMEOUT).await?;
 
     by_name(&pods)?;
     by_labels(&pods)?;
@@ -141,7 +141,7 @@ async fn as_a_snapshot(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Resul
     ours.delete("a").await?;
     let moved = ours.label("c", "tier", "web").await?;
     // The answer to a write says how far the cache must be to have it, and everything before it.
-    pods.wait_for_revision(&moved, PATIENCE).await?;
+    pods.wait_for_revision(&moved, TIMEOUT).await?;
     let now = pods.indexer().snapshot();
     for (moment, snapshot, expected) in [("before", before, (3, "a b")), ("now", now, (2, "b c"))] {
         let web: Vec<_> = snapshot.by_index("tier", "web")?.cloned().collect();

@@ -31,7 +31,7 @@ use self::{
     pods::{LABEL, Pods},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -59,7 +59,7 @@ async fn into_an_indexer(source: ListWatch<Pod>) -> anyhow::Result<()> {
     let reflector = Reflector::builder(source)
         .name("pods by tier")
         .into_indexer(writer);
-    let synced = reflector.wait_for_sync().deadline(PATIENCE);
+    let synced = reflector.wait_for_sync().deadline(TIMEOUT);
     // Any future ends it: a signal in a program that runs for years, here the end of the first list.
     let mut outcome = Ok(());
     reflector.run(async { outcome = synced.await }).await;
@@ -146,7 +146,7 @@ async fn shows(
         .iter()
         .map(|(tier, count)| ((*tier).to_owned(), *count))
         .collect();
-    let waiting = timeout(PATIENCE, counted.wait_for(|counts| *counts == expected));
+    let waiting = timeout(TIMEOUT, counted.wait_for(|counts| *counts == expected));
     let counts = waiting
         .await
         .with_context(|| format!("{expected:?} was not counted"))??;

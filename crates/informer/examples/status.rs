@@ -33,7 +33,7 @@ use tokio::task::JoinSet;
 
 use self::{cluster::Cluster, transcript::Transcript};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The label on the config maps that the program makes.
 const LABEL: &str = "kube-informer-example";
@@ -93,7 +93,7 @@ async fn an_informer_from_beginning_to_end(
     output.say(format!("limits: too early: {}", error.status));
 
     factory.start();
-    limits.wait_for_sync().deadline(PATIENCE).await?;
+    limits.wait_for_sync().deadline(TIMEOUT).await?;
     let watching = |status: &Status| status.activity() == Activity::Watching;
     let status = limits.status().wait_for(watching).await;
     let status = status.context("it ended before it watched")?;
@@ -153,7 +153,7 @@ async fn a_hopeless_informer(client: Client, output: Transcript) -> anyhow::Resu
     let factory = SharedInformerFactory::builder(client).build();
     let nonesuches = factory.for_resource(&resource)?;
     factory.start();
-    let synced = nonesuches.wait_for_sync().deadline(PATIENCE).fail_fast();
+    let synced = nonesuches.wait_for_sync().deadline(TIMEOUT).fail_fast();
     let error = synced.await.err().context("an unknown kind has synced")?;
     output.say(format!("nonesuches: {}", error.status));
     ensure!(

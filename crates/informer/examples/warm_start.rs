@@ -31,7 +31,7 @@ use self::{
     pods::{LABEL, Pods},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -87,14 +87,14 @@ async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<Warm
 }
 
 async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<()> {
-    informer.wait_for_sync().deadline(PATIENCE).await?;
+    informer.wait_for_sync().deadline(TIMEOUT).await?;
     let reached = async {
         while informer.indexer().len() != count {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         informer.handlers_idle().await;
     };
-    tokio::time::timeout(PATIENCE, reached)
+    tokio::time::timeout(TIMEOUT, reached)
         .await
         .with_context(|| format!("the cache does not come to {count} pods"))
 }

@@ -98,11 +98,11 @@ where
                         in_initial_list,
                     },
                 ] => {
-                    let news = changed.listed.iter().any(|(_, changed)| *changed)
+                    let has_changes = changed.listed.iter().any(|(_, changed)| *changed)
                         || !changed.gone.is_empty();
                     for listener in &self.listeners {
                         let unchanged = listener.hears_unchanged(self.is_due(listener));
-                        if news || unchanged {
+                        if has_changes || unchanged {
                             let replaced = Notification::Replaced {
                                 old: old.clone(),
                                 new: new.clone(),

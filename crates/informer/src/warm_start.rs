@@ -83,7 +83,7 @@ use std::{
 #[must_use]
 #[derive(Clone)]
 pub struct SavedStore {
-    place: Place,
+    location: Location,
     version: String,
     every: Option<Duration>,
     server: Option<String>,
@@ -92,7 +92,7 @@ pub struct SavedStore {
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum Location {
     File(PathBuf),
     /// The name follows from the kind and from what is listed.
     Directory(PathBuf),
@@ -101,7 +101,7 @@ enum Place {
 impl fmt::Debug for SavedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedStore")
-            .field("place", &self.place)
+            .field("location", &self.location)
             .field("version", &self.version)
             .finish_non_exhaustive()
     }
@@ -114,7 +114,7 @@ impl SavedStore {
     /// nobody can compare: the type and the transform. With another version than it was saved with, a
     /// store is not loaded; nor is one from which other fields were pruned, which is seen without it. `env!("CARGO_PKG_VERSION")`, or whatever names a build, is always right.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
-        Self::at(Place::File(path.into()), version.into())
+        Self::at(Location::File(path.into()), version.into())
     }
 
     /// A directory, for any number of informers: each has a file of its own, whose name is made of its
@@ -123,17 +123,17 @@ impl SavedStore {
     ///
     /// For the version see [`SavedStore::in_file`].
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
-        Self::at(Place::Directory(path.into()), version.into())
+        Self::at(Location::Directory(path.into()), version.into())
     }
 
-    fn at(place: Place, version: String) -> Self {
+    fn at(location: Location, version: String) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "the default of the clock that a builder can be given"
         )]
         let clock = Arc::new(SystemTime::now);
         Self {
-            place,
+            location,
             version,
             every: None,
             server: None,

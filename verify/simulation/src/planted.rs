@@ -32,7 +32,7 @@ bugs! {
         LateWithoutBarrier: "a late handler without the barrier",
         BoundIgnored: "a bounded buffer that grows",
         StaleIndexValue: "a stale index value",
-        PatienceIgnored: "a pause that was asked for and is not made",
+        RetryAfterIgnored: "a pause that was asked for and is not made",
         OldEventListed: "a list because of an event of an old object",
         ListedAfterOutage: "a list after a watch that was refused for now",
         ResyncForgotten: "a resync that nobody hears",

@@ -104,7 +104,7 @@ struct World<'a, K> {
     /// Effects of past faults on the cache.
     harm: BTreeSet<&'static str>,
     /// Snapshot objects that failed to decode, with the time of the read.
-    read_in_vain: Vec<(Instant, Object<K>)>,
+    unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
 
@@ -149,7 +149,7 @@ impl<'a, K: Stored> World<'a, K> {
             reads: JoinSet::new(),
             gaps: false,
             harm: BTreeSet::new(),
-            read_in_vain: Vec::new(),
+            unreadable: Vec::new(),
             outcome,
         }
     }
@@ -376,7 +376,7 @@ impl<'a, K: Stored> World<'a, K> {
         let setting = &self.life.setting;
         let seed = self.rng.u64(..);
         self.truth.begin(&self.server, setting);
-        self.read_in_vain.clear();
+        self.unreadable.clear();
         self.informer = start(setting, self.bug, &self.server, &self.wire, seed);
         let users = std::mem::take(&mut self.users);
         for user in users {

@@ -13,7 +13,7 @@ use tokio::{
 use crate::case::Case;
 
 /// Maximum time until a program prints its next line.
-const PATIENCE: Duration = Duration::from_secs(300);
+const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 /// Name of a case run with `clients` clients at once.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
@@ -89,8 +89,8 @@ impl Clients {
 
 impl Running {
     async fn line(&mut self) -> Result<String> {
-        let Ok(line) = timeout(PATIENCE, self.lines.next_line()).await else {
-            bail!("a client printed nothing for {PATIENCE:?}");
+        let Ok(line) = timeout(SILENCE_MAX, self.lines.next_line()).await else {
+            bail!("a client printed nothing for {SILENCE_MAX:?}");
         };
         line?.context("a client ended early")
     }

@@ -15,7 +15,7 @@ const QUIET_INTERVALS: u32 = 5;
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Maximum time to wait for a process to settle; it counts as settled afterwards.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Duration of the measurement of the idle process.
 const IDLE: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ impl Meter {
         let begun = Instant::now();
         let mut quiet = 0;
         let mut before = self.cpu()?;
-        while quiet < QUIET_INTERVALS && begun.elapsed() < PATIENCE {
+        while quiet < QUIET_INTERVALS && begun.elapsed() < SILENCE_MAX {
             sleep(INTERVAL).await;
             let now = self.cpu()?;
             quiet = if now.saturating_sub(before) <= QUIET {

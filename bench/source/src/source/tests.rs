@@ -14,19 +14,19 @@ fn source(objects: usize) -> Arc<Source> {
 async fn changes_wait_for_the_slowest_reader() {
     let source = source(10);
     let mut slow = source.follow(source.now());
-    let mut emit = task::spawn(source.emit(AHEAD_MAX + 5, 0));
+    let mut emit = task::spawn(source.emit(LEAD_MAX + 5, 0));
     assert_pending!(emit.poll());
-    assert_eq!(source.now().changes, AHEAD_MAX);
+    assert_eq!(source.now().changes, LEAD_MAX);
     let mut changes = Vec::new();
     slow.reader.take(3, &mut changes);
     assert!(emit.is_woken());
     assert_pending!(emit.poll());
-    assert_eq!(source.now().changes, AHEAD_MAX + 3);
+    assert_eq!(source.now().changes, LEAD_MAX + 3);
     drop(slow);
     let emitted = assert_ready!(emit.poll());
     assert_eq!(
         (emitted.changes, source.now().changes),
-        (AHEAD_MAX + 5, AHEAD_MAX + 5)
+        (LEAD_MAX + 5, LEAD_MAX + 5)
     );
 }
 

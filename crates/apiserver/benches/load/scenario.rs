@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// How long after the last write a delivery may take until it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a delivery may cost of the server's CPU, in microseconds.
 const DELIVERY_MAX: f64 = 9.0;
@@ -241,7 +241,7 @@ impl Load {
             }
         }
         each_second.sort_unstable_by(f64::total_cmp);
-        let all_told = tokio::time::timeout(PATIENCE, following.join_all());
+        let all_told = tokio::time::timeout(TIMEOUT, following.join_all());
         let all_told = all_told.await.context("not all events were delivered")?;
         let (took, cpu) = (began.elapsed(), subject.cpu()?.since(cpu));
         for watcher in all_told {

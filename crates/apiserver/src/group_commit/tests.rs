@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 use crate::server::Server;
-use crate::storage::Opener;
+use crate::storage::OpenDatabase;
 
 /// Behaviour of a disk, call by call.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl Medium {
         Ok(())
     }
 
-    fn opener(self: &Arc<Medium>) -> Opener {
+    fn open_database(self: &Arc<Medium>) -> OpenDatabase {
         let medium = Arc::clone(self);
         Box::new(move |file: &Path, create: bool| {
             if medium.heals_when_opened.load(Ordering::Relaxed) {
@@ -218,7 +218,7 @@ impl Scratch {
 
     fn open(&self, medium: &Arc<Medium>) -> Server {
         let builder = Server::builder().rng_seed(1);
-        builder.open_with(&self.0, medium.opener()).unwrap()
+        builder.open_with(&self.0, medium.open_database()).unwrap()
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Definition {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     shape: Shape,
-    pub(crate) strategy: Strategy,
+    pub(crate) strategy: MergeStrategy,
     /// The type as written in the table.
     pub(crate) cell: &'static str,
     /// The patch strategies as written in the table; empty if there are none.
@@ -55,7 +55,7 @@ enum Shape {
 
 /// How a patch combines its value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strategy {
+pub(crate) enum MergeStrategy {
     /// Maps are merged; lists are replaced.
     Default,
     /// A list is merged by this member of its items, or as a set if there is none.
@@ -176,11 +176,11 @@ impl Field {
         if columns.next().is_some() {
             return None;
         }
-        let mut strategy = Strategy::Default;
+        let mut strategy = MergeStrategy::Default;
         for word in strategies.split(',') {
             strategy = match word {
-                "merge" => Strategy::MergeList(merge_key),
-                "replace" => Strategy::Replace,
+                "merge" => MergeStrategy::MergeList(merge_key),
+                "replace" => MergeStrategy::Replace,
                 // `retainKeys` makes clients send `$retainKeys`; a server applies `$retainKeys` wherever it is sent.
                 "retainKeys" | "" => strategy,
                 _ => return None,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::kinds::Kinds;
 
-    fn strategy(kind: (&str, &str), path: &[&str]) -> Strategy {
+    fn strategy(kind: (&str, &str), path: &[&str]) -> MergeStrategy {
         let mut definition = Schema::builtin().of_kind(kind.0, kind.1).unwrap();
         let mut found = None;
         for name in path {
@@ -261,22 +261,28 @@ mod tests {
     #[test]
     fn fields_have_the_strategies_that_kubernetes_declares() {
         let pod = ("v1", "Pod");
-        let by = |key| Strategy::MergeList(Some(key));
+        let by = |key| MergeStrategy::MergeList(Some(key));
         let ports = ["spec", "containers", "ports"];
         assert_eq!(strategy(pod, &ports[..2]), by("name"));
         assert_eq!(strategy(pod, &ports), by("containerPort"));
         assert_eq!(strategy(pod, &["spec", "volumes"]), by("name"));
-        assert_eq!(strategy(pod, &["spec", "tolerations"]), Strategy::Default);
+        assert_eq!(
+            strategy(pod, &["spec", "tolerations"]),
+            MergeStrategy::Default
+        );
         assert_eq!(
             strategy(pod, &["metadata", "finalizers"]),
-            Strategy::MergeList(None)
+            MergeStrategy::MergeList(None)
         );
         let budget = ("policy/v1", "PodDisruptionBudget");
-        assert_eq!(strategy(budget, &["spec", "selector"]), Strategy::Replace);
+        assert_eq!(
+            strategy(budget, &["spec", "selector"]),
+            MergeStrategy::Replace
+        );
         let deployment = ("apps/v1", "Deployment");
         assert_eq!(
             strategy(deployment, &["spec", "strategy"]),
-            Strategy::Default
+            MergeStrategy::Default
         );
     }
 

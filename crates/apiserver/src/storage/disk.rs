@@ -84,7 +84,8 @@ pub enum OpenError {
 }
 
 /// Opens the database in a file; creates the file only if the flag is set.
-pub(crate) type Opener = Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
+pub(crate) type OpenDatabase =
+    Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
 /// One stored object, as in the file.
 pub(crate) struct Stored<'a> {
@@ -100,7 +101,7 @@ pub(crate) struct Disk {
     directory: PathBuf,
     /// `None` before [`Disk::found`], and after a failure until the file is opened again.
     database: Option<Database>,
-    opener: Opener,
+    open_database: OpenDatabase,
     /// Group and plural of every collection, by its id.
     collections: Vec<String>,
     /// Locks out other servers.
@@ -112,20 +113,20 @@ impl Disk {
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
-        opener: Opener,
+        open_database: OpenDatabase,
     ) -> Result<Disk, OpenError> {
         let lock = take(directory)?;
         let mut disk = Disk {
             directory: directory.to_owned(),
             database: None,
-            opener,
+            open_database,
             collections,
             _lock: lock,
         };
         let file = disk.file();
         if file.try_exists().map_err(|error| disk.io(error))? {
             let database = guarded(|| {
-                let mut database = (disk.opener)(&file, false)?;
+                let mut database = (disk.open_database)(&file, false)?;
                 // Opening repairs a torn file; only a full check finds modified bytes.
                 match database.check_integrity() {
                     Ok(_) => Ok(database),
@@ -150,14 +151,14 @@ impl Disk {
             _ => {}
         }
         let founded = guarded(|| {
-            let database = (self.opener)(&unfinished, true)?;
+            let database = (self.open_database)(&unfinished, true)?;
             Ok(self.store(&database, writes, revision)?)
         });
         founded.map_err(|error| self.refuse(error))?;
         fs::rename(&unfinished, self.file()).map_err(|error| self.io(error))?;
         sync_directory(&self.directory).map_err(|error| self.io(error))?;
         let file = self.file();
-        let database = guarded(|| Ok((self.opener)(&file, false)?));
+        let database = guarded(|| Ok((self.open_database)(&file, false)?));
         self.database = Some(database.map_err(|error| self.refuse(error))?);
         Ok(())
     }
@@ -190,7 +191,7 @@ impl Disk {
         let written = guarded(|| {
             let database = match database {
                 Some(database) => database,
-                None => (self.opener)(&file, false)?,
+                None => (self.open_database)(&file, false)?,
             };
             self.store(&database, writes, revision)?;
             Ok(database)

@@ -30,7 +30,7 @@ const PATCHES: [&str; 3] = [
 ];
 
 /// The resource or subresource at one URL.
-struct Place<'a> {
+struct Endpoint<'a> {
     /// The kind of the resource.
     owner: &'a Kind,
     /// `apiVersion` and kind of the body.
@@ -83,7 +83,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     let root = root(kind);
     let plural = &kind.plural;
     let everywhere = format!("/{root}/{plural}");
-    let own = Place {
+    let own = Endpoint {
         owner: kind,
         api_version: kind.api_version(),
         kind: &kind.kind,
@@ -115,7 +115,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     let object = format!("{collection}/{{name}}");
     add(paths, &object, own.operations(&of_object, schemas));
     for subresource in &kind.subresources {
-        let below = Place {
+        let below = Endpoint {
             owner: kind,
             api_version: group_version(&subresource.group, &subresource.version),
             kind: &subresource.kind,
@@ -165,9 +165,9 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("{SCHEMAS}{schema}")})
 }
 
-// === impl Place ===
+// === impl Endpoint ===
 
-impl Place<'_> {
+impl Endpoint<'_> {
     /// The served operations among `wanted`, which are pairs of method and verb.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted

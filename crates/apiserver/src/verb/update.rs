@@ -28,7 +28,7 @@ pub(crate) fn update(
     object: &Object,
     how: How,
 ) -> Result<Arc<Entry>, ApiError> {
-    check_place(subject, object)?;
+    check_path(subject, object)?;
     change(shared, subject, how, |old| {
         check_uid(subject, object.text("uid"), old.text("uid"))?;
         Ok(object.clone())
@@ -49,7 +49,7 @@ pub(crate) fn change(
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
         (resource.strategy.hooks.prepare)(&mut sent);
-        check_place(subject, &sent)?;
+        check_path(subject, &sent)?;
         check_revision(subject, &entry, &sent, how.part)?;
         let new = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
@@ -81,7 +81,7 @@ fn grace_is_over(object: &Object) -> bool {
 }
 
 /// Checks that an object has the name and namespace of the URL.
-fn check_place(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
+fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
         let message = format!(
@@ -118,14 +118,14 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     let kind = &subject.resource.kind;
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}",
-        place_in_etcd(subject.resource),
+        etcd_key(subject.resource),
         subject.key()
     );
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
 /// The etcd prefix of a resource, which some messages contain.
-fn place_in_etcd(resource: &Resource) -> String {
+fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
         None if kind.custom => format!("{}/{}", kind.group, kind.plural),

@@ -21,7 +21,7 @@ type Group = BTreeMap<WatcherId, Watcher>;
 #[derive(Default)]
 pub(super) struct Watchers {
     /// The group of each watcher.
-    places: BTreeMap<WatcherId, Place>,
+    demands: BTreeMap<WatcherId, Demand>,
     /// Watchers without a required value.
     everything: Group,
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
@@ -29,8 +29,8 @@ pub(super) struct Watchers {
 
 /// The value that a watcher requires of its objects.
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
-    Everything,
+enum Demand {
+    Any,
     Value(Source, Box<str>),
 }
 
@@ -38,27 +38,27 @@ enum Place {
 
 impl Watchers {
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.demands.len()
     }
 
     pub(super) fn insert(&mut self, id: WatcherId, watcher: Watcher) {
-        let place = Place::of(&watcher.filter);
-        let group = match &place {
-            Place::Everything => &mut self.everything,
-            Place::Value(source, value) => {
+        let demand = Demand::of(&watcher.filter);
+        let group = match &demand {
+            Demand::Any => &mut self.everything,
+            Demand::Value(source, value) => {
                 let by_value = self.by_value.entry(*source).or_default();
                 by_value.entry(value.clone()).or_default()
             }
         };
         group.insert(id, watcher);
-        self.places.insert(id, place);
+        self.demands.insert(id, demand);
     }
 
     pub(super) fn remove(&mut self, id: WatcherId) {
-        let Some(place) = self.places.remove(&id) else {
+        let Some(demand) = self.demands.remove(&id) else {
             return;
         };
-        let Place::Value(source, value) = place else {
+        let Demand::Value(source, value) = demand else {
             self.everything.remove(&id);
             return;
         };
@@ -85,7 +85,7 @@ impl Watchers {
 
     /// Calls `keep` for all watchers in order of creation, and removes those with the result false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
-        let ids: Vec<WatcherId> = self.places.keys().copied().collect();
+        let ids: Vec<WatcherId> = self.demands.keys().copied().collect();
         for id in ids {
             self.retain_one(id, &keep);
         }
@@ -119,24 +119,24 @@ impl Watchers {
     }
 
     fn get(&self, id: WatcherId) -> Option<&Watcher> {
-        match self.places.get(&id)? {
-            Place::Everything => self.everything.get(&id),
-            Place::Value(source, value) => self.by_value.get(source)?.get(value)?.get(&id),
+        match self.demands.get(&id)? {
+            Demand::Any => self.everything.get(&id),
+            Demand::Value(source, value) => self.by_value.get(source)?.get(value)?.get(&id),
         }
     }
 }
 
-// === impl Place ===
+// === impl Demand ===
 
-impl Place {
+impl Demand {
     /// Returns the most selective value that a watch requires.
-    fn of(filter: &Filter) -> Place {
+    fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');
         let namespace = namespace.map(|namespace| (Source::Namespace, namespace));
         match demands.chain(namespace).min_by_key(|(source, _)| *source) {
-            Some((source, value)) => Place::Value(source, value.into()),
-            None => Place::Everything,
+            Some((source, value)) => Demand::Value(source, value.into()),
+            None => Demand::Any,
         }
     }
 }

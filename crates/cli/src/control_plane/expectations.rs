@@ -6,7 +6,7 @@
 //! only when none is left.
 //! The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event observed before it is expected does not count twice; an expectation expires after [`PATIENCE`],
+//! Guarantees: an event observed before it is expected does not count twice; an expectation expires after [`EXPECTATION_TIMEOUT`],
 //! so a missing event delays the controller but does not block it.
 
 use std::{
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Time after which expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5 * 60);
+pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The expectations of one controller, by the object that it reconciles.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl Expectations {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {
             (expected.creations == 0 && expected.deletions.is_empty())
-                || expected.since.elapsed() >= PATIENCE
+                || expected.since.elapsed() >= EXPECTATION_TIMEOUT
         })
     }
 
@@ -118,7 +118,7 @@ mod tests {
     async fn an_expectation_expires() {
         let expectations = Expectations::default();
         expectations.expect(&owner(), 1, BTreeSet::new());
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::advance(EXPECTATION_TIMEOUT).await;
         assert!(expectations.met(&owner()));
     }
 

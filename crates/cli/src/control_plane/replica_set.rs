@@ -29,7 +29,7 @@ use super::{
     cache::Cache,
     controller_name, controller_uid,
     deployment::pods,
-    expectations::{Expectations, PATIENCE},
+    expectations::{EXPECTATION_TIMEOUT, Expectations},
     is_gone, is_leaving,
     node_agent::{has_ended, is_ready},
     step::{Kind, Loop, Teller},
@@ -230,7 +230,7 @@ impl Reconciler for Controller {
         let has = i32::try_from(active.len())?;
         let ready = i32::try_from(ready)?;
         if !met {
-            self.queue.add_after(name.clone(), PATIENCE);
+            self.queue.add_after(name.clone(), EXPECTATION_TIMEOUT);
         } else if has == wanted(&set) && ended.is_empty() {
             self.tell_content(name, ready, newest).await;
         } else {

@@ -35,7 +35,7 @@ use self::{
 const WORKERS: usize = 2;
 
 /// How long anything may take; it takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -126,7 +126,7 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    let in_time = timeout(PATIENCE, there).await;
+    let in_time = timeout(TIMEOUT, there).await;
     in_time.with_context(|| format!("{:?} do not become {wanted:?}", deployments(server)))
 }
 

@@ -16,7 +16,7 @@ use kube_informer_apiserver::{Listening, Server};
 use tokio::time::timeout;
 
 /// How long a cluster may take to answer at all; a distant one takes a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The cluster that an example talks to.
 pub(crate) struct Cluster {
@@ -42,7 +42,7 @@ impl Cluster {
         };
         let url = config.cluster_url.clone();
         let client = kube_informer::client::connect(config)?;
-        let version = timeout(PATIENCE, client.apiserver_version()).await;
+        let version = timeout(TIMEOUT, client.apiserver_version()).await;
         let answers = version.with_context(|| format!("{url} does not answer"))?;
         answers.with_context(|| format!("{url} can't be used"))?;
         Ok(Self { client, embedded })

@@ -11,7 +11,7 @@ use anyhow::ensure;
 use tokio::{sync::watch, time::timeout};
 
 /// How long a line may take: far longer than a distant cluster needs, but the program has to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The lines printed so far. Copies are the same transcript, which lives as long as the program, so
 /// that handlers can have one without further ado.
@@ -37,11 +37,11 @@ impl Transcript {
     /// Waits until these lines have been printed, in this order, others in between or not.
     ///
     /// # Errors
-    /// They have not come within [`PATIENCE`]; the error names the first one that is missing.
+    /// They have not come within [`TIMEOUT`]; the error names the first one that is missing.
     pub(crate) async fn shows(self, expected: &[&str]) -> anyhow::Result<()> {
         let mut printed = self.lines.subscribe();
         let complete = printed.wait_for(|lines| missing(lines, expected).is_none());
-        let in_time = timeout(PATIENCE, complete).await.is_ok();
+        let in_time = timeout(TIMEOUT, complete).await.is_ok();
         let line = missing(&self.lines.borrow(), expected).unwrap_or_default();
         ensure!(in_time, "{line:?} was not printed, or not where it belongs");
         Ok(())

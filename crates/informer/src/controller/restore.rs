@@ -23,7 +23,7 @@ use crate::{
 
 /// A request that is not answered for this long has failed. The API server itself ends every request but
 /// a watch after a minute (`--request-timeout`).
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that answers, and fails, is asked so often: with the usual pauses for about 20 s. One that is
 /// away is waited for, as lists would wait for it.
@@ -230,7 +230,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         loop {
             attempt = attempt.saturating_add(1);
             let late = |_| transport::Error::new(Class::Timeout, "the server does not answer");
-            let asked = timeout(PATIENCE, request(&*source)).await;
+            let asked = timeout(ANSWER_TIMEOUT, request(&*source)).await;
             let error = match asked.map_err(late).flatten() {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -248,7 +248,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
             tracing::warn!(informer = %name, %what, %error, attempt, "the warm start waits");
             status.failed(reflector.source, &error);
             let pause = backoff.failed(Instant::now(), &mut reflector.rng);
-            let pause = pause.max(error.retry_after().unwrap_or_default().min(PATIENCE));
+            let pause = pause.max(error.retry_after().unwrap_or_default().min(ANSWER_TIMEOUT));
             status.back_off(reflector.source, pause, attempt);
             self.report.tell_handler(&Error::Transport(error));
             sleep(pause).await;

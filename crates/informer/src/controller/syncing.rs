@@ -21,7 +21,7 @@ pub(super) struct Unconfirmed {
     sources: BTreeSet<SourceId>,
     /// What the queue has to hand out until all that was heard of them first is in the cache. (More may
     /// have come behind it, and may never end.)
-    ahead: usize,
+    left_in_queue: usize,
     /// Told when what was saved is in the store.
     filled: Option<oneshot::Sender<()>>,
 }
@@ -30,12 +30,12 @@ impl Unconfirmed {
     /// A source has told something, and now so much waits.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
-            self.ahead = waiting;
+            self.left_in_queue = waiting;
         }
     }
 
     pub(super) fn popped(&mut self, count: usize) {
-        self.ahead = self.ahead.saturating_sub(count);
+        self.left_in_queue = self.left_in_queue.saturating_sub(count);
     }
 }
 
@@ -48,7 +48,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
         self.unconfirmed = Some(Unconfirmed {
             sources,
-            ahead: 0,
+            left_in_queue: 0,
             filled: Some(filled),
         });
     }
@@ -96,7 +96,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
             return true;
         };
         unconfirmed.sources.is_empty()
-            && (queue.is_empty() || queue.keeps_order() && unconfirmed.ahead == 0)
+            && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
     /// Answers who wants a moment of the store: when there is one, or when none comes before a handler

@@ -71,7 +71,7 @@ impl Discovered {
 #[non_exhaustive]
 pub enum DiscoverError {
     /// The server knows no such kind.
-    #[error("the server knows no kind called {name:?}{}", doubts(.stale))]
+    #[error("the server knows no kind called {name:?}{}", stale_groups_note(.stale))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -84,7 +84,7 @@ pub enum DiscoverError {
     Server(#[source] transport::Error),
 }
 
-fn doubts(stale: &[String]) -> String {
+fn stale_groups_note(stale: &[String]) -> String {
     match stale {
         [] => String::new(),
         stale => format!(" (it can't say what is in {})", stale.join(", ")),

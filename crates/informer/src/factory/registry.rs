@@ -273,7 +273,7 @@ impl Registry {
         let waits = entries.filter_map(|entry| match &entry.run {
             None => Some(entry.informer.wait_for_sync()),
             Some(_) if state.started || state.shut_down => None,
-            Some(_) => Some(entry.informer.wait_for_sync().in_vain()),
+            Some(_) => Some(entry.informer.wait_for_sync().not_started()),
         });
         waits.collect()
     }

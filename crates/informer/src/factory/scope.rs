@@ -103,14 +103,11 @@ impl Level {
     /// What the first option of a request that differs in any namespace is called.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
-        let mut namespaces = named.into_iter().flatten().map(|(name, _)| name);
-        let differs = |name: &str| {
-            let requests = self.of(name).requests;
-            requests.difference(&other.of(name).requests)
-        };
+        let mut named = named.into_iter().flatten();
+        let differs = |name: &str| self.of(name).requests.difference(&other.of(name).requests);
         let everywhere = self.everywhere.requests;
         let everywhere = everywhere.difference(&other.everywhere.requests);
-        everywhere.or_else(|| namespaces.find_map(|name| differs(name)))
+        everywhere.or_else(|| named.find_map(|(name, _)| differs(name)))
     }
 }
 

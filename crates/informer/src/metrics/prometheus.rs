@@ -82,12 +82,12 @@ use super::{
 /// ```
 #[derive(Default)]
 pub struct Prometheus {
-    informers: Places<InformerIdentity, InformerSeries>,
-    work_queues: Places<Arc<str>, WorkQueueSeries>,
+    informers: SharedSeries<InformerIdentity, InformerSeries>,
+    work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
 /// The series by their labels, with the number of their users.
-type Places<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
+type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
     /// Creates an empty collector.
@@ -155,7 +155,7 @@ impl Collector for Prometheus {
 }
 
 /// Copies the current series, so that no lock is held while informers and queues are sampled.
-fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
+fn copy<L: Clone, S>(places: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let places = places.lock();
     let series = places.iter();
     series
@@ -167,11 +167,11 @@ fn copy<L: Clone, S>(places: &Places<L, S>) -> Vec<(L, Arc<S>)> {
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,
-    places: Places<L, S>,
+    places: SharedSeries<L, S>,
 }
 
 impl<L: Ord + Clone, S: Default> Member<L, S> {
-    fn join(places: &Places<L, S>, labels: L) -> Self {
+    fn join(places: &SharedSeries<L, S>, labels: L) -> Self {
         let mut held = places.lock();
         let (members, series) = held.entry(labels.clone()).or_default();
         *members += 1;

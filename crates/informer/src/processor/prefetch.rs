@@ -125,7 +125,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
                 if self.telling.is_empty() {
                     self.telling = window(expansion);
                 }
-                self.look_ahead(expansion);
+                self.prefetch_window(expansion);
             }
         }
         // Nothing is upcoming when there is nothing to tell before it.
@@ -143,7 +143,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
     }
 
     /// Takes what comes behind what is told next, and has some of it decoded.
-    fn look_ahead(&mut self, expansion: &mut Expansion<K>) {
+    fn prefetch_window(&mut self, expansion: &mut Expansion<K>) {
         self.upcoming = window(expansion);
         let first = self.given.load(Ordering::Relaxed) + self.telling.len();
         let mut shares: Vec<_> = self.decoders.iter().map(|_| Vec::new()).collect();

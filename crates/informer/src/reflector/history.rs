@@ -15,7 +15,7 @@ use crate::{
 /// | the store has accepted an event ([`observed`](Self::observed)) | `last`, unless the event is older |
 /// | the server has gone back ([`rolled_back`](Self::rolled_back)) | the epoch |
 /// | it may have ([`suspected`](Self::suspected)) | the epoch |
-/// | the server answers that it has not come as far as `last` ([`is_ahead`](Self::is_ahead)) | no revision is believed until the next list |
+/// | the server answers that it has not come as far as `last` ([`is_server_behind`](Self::is_server_behind)) | no revision is believed until the next list |
 /// | `last` is of no use to the server ([`unavailable`](Self::unavailable)) | the next list requests the newest state |
 /// | a watch from `last` expired, or sent what is unreadable or was not accepted ([`expired`](Self::expired), [`stuck`](Self::stuck)) | `stuck_at` |
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct History {
     /// The server can't answer "not older than `last`".
     is_unavailable: bool,
     /// The server has not come as far as `last`: it has gone back, or is one of several that lags behind.
-    is_ahead: bool,
+    is_server_behind: bool,
     /// Where a watch expired last, or sent what is of no use. A list at that revision may lead back here
     /// again and again.
     stuck_at: Option<ResourceVersion>,
@@ -53,7 +53,7 @@ impl History {
     }
 
     /// Whether a watch can begin at the last revision.
-    pub(super) fn has_place(&self) -> bool {
+    pub(super) fn can_resume(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
     }
 
@@ -77,7 +77,7 @@ impl History {
 
     /// Whether the same revision of an object means the same state.
     pub(super) fn believes_revisions(&self) -> bool {
-        !self.is_ahead
+        !self.is_server_behind
     }
 
     /// A list of this revision is about to be handed on.
@@ -91,7 +91,7 @@ impl History {
     pub(super) fn accepted(&mut self, revision: ResourceVersion) {
         self.last = revision.in_epoch(self.epoch);
         self.is_unavailable = false;
-        self.is_ahead = false;
+        self.is_server_behind = false;
     }
 
     /// The store has accepted an event of this revision.
@@ -117,7 +117,7 @@ impl History {
         if class == Class::WentBack {
             self.rolled_back();
         }
-        self.is_ahead |= class == Class::TooLargeResourceVersion;
+        self.is_server_behind |= class == Class::TooLargeResourceVersion;
     }
 
     /// The server can't answer from the last revision.

@@ -461,7 +461,7 @@ impl Machine {
         let (lasts, options) = self.watch_options();
         self.state = State::Watching(Watch {
             lasts,
-            advances: self.history.has_place(),
+            advances: self.history.can_resume(),
         });
         Action::Watch(ListOptions {
             resource_version: self.last_revision().clone(),

@@ -4,7 +4,7 @@ mod decoding;
 mod events;
 mod initial_events;
 mod list;
-mod probe_beside;
+mod watch_probe;
 mod probing;
 mod watch;
 

@@ -119,7 +119,7 @@ where
         let (commands, to_obey) = command_channel();
         let (options, bounds) = (self.loop_options, self.loop_options.bounds());
         let (deltas, arriving) = mpsc::channel(bounds.waiting);
-        let snapshotter = self.snapshotter();
+        let (snapshotter, mut requests) = (self.snapshotter(), self.requests.into_iter());
         let (indexer, mut writer) = self.store;
         let (status, channel) = (status_of(&self.sources), deltas.downgrade());
         let (applied, room, roster) = (Arc::default(), Arc::default(), Arc::new(Roster::new()));
@@ -142,7 +142,6 @@ where
         let restore = snapshotter.clone().map(restore);
         let (mut rng, inbox) = (self.reflectors.rng(), Inbox::new(deltas, indexer.clone()));
         let sources = (0..).map(SourceId::new).zip(self.sources);
-        let mut requests = self.requests.into_iter();
         let reflector = |(source, lister_watcher)| Reflector {
             alone: None,
             source,

@@ -233,7 +233,7 @@ where
             })
             .await
         };
-        gone.await.map_err(|in_vain| match in_vain {
+        gone.await.map_err(|failure| match failure {
             WaitFailure::Stopped => DeletedError::Stopped { name: name.clone() },
             WaitFailure::Deadline => DeletedError::Deadline { name: name.clone() },
         })

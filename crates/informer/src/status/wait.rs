@@ -34,7 +34,7 @@ pub struct WaitForSync {
     deadline: Option<Duration>,
     fail_fast: bool,
     /// Whether the wait fails at once, because nothing was started.
-    is_in_vain: bool,
+    is_unstarted: bool,
 }
 
 /// Why an informer or a handler has not synced.
@@ -106,7 +106,7 @@ impl WaitForSync {
             handler: None,
             deadline: None,
             fail_fast: false,
-            is_in_vain: false,
+            is_unstarted: false,
         }
     }
 
@@ -123,8 +123,8 @@ impl WaitForSync {
     }
 
     /// Makes the wait fail when it is awaited, because nothing was started.
-    pub(crate) fn in_vain(mut self) -> Self {
-        self.is_in_vain = true;
+    pub(crate) fn not_started(mut self) -> Self {
+        self.is_unstarted = true;
         self
     }
 
@@ -174,7 +174,7 @@ impl WaitForSync {
             }
         };
         let result = match (deadline, self.deadline) {
-            _ if self.is_in_vain => Err(SyncFailure::NotStarted),
+            _ if self.is_unstarted => Err(SyncFailure::NotStarted),
             (Some(at), Some(allowed)) => timeout_at(at, waiting)
                 .await
                 .unwrap_or(Err(SyncFailure::Deadline(allowed))),

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 
 use super::{
-    Place, SavedStore,
+    Location, SavedStore,
     file::{self, ReplaceError},
     format::{
         self, Checksum, Header, Limits, Reader, SavedSource, WriteError, Writer, damaged, said,
@@ -134,7 +134,7 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Place and version: what two informers that are one must agree on.
+/// Location and version: what two informers that are one must agree on.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
@@ -175,9 +175,9 @@ impl<K: Resource> Snapshotter<K> {
         let kind = format!("{metadata}{api_version} {kind}");
         let collections: Option<Vec<_>> =
             sources.iter().map(|source| source.collection()).collect();
-        let path = match &storing.config.place {
-            Place::File(path) => path.clone(),
-            Place::Directory(folder) => {
+        let path = match &storing.config.location {
+            Location::File(path) => path.clone(),
+            Location::Directory(folder) => {
                 let kept = [&*kind, &*pruned]
                     .into_iter()
                     .filter(|text| !text.is_empty());

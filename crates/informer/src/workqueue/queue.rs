@@ -33,8 +33,8 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last [`Queue::take_news`].
-    news: News,
+    /// Changes since the last [`Queue::take_wake_ups`].
+    wake_ups: WakeUps,
     /// Measurements not reported yet; `None` without metrics.
     observed: Option<WorkQueueObserved>,
     /// Number of accepted items.
@@ -45,7 +45,7 @@ pub(super) struct Queue<T> {
 
 /// Changes that waiting tasks may have to be woken for.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct WakeUps {
     /// Number of items put into the order.
     pub(super) pushed: usize,
     /// Whether a shut-down has started or advanced, so that a wait may end.
@@ -93,7 +93,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             processing: 0,
             dirtied: 0,
             phase: Phase::Running,
-            news: News::default(),
+            wake_ups: WakeUps::default(),
             observed: None,
             adds: 0,
             timing: None,
@@ -117,7 +117,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
                 }
                 self.order.push(unknown.key());
                 unknown.insert(Stage::Queued);
-                self.news.pushed += 1;
+                self.wake_ups.pushed += 1;
             }
             Entry::Occupied(mut known) => match known.get() {
                 Stage::Queued => self.order.touch(known.key()),
@@ -156,7 +156,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
 
     /// Ends the work on an item from [`Queue::next`]. Only an `Item` calls this, once.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
-        self.news.ending |= self.is_shutting_down();
+        self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
             self.observed = timing.done(item);
         }
@@ -167,7 +167,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
                 self.dirtied -= 1;
                 self.order.push(&item);
                 self.stages.insert(item, Stage::Queued);
-                self.news.pushed += 1;
+                self.wake_ups.pushed += 1;
             }
             Some((item, stage @ Stage::Queued)) => {
                 debug_assert!(false, "an item in work is never queued");
@@ -184,7 +184,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;
-        self.news.ending = true;
+        self.wake_ups.ending = true;
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -220,8 +220,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         sample
     }
 
-    pub(super) fn take_news(&mut self) -> News {
-        mem::take(&mut self.news)
+    pub(super) fn take_wake_ups(&mut self) -> WakeUps {
+        mem::take(&mut self.wake_ups)
     }
 
     pub(super) fn take_observed(&mut self) -> Option<WorkQueueObserved> {

@@ -167,8 +167,8 @@ impl<T: Clone + Eq + Hash> State<T> {
             (None, _) => false,
         };
         let queue = self.delaying.queue();
-        let news = queue.take_news();
-        if news.ending {
+        let wake_ups = queue.take_wake_ups();
+        if wake_ups.ending {
             if queue.is_idle() || queue.phase() == Phase::ShutDown {
                 Wake::Drains
             } else {
@@ -176,9 +176,9 @@ impl<T: Clone + Eq + Hash> State<T> {
             }
         } else if self.waiting == 0 {
             Wake::Nobody
-        } else if sooner || news.pushed > 1 {
+        } else if sooner || wake_ups.pushed > 1 {
             Wake::Everybody
-        } else if news.pushed == 1 {
+        } else if wake_ups.pushed == 1 {
             Wake::One
         } else {
             Wake::Nobody

@@ -403,7 +403,7 @@ async fn a_source_that_went_back_is_no_reason_to_doubt_another() {
     }
 }
 
-/// The check has found a difference while a list was under way that nobody had doubted when it was asked
+/// The check has found a difference while a list was under way that nobody had suspected when it was asked
 /// for. The list makes the doubt void, so it has to be read as one that a doubt led to; and what was known
 /// when it began, and so was not read, is asked for again.
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ const AT_ONCE: &str = "the_first_relist_is_at_once";
 /// A connection that was reset before the answer is backed off from like any other failure.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
 /// A streaming list that comes to nothing is backed off from.
-const IN_VAIN: &str = "a_streaming_list_in_vain_is_backed_off_from";
+const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 /// One object is asked for after a lost connection, or a watch that was closed before its time.
 const PROBE: &str = "a_lost_connection_is_probed";
 /// A watch that is refused for now is requested again, and not listed for.
@@ -105,7 +105,7 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
         (Pause::None, Pause::Backoff)
             if is_stream(last_asked) && ["410", "504", "closed"].contains(&last) =>
         {
-            Some(vec![IN_VAIN])
+            Some(vec![STREAM_FAILED])
         }
         _ => None,
     }
@@ -409,8 +409,12 @@ impl<'a> Pair<'a> {
         }
         let streamed = self.theirs.get(i.checked_sub(1)?)?;
         match (self.theirs.get(i), self.ours.get(j)) {
-            (_, Some(our)) if our.pause == Pause::Patience && streamed.turn == our.turn => {
-                Some((0, self.listed(i - 1, j, Pause::Patience)?, vec![OVERDUE]))
+            (_, Some(our)) if our.pause == Pause::InitialEvents && streamed.turn == our.turn => {
+                Some((
+                    0,
+                    self.listed(i - 1, j, Pause::InitialEvents)?,
+                    vec![OVERDUE],
+                ))
             }
             (Some(their), None) if their.turn == 1 && their.pause == Pause::None => {
                 let again = their.asked == streamed.asked && their.outcome == "200";

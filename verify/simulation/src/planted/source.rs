@@ -41,7 +41,7 @@ impl<S: ListerWatcher> Spoilt<S> {
             tries += 1;
             opened = self.source.watch(&options).await;
         }
-        if self.bug == Some(Bug::PatienceIgnored) {
+        if self.bug == Some(Bug::RetryAfterIgnored) {
             opened = opened.map_err(|error| error.with_retry_after(None));
         }
         if self.bug == Some(Bug::ListedAfterOutage) && !streams {

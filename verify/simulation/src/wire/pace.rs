@@ -143,9 +143,9 @@ fn must_pause(asked: Asked, error: &Error) -> bool {
             is_away || is_lost || matches!(class, Class::Unavailable | Class::Unauthorized)
         }
         Asked::Stream => {
-            let asks_for_patience =
+            let has_retry_after =
                 matches!(class, Class::Internal | Class::Unavailable | Class::Server);
-            is_away || asks_for_patience && error.retry_after().is_some()
+            is_away || has_retry_after && error.retry_after().is_some()
         }
     }
 }

@@ -88,7 +88,7 @@ impl<K: Stored> World<'_, K> {
             ));
         }
         let read: Vec<_> = self
-            .read_in_vain
+            .unreadable
             .extract_if(.., |(at, _)| *at < now)
             .collect();
         for (_, object) in read {
@@ -98,7 +98,7 @@ impl<K: Stored> World<'_, K> {
             self.outcome.seen.checked("broken when read");
         }
         let unreadable = snapshot.iter().filter(|object| object.get().is_err());
-        self.read_in_vain = unreadable.map(|object| (now, object.clone())).collect();
+        self.unreadable = unreadable.map(|object| (now, object.clone())).collect();
         Ok(())
     }
 

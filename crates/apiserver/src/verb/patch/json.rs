@@ -72,14 +72,14 @@ impl Cost {
                 (&*copy.path, value)
             }
             PatchOperation::Move(moved) => {
-                self.steps += items_beside(&moved.from, document);
+                self.steps += siblings(&moved.from, document);
                 let digs = moved.path.tokens().count() > moved.from.tokens().count();
                 (&*moved.path, at(&moved.from).filter(|_| digs))
             }
             PatchOperation::Remove(remove) => (&*remove.path, None),
             PatchOperation::Test(_) => return Ok(()),
         };
-        self.steps += items_beside(path, document);
+        self.steps += siblings(path, document);
         if let Some(brought) = brought {
             if matches!(operation, PatchOperation::Move(_)) {
                 self.steps += values(brought);
@@ -103,7 +103,7 @@ impl Cost {
 }
 
 /// Length of the list that the operation inserts into or removes from.
-fn items_beside(path: &Pointer, document: &Value) -> usize {
+fn siblings(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()
         .and_then(|parent| document.pointer(parent.as_str()));

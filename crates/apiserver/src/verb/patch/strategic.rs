@@ -19,7 +19,7 @@ mod list;
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
-use crate::kinds::schema::{Definition, Field, Strategy, Structure};
+use crate::kinds::schema::{Definition, Field, MergeStrategy, Structure};
 
 pub(super) const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -39,7 +39,7 @@ pub(super) enum Known {
 #[derive(Clone, Copy)]
 struct ListRule {
     items: Known,
-    strategy: Strategy,
+    strategy: MergeStrategy,
 }
 
 /// Merges a patch into a map.
@@ -90,7 +90,7 @@ fn merge_member(
         }
         (Some(Value::Object(old)), Value::Object(mut new)) => {
             let field = known.field(&name)?;
-            if field.is_some_and(|field| field.strategy == Strategy::Replace) {
+            if field.is_some_and(|field| field.strategy == MergeStrategy::Replace) {
                 plain_members(&mut new);
                 *old = new;
             } else {
@@ -289,14 +289,14 @@ impl ListRule {
     fn of(field: Option<&Field>) -> ListRule {
         ListRule {
             items: Known::below(field),
-            strategy: field.map_or(Strategy::Default, |field| field.strategy),
+            strategy: field.map_or(MergeStrategy::Default, |field| field.strategy),
         }
     }
 
     fn merge_key(self) -> Option<&'static str> {
         match self.strategy {
-            Strategy::MergeList(key) => key,
-            Strategy::Default | Strategy::Replace => None,
+            MergeStrategy::MergeList(key) => key,
+            MergeStrategy::Default | MergeStrategy::Replace => None,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Show {
                 signal = interrupt.next() => break Err(signal),
                 Some(step) = steps.recv() => Woken::Told(step),
                 () = until(self.narration.next_due()) => Woken::LinesDue,
-                () = sleep_until(self.last_step + self.patience()) => Woken::Silence,
+                () = sleep_until(self.last_step + self.silence_allowed()) => Woken::Silence,
                 () = sleep_until(self.began + self.deadline) => Woken::Deadline,
             };
             match woken {
@@ -111,7 +111,7 @@ impl Show {
     }
 
     /// Time without steps that ends the demo.
-    fn patience(&self) -> Duration {
+    fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {
             (true, None) => SETTLED,

@@ -33,7 +33,7 @@ use crate::control_plane::{
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
 /// Time after which unfilled caches are reported; the controllers continue to wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval between attempts to fill the caches.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ impl Controllers {
     /// # Cancel safety
     /// Started work continues until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
-        while let Err(error) = self.plane.observe(PATIENCE).await {
+        while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
             tokio::time::sleep(PAUSE).await;
         }

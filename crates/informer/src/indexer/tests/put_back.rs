@@ -7,7 +7,7 @@ use crate::{
     reflector::Delta,
 };
 
-fn doubted() -> Epoch {
+fn suspected() -> Epoch {
     Epoch::FIRST.after_suspicion(Epoch::FIRST)
 }
 
@@ -36,7 +36,7 @@ fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
 #[test]
 fn a_list_of_another_epoch_is_applied_whatever_its_revisions() {
     for way in 0..3 {
-        for epoch in [doubted(), put_back()] {
+        for epoch in [suspected(), put_back()] {
             let (indexer, mut writer) = by_colour();
             writer.apply(batch(0, [list(5, [object("a/x@3 red")])]));
             let apply = |writer: &mut IndexerWriter<K>, object| {
@@ -69,8 +69,8 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
         (5, Epoch::FIRST, 0),
         (6, Epoch::FIRST, 0),
         (4, Epoch::FIRST, 1),
-        (5, doubted(), 0),
-        (4, doubted(), 1),
+        (5, suspected(), 0),
+        (4, suspected(), 1),
         (4, put_back(), 1),
         (5, put_back(), 1),
         (9, put_back().after_suspicion(Epoch::FIRST), 1),

@@ -20,7 +20,7 @@ impl Machine {
         {
             return self.sleep(rest, Next::Watch);
         }
-        if !self.history.has_place() || !self.probe.is_due(now) {
+        if !self.history.can_resume() || !self.probe.is_due(now) {
             return self.watch();
         }
         self.state = State::Probing;
@@ -34,12 +34,12 @@ impl Machine {
 
     /// Whether a probe is to be sent beside the watch that is open, now or later.
     pub(crate) fn requires_probe(&self) -> bool {
-        self.probe.is_required() && self.history.has_place() && !self.is_streaming()
+        self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
     /// When the probe beside the open watch is due, and what it requests. Read it again when it is due, for
     /// the watch goes on meanwhile.
-    pub(crate) fn probe_beside(&self, now: Instant) -> Option<(Instant, ListOptions)> {
+    pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
@@ -64,7 +64,7 @@ impl Machine {
     /// # Errors
     /// The server has gone back; to be reported, to end the watch, and passed to
     /// [`Machine::probe_failed`].
-    pub(crate) fn probed_beside(
+    pub(crate) fn watch_probe_answered(
         &mut self,
         asked: &ResourceVersion,
         revision: &ResourceVersion,
@@ -99,7 +99,7 @@ impl Machine {
 
     /// The probe beside an open watch was not answered, which says nothing about the server's history. The
     /// watch goes on; if it ends before the pause that the failure calls for, that is waited for.
-    pub(crate) fn probe_failed_beside(&mut self, error: &Error, now: Instant) {
+    pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
             let until = clock::after(now, self.pause_after(error, now));

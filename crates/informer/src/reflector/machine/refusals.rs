@@ -83,7 +83,7 @@ impl Machine {
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
-        self.owe_probe_if_watched();
+        self.require_probe_if_watched();
         let next = if is_last { Next::List } else { Next::Watch };
         self.pause(error, now, next)
     }
@@ -95,12 +95,12 @@ impl Machine {
             Class::TooManyRequests => Next::Watch,
             // The server has not read the request.
             Class::ConnectionRefused | Class::Connection => {
-                self.owe_probe_if_watched();
+                self.require_probe_if_watched();
                 Next::Watch
             }
             // Another server, or a restored one, may answer next.
             Class::Unavailable | Class::Timeout if self.refusals.retries(now) => {
-                self.owe_probe_if_watched();
+                self.require_probe_if_watched();
                 Next::Watch
             }
             // Expired credentials say nothing about the server's history.
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// A watch that follows a list at once continues from a state that this server has just sent.
-    fn owe_probe_if_watched(&mut self) {
+    fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();
         }

@@ -41,7 +41,7 @@ impl Machine {
         };
         self.state = State::Watching(Watch {
             lasts,
-            advances: self.history.has_place(),
+            advances: self.history.can_resume(),
         });
     }
 

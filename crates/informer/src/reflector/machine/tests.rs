@@ -120,11 +120,11 @@ fn play(
             machine.watch_ended(WatchEnd::Error(&error), now)
         }
         ["beside", asked, at] => {
-            let probed = machine.probed_beside(&(*asked).into(), &(*at).into(), now);
+            let probed = machine.watch_probe_answered(&(*asked).into(), &(*at).into(), now);
             machine.probe_failed(&probed.err()?, now)
         }
         ["beside-failed", class] => {
-            machine.probe_failed_beside(&error(class), now);
+            machine.watch_probe_failed(&error(class), now);
             return None;
         }
         ["unconfirmed"] => machine.watch_ended(WatchEnd::Unconfirmed, now),

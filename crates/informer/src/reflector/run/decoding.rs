@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Less than this is decoded in place: waking another thread takes as long as decoding a pod or two.
-const BESIDE_MIN: usize = 32 * 1024;
+const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
 /// So much is decoded at a time, which takes a millisecond or less, so that threads seldom wait for each other. A
 /// multiple of it per worker of the runtime is what may wait to be staged.
@@ -161,8 +161,8 @@ where
 
     /// Whether the body may be read on before anything else is staged.
     pub(super) fn takes_more(&self) -> bool {
-        let reads_ahead = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
-        self.ready.is_empty() && (self.waiting.is_empty() || reads_ahead)
+        let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
+        self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
     /// Whether a part of it that came, or was decoded, together has been staged.
@@ -212,7 +212,7 @@ where
         // Whoever waits for nothing else has time until a batch is full.
         let enough = |tasks: &OrderedTasks<_>| {
             if tasks.is_empty() {
-                BESIDE_MIN
+                ORDERED_TASK_BYTES_MIN
             } else {
                 BATCH_BYTES
             }

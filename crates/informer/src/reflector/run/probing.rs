@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{
     super::{ReflectorStore, Reporter, machine::Action, probe::read_probe},
     Running,
-    probe_beside::{Answer, BesideWatch},
     watch::{Ended, Next, OpenWatch},
+    watch_probe::{Answer, WatchProbe},
 };
 use crate::{
     limits::LIST_STALL,
@@ -46,7 +46,7 @@ where
     /// Sends the probe beside the open watch, if one is required, or lets it wait until it is due.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
-            opened.probe = self.probe_beside(Instant::now());
+            opened.probe = self.watch_probe(Instant::now());
         }
     }
 
@@ -58,10 +58,10 @@ where
     ) -> Next<K> {
         opened.probe = None;
         let Some((asked, answer)) = answered else {
-            opened.probe = self.probe_beside(Instant::now());
+            opened.probe = self.watch_probe(Instant::now());
             return Next::Nothing;
         };
-        let ended = self.probed_beside(&asked, answer);
+        let ended = self.watch_probe_answered(&asked, answer);
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
@@ -72,10 +72,10 @@ where
         (source == self.reflector.source).then(|| object.revision().clone())
     }
 
-    fn probe_beside(&self, now: Instant) -> Option<BesideWatch> {
-        let (due, options) = self.machine.probe_beside(now)?;
+    fn watch_probe(&self, now: Instant) -> Option<WatchProbe> {
+        let (due, options) = self.machine.watch_probe(now)?;
         if now < due {
-            return Some(BesideWatch::Waits(Box::pin(sleep_until(due))));
+            return Some(WatchProbe::Waits(Box::pin(sleep_until(due))));
         }
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
         let limits = self.reflector.requests.limits();
@@ -84,13 +84,14 @@ where
             let read = read_probe(&*lister_watcher, &options, limits);
             timeout(LIST_STALL, read).await.map_err(stalled).flatten()
         };
-        Some(BesideWatch::Sent(asked, Box::pin(answer)))
+        Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
     /// Whether the answer ends the watch.
-    fn probed_beside(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
+    fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
-        let probed = answer.and_then(|revision| self.machine.probed_beside(asked, &revision, now));
+        let probed =
+            answer.and_then(|revision| self.machine.watch_probe_answered(asked, &revision, now));
         match probed {
             Ok(is_unordered) => {
                 if is_unordered {
@@ -102,7 +103,7 @@ where
             Err(error) if went_back(error.class()) => Some(Ended::WentBack(error)),
             Err(error) => {
                 let error = self.failed(error, None);
-                self.machine.probe_failed_beside(&error, now);
+                self.machine.watch_probe_failed(&error, now);
                 None
             }
         }

@@ -13,7 +13,7 @@ use super::{
         machine::{Action, Machine, VERY_SHORT, WatchEnd},
     },
     Again, Gone, List, Piece, Running, Stop,
-    probe_beside::BesideWatch,
+    watch_probe::WatchProbe,
 };
 use crate::{
     clock,
@@ -82,7 +82,7 @@ pub(super) struct OpenWatch<K> {
     /// The list with which it begins, until the store has accepted it.
     list: Option<List<K>>,
     /// The probe beside it, if one is required.
-    pub(super) probe: Option<BesideWatch>,
+    pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
@@ -366,7 +366,7 @@ where
             reason = self.reflector.relist.received(), if !is_list => {
                 return Ok(Next::Ended(Ended::RelistRequested(reason)));
             }
-            answered = BesideWatch::answer(probe) => {
+            answered = WatchProbe::answer(probe) => {
                 return Ok(self.probed(watch, answered));
             }
             next = body.next(deadline), if reads => next,

@@ -20,7 +20,7 @@ pub(super) enum Pause {
     /// connection was reset.
     Repeat,
     /// As long as a streaming list is waited for that brings nothing.
-    Patience,
+    InitialEvents,
     /// What is left of the minute in which a probe comes too early, while a watch is open.
     Minute,
     /// Any other, which is never right.
@@ -93,7 +93,7 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
             Some("12.8") if was_told => Pause::Repeat,
             Some("0.8") if last == "reset" && side == Side::Theirs => Pause::Repeat,
             Some(label) if is_nth(label, backoff) => Pause::Backoff,
-            Some("6.4") if side == Side::Ours => Pause::Patience,
+            Some("6.4") if side == Side::Ours => Pause::InitialEvents,
             Some(_) => Pause::Strange,
         };
         let is_step = pause == Pause::Backoff || pause == Pause::Repeat && side == Side::Ours;

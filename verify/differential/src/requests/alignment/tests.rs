@@ -257,7 +257,7 @@ fn a_list_stands_for_a_streaming_one_only_when_that_was_given_up() {
     let (theirs, ours) = vain(3);
     assert_eq!(
         accepted(&[("end_early", &theirs, &ours)]),
-        Some((vec![IN_VAIN, IN_VAIN, THREE, AT_ONCE], false))
+        Some((vec![STREAM_FAILED, STREAM_FAILED, THREE, AT_ONCE], false))
     );
     let (theirs, ours) = vain(2);
     assert_eq!(accepted(&[("end_early", &theirs, &ours)]), None);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::{ListRule, PATCH, merge_map, plain, without_marked};
-use crate::kinds::schema::Strategy;
+use crate::kinds::schema::MergeStrategy;
 use crate::verb::patch::refusal::{Go, Refusal, same_type};
 
 /// Merges the patch's list into the object's, or replaces it if the field's lists are not merged.
@@ -19,7 +19,7 @@ pub(super) fn merge(
     patch: Vec<Value>,
     rule: ListRule,
 ) -> Result<Vec<Value>, Refusal> {
-    if matches!(rule.strategy, Strategy::MergeList(_)) {
+    if matches!(rule.strategy, MergeStrategy::MergeList(_)) {
         return merge_items(original, patch, rule);
     }
     let mut patch = Value::Array(patch);

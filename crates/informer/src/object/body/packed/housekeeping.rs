@@ -172,7 +172,7 @@ struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
     packing: JoinSet<()>,
-    is_beside: bool,
+    has_other_workers: bool,
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
@@ -182,7 +182,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
             unpacked: Unpacked(Vec::new()),
             bytes: 0,
             packing: JoinSet::new(),
-            is_beside: offload::width_here() > 0,
+            has_other_workers: offload::width_here() > 0,
         }
     }
 
@@ -206,7 +206,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
         let unpacked = std::mem::replace(&mut self.unpacked, Unpacked(Vec::new()));
         self.bytes = 0;
         while self.packing.try_join_next().is_some() {}
-        if self.is_beside && self.packing.len() < PACKING_MAX {
+        if self.has_other_workers && self.packing.len() < PACKING_MAX {
             self.packing.spawn(unpacked.pack());
         }
     }

@@ -212,7 +212,7 @@ async fn a_watch_that_is_closed_before_its_time_is_followed_by_a_probe() {
 
 /// When the probe beside the open watch is due.
 fn due(machine: &Machine, now: Instant) -> Option<Instant> {
-    machine.probe_beside(now).map(|(due, _)| due)
+    machine.watch_probe(now).map(|(due, _)| due)
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
     assert!(matches!(machine.slept(at(22)), Action::Watch(_)));
     assert_eq!(due(&machine, at(22)), Some(at(61)));
     machine.observe(&FrameKind::Modified, Some("12".into()));
-    let (_, options) = machine.probe_beside(at(61)).unwrap();
+    let (_, options) = machine.watch_probe(at(61)).unwrap();
     assert_eq!(
         options.resource_version,
         "12".into(),
@@ -242,18 +242,18 @@ async fn probe_that_came_too_early_or_was_put_off_is_due_beside_the_watch() {
 
     let throttled = Error::new(Class::TooManyRequests, "later");
     let throttled = throttled.with_retry_after(Some(Duration::from_secs(90)));
-    machine.probe_failed_beside(&throttled, at(61));
+    machine.watch_probe_failed(&throttled, at(61));
     assert_eq!(
         due(&machine, at(61)),
         Some(at(211)),
         "the pause and a minute"
     );
     let refused = error("refused");
-    machine.probe_failed_beside(&refused, at(211));
+    machine.watch_probe_failed(&refused, at(211));
     assert!(due(&machine, at(211)) >= Some(at(331)), "twice as long");
 
     let newer = |machine: &mut Machine, revision: &str| {
-        machine.probed_beside(&"12".into(), &revision.into(), at(400))
+        machine.watch_probe_answered(&"12".into(), &revision.into(), at(400))
     };
     machine.observe(&FrameKind::Modified, Some("20".into()));
     let is_unordered = newer(&mut machine, "12").expect("as old as was asked for");
@@ -271,14 +271,14 @@ async fn watch_that_ends_soon_after_its_probe_was_refused_waits_for_the_pause() 
     let now = Instant::now();
     machine.begin_at("10".into());
     machine.start(now);
-    machine.probe_failed_beside(&error("429/40s"), now);
+    machine.watch_probe_failed(&error("429/40s"), now);
     let closed = WatchEnd::Closed(Duration::from_secs(700));
     let next = machine.watch_ended(closed, now + Duration::from_secs(10));
     assert_eq!(next, Action::Sleep(Duration::from_secs(30)));
     let next = machine.slept(now + Duration::from_secs(40));
     assert_eq!(show(&next), "watch resourceVersion=10");
 
-    machine.probe_failed_beside(&error("403"), now);
+    machine.watch_probe_failed(&error("403"), now);
     let next = machine.watch_ended(closed, now + Duration::from_secs(10));
     assert_eq!(
         show(&next),
@@ -297,14 +297,14 @@ async fn server_that_answers_no_probe_is_asked_ever_more_seldom_up_to_once_an_ho
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
     while now < began + Duration::from_secs(4 * 3600) {
         probes.push((now - began).as_secs() / 60);
-        machine.probe_failed_beside(&Error::new(Class::Timeout, "late"), now);
+        machine.watch_probe_failed(&Error::new(Class::Timeout, "late"), now);
         now = due(&machine, now).unwrap();
     }
     assert_eq!(probes, [0, 1, 3, 7, 15, 32, 64, 125, 186]);
 
     // One that is answered says that the server has recovered.
     machine
-        .probed_beside(&"10".into(), &"10".into(), now)
+        .watch_probe_answered(&"10".into(), &"10".into(), now)
         .unwrap();
     machine.watch_ended(WatchEnd::Broken(&error("reset")), now);
     machine.slept(now);

@@ -62,12 +62,12 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
-    let (due, options) = machine.probe_beside(now).unwrap();
+    let (due, options) = machine.watch_probe(now).unwrap();
     assert!(due <= now, "at once");
     assert_eq!(options.resource_version, "10".into());
     assert!(
         machine
-            .probed_beside(&"10".into(), &"11".into(), now)
+            .watch_probe_answered(&"10".into(), &"11".into(), now)
             .unwrap()
     );
     assert!(!machine.requires_probe());
@@ -77,7 +77,7 @@ fn event_below_the_last_revision_owes_one_probe_until_the_next_list() {
     assert!(machine.requires_probe(), "for another reason");
     assert!(
         !machine
-            .probed_beside(&"10".into(), &"11".into(), now)
+            .watch_probe_answered(&"10".into(), &"11".into(), now)
             .unwrap(),
         "it was before"
     );
@@ -94,9 +94,9 @@ fn probe_that_nobody_can_answer_is_not_owed_again_for_the_same_reason() {
     let now = Instant::now();
     let mut machine = watching();
     machine.below_last(&"3".into(), None).unwrap();
-    machine.probe_failed_beside(&error("429"), now);
+    machine.watch_probe_failed(&error("429"), now);
     assert!(machine.requires_probe(), "it may be answered later");
-    machine.probe_failed_beside(&error("403"), now);
+    machine.watch_probe_failed(&error("403"), now);
     machine.below_last(&"3".into(), None).unwrap();
     assert!(!machine.requires_probe());
 }

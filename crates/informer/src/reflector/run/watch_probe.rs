@@ -1,4 +1,4 @@
-//! [`BesideWatch`]: a probe while a watch is open, as a value that the watch keeps.
+//! [`WatchProbe`]: a probe while a watch is open, as a value that the watch keeps.
 
 use std::pin::Pin;
 
@@ -10,14 +10,14 @@ use crate::{object::ResourceVersion, transport};
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
 /// A probe that is required while a watch is open.
-pub(super) enum BesideWatch {
+pub(super) enum WatchProbe {
     /// It is not due yet.
     Waits(Pin<Box<Sleep>>),
     /// It has been sent, for this revision.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 
-impl BesideWatch {
+impl WatchProbe {
     /// The answer, or `None` when the probe is due; waits for ever without one.
     ///
     /// # Cancel safety

@@ -115,7 +115,7 @@ pub struct AlreadyRegistered {
 
 /// A constructor passed to [`SharedInformerFactory::informer_for`] requested its own informer.
 ///
-/// The request reached the same factory for which the constructor makes the informer.
+/// The constructor sent the request to the same factory that called it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the constructor of the informer of {kind} requested that informer from its own factory")]
 pub struct RecursiveConstructor {

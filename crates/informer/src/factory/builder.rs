@@ -198,8 +198,8 @@ impl FactoryBuilder {
     /// with the delays of its [back-off](FactoryBuilder::backoff), by default at most one minute apart. A 404
     /// alone does not mean that the objects were deleted.
     ///
-    /// The cost is one more informer, of the definitions' metadata. It runs while informers of kinds run whose
-    /// group contains a dot, because only these kinds can have a definition.
+    /// The cost is one more informer, of the definitions' metadata. It runs while at least one informer runs
+    /// whose kind has a group with a dot, because only such kinds can have a definition.
     /// [`SharedInformerFactory::wait_for_cache_sync`] includes it. The client needs permission to list and
     /// watch `customresourcedefinitions.apiextensions.k8s.io`. Informers of a custom constructor do not follow
     /// definitions.
@@ -208,10 +208,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that receives the informer's name and each error of its lists, watches and objects.
+    /// Sets a function that receives the informer's name and each error of its lists and watches.
     ///
-    /// It is called for each list or watch that fails, and for each object that cannot be cached. It must not
-    /// block.
+    /// The function must not block. It also receives an error for each object that cannot be cached.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));

@@ -35,9 +35,9 @@ pub enum QueueKind {
 ///
 /// # Which option holds
 ///
-/// Each option is resolved separately, and the options of [`NamespaceOptions`] for each namespace. The first
-/// row that sets the option applies. An empty selector counts as set and selects everything. A transform that
-/// does nothing counts as set too:
+/// Each option is resolved separately, and the options in [`NamespaceOptions`] are resolved for each namespace.
+/// An empty selector counts as set and selects all objects. A transform that does nothing counts as set and
+/// disables less specific ones. The first row that sets the option applies:
 ///
 /// | | set by | for |
 /// | --- | --- | --- |

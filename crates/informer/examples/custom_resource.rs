@@ -1,8 +1,9 @@
-//! A custom resource seen in three ways: as a type of one's own, as a type that is known at run time
-//! only, and as metadata alone. Each is an informer of its own, as each keeps something else.
+//! A custom resource in three forms: as a Rust type, as a kind known only at run time, and as metadata.
 //!
-//! On a real cluster it defines the resource and removes it at the end; the embedded server serves
-//! it from the start.
+//! Each form is a separate informer, because each caches different data.
+//!
+//! On a cluster, the example defines the resource and removes it at the end. The embedded server serves the
+//! resource from the start.
 //!
 //! `cargo run -p kube-informer --example custom_resource [-- --kubeconfig FILE --context NAME]`
 
@@ -38,8 +39,8 @@ use self::cluster::Cluster;
 const GROUP: &str = "kube-informer.example.com";
 const DEFINITION: &str = "widgets.kube-informer.example.com";
 
-/// What an informer needs of a type: `Deserialize` and [`Resource`]. kube's
-/// `#[derive(CustomResource)]` writes both.
+/// An informer requires `Deserialize` and [`Resource`] from a type; kube's `#[derive(CustomResource)]`
+/// implements both.
 #[derive(Clone, Debug, Deserialize)]
 struct Widget {
     metadata: ObjectMeta,
@@ -135,7 +136,7 @@ async fn custom_resource() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Defines the resource, with no object of it left from an earlier run, and waits until it is served.
+/// Defines the resource, removes objects of an earlier run, and waits until the resource is served.
 async fn define(
     client: Client,
     api: &Api<DynamicObject>,

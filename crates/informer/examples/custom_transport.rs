@@ -1,8 +1,8 @@
-//! An informer over something that is no API server: a `ListerWatcher` of one's own, here over
-//! objects in memory.
+//! An informer without an API server: a custom `ListerWatcher` that serves objects from memory.
 //!
-//! A transport yields bytes, those of the Kubernetes API: a list is one JSON object with `items`, a
-//! watch is a JSON object per event. Decoding, caching, handlers and recovery are the informer's.
+//! A transport returns the bytes of the Kubernetes API: a list is one JSON object with `items`, and a watch is
+//! one JSON object per event. The informer decodes and caches the objects, calls the handlers, and recovers
+//! from errors.
 //!
 //! `cargo run -p kube-informer --example custom_transport`
 
@@ -32,11 +32,12 @@ use tokio::{
 
 use self::transcript::Transcript;
 
-/// Far longer than memory takes, but the program has to end.
+/// Maximum wait for a change; the in-memory source needs far less.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Objects in memory, as the log of everything that ever happened to them. The revision of an event
-/// is its place in the log, counted from 1. Clones are the same objects.
+/// Objects in memory, stored as a log of all events.
+///
+/// The revision of an event is its position in the log, counted from 1. Clones share the same log.
 #[derive(Clone)]
 struct Memory {
     log: watch::Sender<Vec<Value>>,
@@ -87,7 +88,7 @@ impl ListerWatcher for Memory {
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        // No revision means from the beginning, as the log still has it.
+        // Without a revision, the watch starts at the first event of the log.
         let seen = options.resource_version.to_string().parse().unwrap_or(0);
         let events = stream::unfold((self.log.subscribe(), seen), async |(mut log, seen)| {
             let changed = log.wait_for(|log| log.len() > seen).await.ok()?;
@@ -110,7 +111,7 @@ async fn main() -> ExitCode {
 }
 
 async fn custom_transport() -> anyhow::Result<()> {
-    // What every example takes; no cluster is needed here.
+    // Checks the arguments that all examples accept; this one needs no cluster.
     args::parse()?;
     let memory = Memory::new();
     memory.append("ADDED", "sky", "blue");
@@ -124,7 +125,7 @@ async fn custom_transport() -> anyhow::Result<()> {
         .register()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    // An error says that the program has broken off, which ends the informer too.
+    // An error means that the program failed; it ends the informer too.
     tasks.spawn(controller.run(async { drop(stopped.await) }));
     maps.wait_for_sync().deadline(TIMEOUT).await?;
 
@@ -149,7 +150,7 @@ async fn custom_transport() -> anyhow::Result<()> {
         ])
         .await?;
 
-    // A refusal says that the informer has failed, which its result explains.
+    // The send fails if the informer has failed; its result has the reason.
     let _ = stop.send(());
     while let Some(ended) = tasks.join_next().await {
         ended??;

@@ -1,6 +1,7 @@
-//! The `DeltaFifo` alone and inside an informer: per object what happened to it since it was last
-//! popped, and the order of the objects. Alone, nobody waits and nothing is locked: an informer's
-//! controller owns one like this.
+//! The `DeltaFifo`, alone and inside an informer.
+//!
+//! It keeps the changes of each object since the object was last popped, and the order of the objects. A
+//! `DeltaFifo` itself has no lock and does not block. The controller of an informer owns one.
 //!
 //! `cargo run -p kube-informer --example delta_fifo [-- --kubeconfig FILE --context NAME]`
 
@@ -71,7 +72,7 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
         objects: vec![object("pod1", "2")?],
         revision: "9".into(),
     };
-    // What the store has is lent for the call, to find out what is missing.
+    // The queue borrows the store for this call, to find the missing objects.
     fifo.replace(list, &store)?;
 
     let listed = fifo.pop().context("what is in the list is not queued")?;
@@ -84,7 +85,7 @@ fn a_list_deletes_what_it_lacks() -> anyhow::Result<()> {
     let Some(DeltaKind::Deleted(gone)) = missing.newest().map(|delta| &delta.kind) else {
         anyhow::bail!("what a list lacks is not deleted");
     };
-    // The deletion itself was missed, so the last state is only the last one known.
+    // The deletion event was missed, so the final state is unknown.
     ensure!(matches!(gone, Deleted::FinalStateUnknown { .. }));
     ensure!(gone.object_name().name() == "pod2");
     Ok(())
@@ -102,7 +103,7 @@ fn a_resync_passes_over_what_has_news() -> anyhow::Result<()> {
     for popped in &popped {
         println!("popped {} with {:?}", popped.name, types(popped));
     }
-    // An old state of pod1 behind its newer one would turn back time.
+    // A sync of pod1 would deliver an older state after a newer one.
     let all: Vec<_> = popped.iter().map(types).collect();
     ensure!(all == [[DeltaType::Updated], [DeltaType::Sync]]);
     Ok(())

@@ -1,8 +1,9 @@
-//! The ways to write a handler, side by side on one informer: closures, async closures, a type, a
-//! type that blocks and has a thread, one that is told everything again every second, and one that is
-//! only told the latest.
+//! The ways to write a handler, all on one informer.
 //!
-//! Each is told one event at a time and has its own buffer: a slow one holds back nobody.
+//! The handlers are closures, async closures, a type, a blocking type with its own thread, a handler that is
+//! resynced every second, and a handler that receives only the latest state.
+//!
+//! Each handler receives one event at a time and has its own buffer. A slow handler does not delay the others.
 //!
 //! `cargo run -p kube-informer --example handlers [-- --kubeconfig FILE --context NAME]`
 
@@ -32,17 +33,18 @@ use self::{
     transcript::Transcript,
 };
 
-/// How often the resync handler is told everything again; shorter periods are raised to this.
+/// Resync period of the resync handler; the library raises shorter periods to this value.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// How long the async closures take over each event; nobody else notices.
+/// Time that the async closures need for each event; other handlers are not delayed.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// How long the cluster may take over anything.
+/// Maximum wait for any effect on the cluster.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Writes into a file what has changed, and what thread it is on. A log that must be on disk before
-/// the next event is handled has to block.
+/// Writes each change and the name of the thread to a file.
+///
+/// It blocks, because the log must be on disk before the next event is handled.
 struct Audit {
     file: File,
     output: Transcript,
@@ -75,7 +77,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// Counts how often it was told of each pod although nothing had happened to it.
+/// Counts the resync events of each pod.
 struct Resynced {
     output: Transcript,
     times: u32,
@@ -132,7 +134,7 @@ async fn handlers() -> anyhow::Result<()> {
     output.shows(&[&logged]).await?;
     let resyncs = ["resync 1: handled", "resync 2: handled"];
     output.shows(&resyncs).await?;
-    // Afterwards it hears nothing more; merely dropping the registration would not end it.
+    // The handler receives no more events. Dropping the registration would not remove the handler.
     resynced.remove().await;
     only_the_latest(&pods, &ours, output).await?;
     ours.delete("handled").await?;
@@ -154,7 +156,7 @@ async fn handlers() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers closures that print what they hear: some at once, some after they have waited.
+/// Registers closures that print their events, some at once and some after a delay.
 fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stopped> {
     pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.object_name())))
         .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
@@ -173,9 +175,10 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
     Ok(())
 }
 
-/// Registers a handler that is busy while a pod is changed three times. With this buffer it is told one
-/// update then, from what it has heard of last to what is so now, and no more waits for it than there
-/// are objects.
+/// Registers a handler that is busy while a pod changes three times.
+///
+/// Its buffer merges the three updates into one, from the last delivered state to the current state. The buffer
+/// holds at most one event per object.
 async fn only_the_latest(
     pods: &SharedInformer<Pod>,
     ours: &Pods,
@@ -187,7 +190,7 @@ async fn only_the_latest(
         .on_add(move |_, _| {
             let busy = Arc::clone(&busy);
             async move {
-                // It is closed when everything has happened.
+                // The semaphore is closed after all changes.
                 let _ = busy.acquire().await;
             }
         })
@@ -204,7 +207,7 @@ async fn only_the_latest(
         changed = ours.label("handled", "step", step).await?;
     }
     pods.wait_for_revision(&changed, TIMEOUT).await?;
-    // The cache shows a change a moment before the buffers of handlers have it.
+    // The cache contains a change slightly before the handlers' buffers receive it.
     let merged = async {
         while handler.coalesced() < 2 {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The indexer alone: a store with an index by label, without an informer, a cluster or a runtime.
+//! An indexer alone: a store with an index by label, without informer, cluster or runtime.
 //!
 //! `cargo run -p kube-informer --example index_by_label`
 
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn index_by_label() -> anyhow::Result<()> {
-    // What every example takes; no cluster is needed here.
+    // Checks the arguments that all examples accept; this one needs no cluster.
     args::parse()?;
     let by_app = Indexers::new().with("app", |pod: &Pod| pod.labels().get("app").cloned());
     let (indexer, mut writer) = indexer::new(by_app)?;
@@ -35,7 +35,7 @@ fn index_by_label() -> anyhow::Result<()> {
     println!("{names:?}");
     ensure!(names == [ObjectName::namespaced("ns1", "pod1")]);
 
-    // A snapshot is one moment: what is written afterwards is in the next one.
+    // A snapshot does not change; later writes are visible only in later snapshots.
     let before = indexer.snapshot();
     writer.add(pod("ns1", "pod1", "l2"))?;
     println!("app=l2 before: {:?}", before.index_keys("app", "l2")?);

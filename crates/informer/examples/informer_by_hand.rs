@@ -1,6 +1,7 @@
-//! An informer made by hand, as with client-go's `cache.Config` and `cache.New`: a reflector, a
-//! `DeltaFifo`, an indexer, and a process function that moves the deltas from one to the other. An error
-//! of the function requeues the deltas.
+//! An informer built from its parts, as with client-go's `cache.Config` and `cache.New`.
+//!
+//! The parts are a reflector, a `DeltaFifo`, an indexer, and a process function that applies the deltas to the
+//! indexer. If the function fails, the deltas are requeued.
 //!
 //! `cargo run -p kube-informer --example informer_by_hand [-- --kubeconfig FILE --context NAME]`
 
@@ -36,7 +37,7 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Lines that may wait to be printed; the example makes fewer.
+/// Maximum lines that wait to be printed; the example prints fewer.
 const SHOWN_MAX: usize = 64;
 
 /// The pod whose first change fails once.
@@ -90,9 +91,9 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves the deltas of one key into the store, and sends a line per change.
+/// Applies the deltas of one key to the store, and sends one line per change.
 ///
-/// A change of the store is what client-go's `processDeltas` reports to its handlers.
+/// client-go's `processDeltas` reports the same changes to its handlers.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,
@@ -130,14 +131,14 @@ fn process(
                 Change::Deleted { .. } => "deleted",
                 _ => continue,
             };
-            // The receiver is gone when the example ends.
+            // The send fails only when the example ends and drops the receiver.
             drop(lines.try_send(format!("{what} {}{suffix}", popped.name)));
         }
         Ok(())
     }
 }
 
-/// Prints the changes until one is this.
+/// Prints the changes until the given one.
 async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
         let line = timeout(TIMEOUT, printed.recv()).await;

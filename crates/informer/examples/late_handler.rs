@@ -1,7 +1,7 @@
-//! A handler that joins an informer which has been running for a while.
+//! A handler that is registered on a running informer.
 //!
-//! It hears first what is there, from the cache and without a request, then everything after it,
-//! nothing twice. Handlers neither wait for each other nor hear of each other.
+//! It receives the current objects from the cache without a request, then all later changes, and nothing twice.
+//! Handlers do not wait for each other and do not affect each other.
 //!
 //! `cargo run -p kube-informer --example late_handler [-- --kubeconfig FILE --context NAME]`
 
@@ -85,8 +85,9 @@ async fn late_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A handler that prints under its name what it hears, and counts additions: being told of one twice
-/// would show.
+/// Registers a handler that prints its events with its name and a count of additions.
+///
+/// The count shows whether an object is delivered twice.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,

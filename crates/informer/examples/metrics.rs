@@ -1,7 +1,7 @@
-//! What an informer and its work queue cost and how far they are behind, as Prometheus reads it.
+//! Prometheus metrics of an informer and its work queue: their cost and their delay.
 //!
-//! The program gives one collector to the factory and to the queue, and prints what a scrape would get:
-//! while they run, and after they have ended, when none of their series is left.
+//! The factory and the queue share one collector. The program prints the result of a scrape while both run, and
+//! again after the informer has ended. The informer's series are then removed.
 //!
 //! `cargo run -p kube-informer --features prometheus --example metrics [-- --kubeconfig FILE --context NAME]`
 
@@ -43,8 +43,8 @@ async fn metrics() -> anyhow::Result<()> {
     let cluster = Cluster::from_args(Server::builder().build()).await?;
     let ours = Pods::new(cluster.client(), EXAMPLE).await?;
 
-    // The registry is the program's own, with whatever else it measures; `Prometheus::text` is for
-    // programs that have none.
+    // The program owns the registry and can add other metrics to it. A program without a registry uses
+    // `Prometheus::text`.
     let metrics = Arc::new(Prometheus::new());
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Arc::clone(&metrics)));
@@ -73,7 +73,7 @@ async fn metrics() -> anyhow::Result<()> {
     let labelled = ours.label("web-1", "app", "web").await?;
     informer.wait_for_revision(&labelled, TIMEOUT).await?;
     informer.handlers_idle().await;
-    // One is in work while the page is read, the others wait; each name is in the queue once.
+    // One item is in progress during the scrape and the others wait. Each name is in the queue once.
     let item = queue.get().await;
     let page = scrape(&registry)?;
     for line in page.lines().filter(|line| is_shown(line)) {
@@ -96,19 +96,19 @@ async fn metrics() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an HTTP server would answer, as `application/openmetrics-text; version=1.0.0`.
+/// Returns the body of a scrape response, of type `application/openmetrics-text; version=1.0.0`.
 fn scrape(registry: &Registry) -> anyhow::Result<String> {
     let mut page = String::new();
     text::encode(&mut page, registry)?;
     Ok(page)
 }
 
-/// Everything but the buckets of histograms, which are many.
+/// Returns `false` for comments and for the many buckets of histograms.
 fn is_shown(line: &str) -> bool {
     !line.starts_with('#') && !line.contains("_bucket{")
 }
 
-/// The value of the first series of a name.
+/// Returns the value of the first series with this name.
 fn value<'a>(lines: &[&'a str], name: &str) -> Option<&'a str> {
     let of_name = |line: &&&str| line.split('{').next() == Some(name);
     lines.iter().find(of_name)?.rsplit(' ').next()

@@ -1,7 +1,9 @@
-//! One factory over two namespaces, and the informers that it makes of one kind: of all objects, of
-//! those with a label, of their metadata alone, and of the kind as if it were known at run time only.
+//! One factory for two namespaces, with four informers of one kind.
 //!
-//! Whoever asks for the same gets the same informer: one cache, however many namespaces it is over.
+//! They cover all objects, the objects with a label, the metadata alone, and the kind as one that is known only
+//! at run time.
+//!
+//! Equal requests return the same informer. It has one cache for all its namespaces.
 //!
 //! `cargo run -p kube-informer --example namespaces [-- --kubeconfig FILE --context NAME]`
 
@@ -27,13 +29,13 @@ use serde_json::json;
 
 use self::cluster::Cluster;
 
-/// The label on the secrets that the program makes.
+/// The label on the secrets that the program creates.
 const LABEL: &str = "kube-informer-example";
 
-/// Namespaces that every cluster has; the factory is over the first two.
+/// Namespaces that exist on every cluster; the factory covers the first two.
 const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-public"];
 
-/// What every secret holds: nine bytes, as they are written in JSON.
+/// Content of every secret: nine bytes in base64, the form in which JSON contains them.
 const WORD: &str = "eHl6enktMTIz";
 
 #[tokio::main]
@@ -61,7 +63,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     let secrets = factory.informer::<Secret>();
     let ours: Selector = "managed-by=us".parse()?;
     let ours = factory.informer_with::<Secret>(InformerOptions::new().labels(ours))?;
-    // The type decides: with this one the server sends no secret at all, only what it is called.
+    // This type requests only metadata: the server sends no content of a secret.
     let names = factory.informer::<PartialObjectMeta<Secret>>();
     let kind = GroupVersionKind::gvk("", "v1", "Secret");
     let resource = ApiResource::from_gvk_with_plural(&kind, "secrets");
@@ -97,7 +99,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
         "the server sent more than metadata"
     );
 
-    // Everything that is not part of what an informer is over has to be the same for all who share it.
+    // Requests that share an informer must have the same options, except for its scope.
     let otherwise = InformerOptions::new().resync(Duration::from_secs(60));
     let conflict = factory.informer_with::<Secret>(otherwise).map(|_| ());
     let conflict = conflict
@@ -108,7 +110,7 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the lister has of what the program made, in order.
+/// Returns the names of the program's objects in the lister, in order.
 fn listed<K: Resource>(lister: &Lister<K>, made: &Selector) -> String {
     let names: Vec<_> = lister
         .list(made)
@@ -134,7 +136,7 @@ async fn create(client: &Client, namespace: &str, name: &str, by: &str) -> anyho
     Ok(())
 }
 
-/// Removes the program's secrets, also those of an earlier run that has broken off.
+/// Removes the program's secrets, including those of an earlier failed run.
 async fn clear(client: &Client) -> anyhow::Result<()> {
     let at_once = DeleteParams::default();
     let made = ListParams::default().labels(&format!("{LABEL}=namespaces"));

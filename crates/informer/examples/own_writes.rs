@@ -1,8 +1,7 @@
-//! Never acting on an old cache: what the program has written or deleted is read at once, through an
-//! overlay, or waited for.
+//! Reads your own writes: through an overlay at once, or from the cache after a wait.
 //!
-//! A cache is a little behind its server. A controller that reads it right after a write sees the
-//! state of before, and does its work twice; both ways below prevent that.
+//! A cache is slightly behind its server. A controller that reads it right after a write may see the previous
+//! state and repeat its work. Both ways prevent this.
 //!
 //! `cargo run -p kube-informer --example own_writes [-- --kubeconfig FILE --context NAME]`
 
@@ -79,7 +78,8 @@ async fn by_waiting(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Result<(
     println!("{name} is in the cache");
 
     ours.delete("b").await?;
-    // Nobody is told the revision of a deletion; the uid tells this pod from the next of its name.
+    // The server does not return the revision of a deletion. The uid distinguishes this pod from a later one
+    // with the same name.
     let uid = written.uid().unwrap_or_default();
     pods.wait_for_deleted(&name, uid, TIMEOUT).await?;
     let gone = pods.lister().find(&name).is_none();

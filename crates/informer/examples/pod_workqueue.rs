@@ -1,13 +1,14 @@
-//! A controller on a work queue, on the plain informer: one handler puts names into a queue, workers
-//! read the indexer.
+//! A controller with a work queue on an informer.
 //!
-//! - A name is worked on by one worker at a time, and once, however many events it had meanwhile; so
-//!   one worker or three make no difference but in speed. The program does everything with each.
-//! - A worker acts on what the indexer says now, not on the event that woke it; so an object that is
-//!   gone and one that was never there are the same case.
-//! - What fails is tried again after a growing delay, and given up after five retries.
-//! - `mypod` is what the controller knew when it ran last. It is gone, the server will never say so,
-//!   and it is dealt with all the same: the first list does not have it, so it is told as deleted.
+//! One handler adds names to the queue, and workers read the indexer.
+//!
+//! - One worker at a time processes a name, and once for all events that arrived meanwhile. The number of
+//!   workers changes only the speed: the program runs with one and with three workers.
+//! - A worker acts on the current state in the indexer, not on the event. A deleted object and one that never
+//!   existed are the same case.
+//! - A failed item is retried with a growing delay, and is dropped after five retries.
+//! - `mypod` is a pod that the controller knew in its last run. It was deleted meanwhile, and the server
+//!   reports no event for it. The first list does not contain it, so the informer delivers its deletion.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 
@@ -40,7 +41,7 @@ use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
 
 const RETRIES_MAX: u32 = 5;
 
-/// Puts the name of whatever it hears of into the queue, and says when a deletion was missed.
+/// Adds the name of each changed object to the queue, and reports missed deletions.
 struct Queueing {
     enqueue: Enqueue,
     output: Transcript,
@@ -73,7 +74,7 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a controller with so many workers, from an empty cluster to an empty cluster.
+/// Runs a controller with this number of workers; the cluster has no pods of it before and after.
 async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let output = Transcript::new();
     output.say(format!("Workers: {workers}"));
@@ -94,12 +95,12 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
     tasks.spawn(async {
-        // An error says that the program has broken off, which ends the informer too.
+        // An error means that the program failed; it ends the informer too.
         let ended = controller.run(async { drop(stopped.await) }).await;
         ended.map(|_| ()).map_err(anyhow::Error::from)
     });
 
-    // A worker that began earlier would take every pod that is not listed yet for deleted.
+    // Before the sync, a worker would treat every pod that is not listed yet as deleted.
     synced.deadline(Duration::from_secs(30)).await?;
     output.say("The cache is complete");
     for _ in 0..workers {
@@ -112,7 +113,7 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     act(&ours, output).await?;
 
     queue.shut_down_with_drain().await;
-    // A refusal says that the informer has failed, which its result explains.
+    // The send fails if the informer has failed; its result has the reason.
     let _ = stop.send(());
     while let Some(ended) = tasks.join_next().await {
         ended??;
@@ -125,7 +126,7 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// A pod as it was known when the controller ran last; its name is all that matters.
+/// A pod that the controller knew in its last run; only its name matters.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {
@@ -137,7 +138,7 @@ fn known_last_time(name: &str) -> Pod {
     }
 }
 
-/// Takes items until the queue has been shut down.
+/// Processes items until the queue is shut down.
 async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
     while let Some(item) = queue.get().await {
         let (name, failures) = (item.key(), item.requeues());
@@ -161,7 +162,7 @@ async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: 
     }
 }
 
-/// What a controller would do about one pod; how a label of the pod makes it fail is for show.
+/// Reconciles one pod; a label of the pod makes it fail for demonstration.
 fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result<String> {
     let Some(pod) = pods.get(name) else {
         return Ok(format!("Pod {name} does not exist anymore"));
@@ -176,7 +177,7 @@ fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result
     }
 }
 
-/// Changes pods, one change after the other has been seen, so that the output is the same each time.
+/// Changes pods, and waits for each change, so that the output is the same in each run.
 async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
     let synced = |pod: Pod| {
         let meta = pod.metadata;

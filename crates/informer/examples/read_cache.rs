@@ -1,7 +1,7 @@
 //! The ways to read an informer's cache: by name, by labels, by index, and as a snapshot.
 //!
-//! No read sends a request or waits for anybody, and what is read is of one moment: a snapshot stays
-//! as it is while the cache goes on.
+//! No read sends a request or blocks, and each read is consistent: a snapshot does not change when the cache
+//! does.
 //!
 //! `cargo run -p kube-informer --example read_cache [-- --kubeconfig FILE --context NAME]`
 
@@ -66,12 +66,12 @@ async fn read_cache() -> anyhow::Result<()> {
 
 fn by_name(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
     let lister = pods.lister().namespace("default");
-    // The body is the cache's own, shared and not copied.
+    // The pod is shared with the cache, not copied.
     let pod: Arc<Pod> = lister.get("a")?;
     println!("a is {}", pod.labels()["tier"]);
     ensure!(pod.labels()["tier"] == "web", "a is something else");
 
-    // The error is made to be passed on: it says what was looked for.
+    // The error names the kind and the object, so it can be returned as it is.
     let error = lister
         .get("mypod")
         .map(|_| ())
@@ -94,12 +94,12 @@ fn by_labels(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
 }
 
 async fn by_index(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
-    // At any time, also long after the start: it covers everything as soon as it is there.
+    // An index can be added at any time, and covers all cached objects at once.
     let tier = pods
         .add_index("tier", |pod| pod.labels().get("tier").cloned())
         .await?;
     let indexer = pods.indexer();
-    // The token can't be misspelt; the name is what one has elsewhere in a program.
+    // The token is checked at compile time; the name works where the token is not available.
     let web = names(&indexer.by_index(&tier, "web")?);
     let cache = names(&indexer.by_index("tier", "cache")?);
     println!("web: {web}; cache: {cache}");
@@ -114,7 +114,7 @@ async fn by_index(pods: &SharedInformer<Pod>) -> anyhow::Result<()> {
     println!("teir: {error:?}");
     ensure!(error.is_err(), "an index was found that was never made");
 
-    // What the function can't place is left out of this index, and counted.
+    // Objects for which the function fails are not in this index, and are counted.
     let rank = |pod: &Pod| -> Result<Option<String>, ParseIntError> {
         let rank = pod.labels().get("rank").map(|rank| rank.parse::<u32>());
         Ok(rank.transpose()?.map(|rank| format!("{rank:03}")))
@@ -140,7 +140,8 @@ async fn as_a_snapshot(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Resul
     let before = pods.indexer().snapshot();
     ours.delete("a").await?;
     let moved = ours.label("c", "tier", "web").await?;
-    // The answer to a write says how far the cache must be to have it, and everything before it.
+    // The response to a write has the revision that the cache must reach to contain this write and all earlier
+    // ones.
     pods.wait_for_revision(&moved, TIMEOUT).await?;
     let now = pods.indexer().snapshot();
     for (moment, snapshot, expected) in [("before", before, (3, "a b")), ("now", now, (2, "b c"))] {

@@ -1,5 +1,7 @@
-//! A reflector without an informer: list and watch straight into an indexer, no queue, no handler;
-//! and into a store of one's own, which says when a change counts.
+//! A reflector without an informer: it lists and watches without a queue or handlers.
+//!
+//! One reflector writes to an indexer, and another one to a custom store, which determines when a change is
+//! applied.
 //!
 //! `cargo run -p kube-informer --example reflector [-- --kubeconfig FILE --context NAME]`
 
@@ -60,7 +62,7 @@ async fn into_an_indexer(source: ListWatch<Pod>) -> anyhow::Result<()> {
         .name("pods by tier")
         .into_indexer(writer);
     let synced = reflector.wait_for_sync().deadline(TIMEOUT);
-    // Any future ends it: a signal in a program that runs for years, here the end of the first list.
+    // Any future can end the reflector: here the end of the first list, in a long-running program a signal.
     let mut outcome = Ok(());
     reflector.run(async { outcome = synced.await }).await;
     outcome?;
@@ -73,7 +75,7 @@ async fn into_an_indexer(source: ListWatch<Pod>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many pods there are of each tier; of the pods themselves it keeps only that.
+/// A store that counts the pods of each tier, and keeps no other data of them.
 struct Census {
     tiers: BTreeMap<ObjectName, String>,
     counts: watch::Sender<BTreeMap<String, usize>>,
@@ -92,7 +94,7 @@ impl ReflectorStore<Pod> for Census {
             DeltaKind::Deleted(gone) => {
                 self.tiers.remove(gone.object_name());
             }
-            // Only how far the server has come.
+            // Other deltas contain only the progress of the server.
             _ => return Ok(()),
         }
         self.counts.send_modify(|counts| {
@@ -137,7 +139,7 @@ async fn into_a_store_of_ones_own(source: ListWatch<Pod>, ours: &Pods) -> anyhow
     outcome
 }
 
-/// Waits until the counts are these.
+/// Waits until the counts equal these.
 async fn shows(
     counted: &mut watch::Receiver<BTreeMap<String, usize>>,
     expected: &[(&str, usize)],

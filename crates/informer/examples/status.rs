@@ -1,7 +1,6 @@
-//! What an informer says of itself: what it is doing, what went wrong last, and which objects it has
-//! without being able to read them.
+//! The status of an informer: its activity, its last error, and its objects that do not decode.
 //!
-//! Whoever waits for an informer in vain gets the same in the error, so the reason is at hand.
+//! The error of a failed wait contains the same status, and so the reason.
 //!
 //! `cargo run -p kube-informer --example status [-- --kubeconfig FILE --context NAME]`
 
@@ -35,10 +34,10 @@ use self::{cluster::Cluster, transcript::Transcript};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The label on the config maps that the program makes.
+/// The label on the config maps that the program creates.
 const LABEL: &str = "kube-informer-example";
 
-/// A config map as this program wants it, which not every one is.
+/// A config map with the fields that this program requires; some config maps do not decode into it.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = ConfigMap, crates(kube_core = "kube_core"))]
 struct Limits {
@@ -123,8 +122,9 @@ async fn an_informer_from_beginning_to_end(
     output.shows(&["limits: Watching", "limits: Stopped"]).await
 }
 
-/// Prints what an informer is doing, whenever that is something else, until its end. What it does for
-/// a moment only may be missed: a status is a state, not an event.
+/// Prints the activity of an informer whenever it changes, until the informer ends.
+///
+/// A short activity may be missed, because a status is a state, not an event.
 async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) {
     let mut told = None;
     while let Some(now) = status.wait_for(|now| Some(now.activity()) != told).await {
@@ -146,7 +146,7 @@ async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) 
     }
 }
 
-/// An informer of a kind that the server does not know; it goes on trying, but nobody has to wait.
+/// Runs an informer of a kind that the server does not know: it retries, but the wait fails at once.
 async fn a_hopeless_informer(client: Client, output: Transcript) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("kube-informer.example.com", "v1", "Nonesuch");
     let resource = ApiResource::from_gvk_with_plural(&kind, "nonesuches");

@@ -1,7 +1,7 @@
-//! An informer's events as a stream, for a program that would rather loop than register callbacks.
+//! The events of an informer as a stream, for programs that use a loop instead of callbacks.
 //!
-//! The stream begins with what is in the cache, says when that was all, goes on with everything
-//! after it, and ends with the informer.
+//! The stream delivers the current objects first, then `Synced`, then all later changes. It ends with the
+//! informer.
 //!
 //! `cargo run -p kube-informer --example stream [-- --kubeconfig FILE --context NAME]`
 
@@ -69,8 +69,9 @@ async fn stream() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints events, and answers each step with the next one, until the second pod is gone. Fails if one
-/// of the two pods was added twice.
+/// Prints events, and responds to each with the next change, until the second pod is deleted.
+///
+/// It fails if one of the two pods was added twice.
 async fn follow(
     events: &mut Subscription<Pod>,
     ours: &Pods,
@@ -93,7 +94,7 @@ async fn follow(
             }
             Event::Updated { new, cause, .. } => {
                 output.say(format!("~ {}, {cause:?}", new.object_name()));
-                // Its deletion may announce itself by an update, which asks for nothing.
+                // A deletion may start with an update of pod-2, which needs no response.
                 if new.name() == "pod-1" {
                     ours.delete("pod-2").await?;
                 }

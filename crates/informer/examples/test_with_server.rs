@@ -1,9 +1,11 @@
-//! How to test a program that uses informers: against an embedded API server, in the same process
-//! and in virtual time. Nothing is mocked, no socket is opened, and an hour of waiting takes no time.
+//! How to test a program that uses informers: with an embedded API server and virtual time.
 //!
-//! The body of `test_with_server` is what a `#[tokio::test(start_paused = true)]` would hold. It
-//! shows that a deletion is told although the watch was away when it happened, and the server has
-//! forgotten it.
+//! The server runs in the same process. Nothing is mocked, no socket is opened, and an hour of waiting passes
+//! at once.
+//!
+//! The body of `test_with_server` can be that of a `#[tokio::test(start_paused = true)]`. It shows that a
+//! deletion is delivered even if it happened while the watch was disconnected and the server no longer has the
+//! event.
 //!
 //! `cargo run -p kube-informer --example test_with_server`
 
@@ -29,7 +31,7 @@ async fn main() -> ExitCode {
 }
 
 async fn test_with_server() -> anyhow::Result<()> {
-    // What every example takes; no cluster is needed here.
+    // Checks the arguments that all examples accept; this one needs no cluster.
     args::parse()?;
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
     let factory = SharedInformerFactory::builder(server.client()).build();
@@ -48,10 +50,10 @@ async fn test_with_server() -> anyhow::Result<()> {
     pods.wait_for_sync()
         .deadline(Duration::from_secs(10))
         .await?;
-    // A watch that ends within a second, without an event, counts as broken; this one shall not.
+    // A watch that ends within a second without an event counts as failed; this sleep avoids that.
     sleep(Duration::from_secs(2)).await;
 
-    // Without an await in between, the informer can't run until the outage is complete.
+    // These calls have no await between them, so the informer runs only after all of them.
     server.faults().cut_watches();
     server.delete("v1", "pods", "default/a")?;
     server.faults().expire_history();
@@ -69,7 +71,7 @@ async fn test_with_server() -> anyhow::Result<()> {
     ensure!(told.try_recv().is_err(), "more was told than one deletion");
     let lists = server.requests().lists("pods").len();
     println!("{lists} lists");
-    // The second is of one object: whether the server that ended the watch is still the same.
+    // The second list requests one object, to check whether the server is still the same one.
     ensure!(
         lists == 3,
         "{lists} lists, not one at the start and two after the outage"

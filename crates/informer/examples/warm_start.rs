@@ -1,7 +1,8 @@
-//! A program that ends and starts again: the second time the cache begins with what the first one
-//! saved, and hears only what has happened in between.
+//! A program that restarts with a saved cache.
 //!
-//! Both runs stand in one program here, so that the example can show them side by side.
+//! The second run loads the cache that the first run saved, and receives only the changes since then.
+//!
+//! Both runs are in one program here, so that the output shows them together.
 //!
 //! `cargo run -p kube-informer --example warm_start [-- --kubeconfig FILE --context NAME]`
 
@@ -63,10 +64,11 @@ async fn warm_start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One life of the program: it runs until the cache has so many pods.
+/// One run of the program: it ends when the cache has this number of pods.
 async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
     let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
-    // Whatever changes the type or the transform changes the version, and what was saved is not loaded.
+    // Change the version with every change of the type or the transform; a store with another version is not
+    // loaded.
     let saved = SavedStore::in_directory(folder, env!("CARGO_PKG_VERSION"));
     let (informer, controller) = SharedInformer::builder(pods).warm_start(saved).build();
     informer
@@ -99,7 +101,7 @@ async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<(
         .with_context(|| format!("the cache does not come to {count} pods"))
 }
 
-/// A folder for this run of the example alone, removed at its end.
+/// A directory of this run, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -111,7 +113,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody reads it any more; if it stays, the system clears it away some day.
+        // An error is ignored, because the directory is temporary and not used again.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

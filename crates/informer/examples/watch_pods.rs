@@ -1,8 +1,7 @@
-//! Watches all pods of a cluster through a shared factory and prints what happens to them.
+//! Watches all pods of a cluster through a shared factory and prints their changes.
 //!
-//! The factory makes one informer per kind, however many parts of a program ask for it: one list,
-//! one watch and one cache. Every minute (the resync period) the handlers hear of every pod again,
-//! from the cache.
+//! The factory creates one informer per kind, however many parts of a program request it: one list, one watch
+//! and one cache. Every minute (the resync period) the handlers receive every pod again from the cache.
 //!
 //! `cargo run -p kube-informer --example watch_pods [-- --kubeconfig FILE --context NAME]`
 

@@ -1,4 +1,8 @@
-//! One informer per kind and scope, however often it is requested.
+//! The informer factory: one shared informer per kind and scope.
+//!
+//! Requests for the same kind in the same scope return the same informer, so each kind has one list, one watch
+//! and one cache. The factory starts its informers, waits for their caches to sync, and shuts them down. It
+//! does not run adopted informers.
 
 mod builder;
 mod cache_sync;
@@ -49,24 +53,25 @@ use crate::{
     transport::client::{ClientSource, TweakListOptions},
 };
 
-/// Makes informers and shares them: all requests for the same kind in the same scope get the same informer, so
-/// that it is listed, watched and kept once.
+/// Creates informers and shares them between all requests for the same kind and scope.
 ///
-/// Clones are the same factory. All of it may be used from several threads at once.
+/// Each informer has one list, one watch and one cache, however often it is requested.
+///
+/// Clones share the same factory. All methods can be called from several threads at once.
 ///
 /// # The life of an informer
 ///
-/// It is made when it is first requested, runs from the next [`SharedInformerFactory::start`] on, and
-/// ends with [`SharedInformerFactory::shutdown`], or alone with
-/// [`SharedInformerFactory::stop_informer`]. One that is only [held](SharedInformerFactory::hold) runs at
-/// once, and ends when it is no longer held.
+/// The first request for an informer creates it, and the next [`SharedInformerFactory::start`] runs it.
+/// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends a
+/// single one. An informer that is only [held](SharedInformerFactory::hold) runs at once and ends after its
+/// last hold is dropped.
 ///
-/// After the shutdown a request still gets it: its cache can be read, and handlers are refused with
-/// [`Stopped`](crate::shared_informer::Stopped). What is requested for the first time then is an informer that
-/// has stopped, with an empty cache.
+/// After the shutdown, requests still return the existing informers. Their caches can be read, but registering
+/// a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first requested after
+/// the shutdown is already stopped and has an empty cache.
 ///
-/// One that has stopped while the factory goes on, as an adopted one may, is replaced by a new one at the next
-/// request; those who have the old one keep it.
+/// An informer can also stop while the factory continues, for example an adopted one. The next request replaces
+/// it with a new informer. Existing references to the old informer stay valid.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -97,19 +102,20 @@ struct Inner {
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
     registry: Arc<Registry>,
-    /// Only if they are to be followed.
+    /// `Some` if the informers follow the definitions of custom resources.
     definitions: Option<Definitions>,
 }
 
-/// The factory has another informer of the type, which can't be replaced by the one that was to be adopted.
+/// The factory already has another informer of the type, so it cannot adopt this one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory has another informer of {kind} already")]
 pub struct AlreadyRegistered {
     kind: String,
 }
 
-/// A constructor given to [`SharedInformerFactory::informer_for`] asks for the informer that it was to make,
-/// from the same factory.
+/// A constructor passed to [`SharedInformerFactory::informer_for`] requested its own informer.
+///
+/// The constructor sent the request to the same factory that called it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the constructor of the informer of {kind} requested that informer from its own factory")]
 pub struct RecursiveConstructor {
@@ -125,14 +131,17 @@ impl fmt::Debug for SharedInformerFactory {
 }
 
 impl SharedInformerFactory {
-    /// Begins a factory whose informers use this client: a [`Client`](kube_client::Client), or one that
-    /// renews itself.
+    /// Returns a builder of a factory whose informers use this client.
+    ///
+    /// The client is a [`Client`](kube_client::Client), or a source that renews its client.
     pub fn builder(client: impl ClientSource) -> FactoryBuilder {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// The informer of a kind; made when it is first asked for, and running after the next
-    /// [`SharedInformerFactory::start`]. Must be called inside a Tokio runtime.
+    /// Returns the informer of a kind; the first request creates it.
+    ///
+    /// The informer runs after the next [`SharedInformerFactory::start`]. Must be called inside a Tokio
+    /// runtime.
     #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedInformer<K>
     where
@@ -143,12 +152,13 @@ impl SharedInformerFactory {
         self.get_or_make(request, Want::Pinned).informer
     }
 
-    /// The informer of a kind with options of its own. Selectors and namespaces make it another
-    /// informer; everything else must be the same as when it was first asked for. Must be called
-    /// inside a Tokio runtime.
+    /// Returns the informer of a kind with its own options.
+    ///
+    /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
+    /// All other options must equal those of the first request. Must be called inside a Tokio runtime.
     ///
     /// # Errors
-    /// There is an informer for this kind and scope with other options.
+    /// An informer of this kind and scope exists with other options.
     pub fn informer_with<K>(
         &self,
         options: InformerOptions<K>,
@@ -162,7 +172,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Reads from the cache of a kind; asks for its informer.
+    /// Returns a lister over the cache of a kind, and requests the kind's informer.
     pub fn lister<K>(&self) -> Lister<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -171,17 +181,20 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
-    /// The informer of a kind, made by a constructor of the program's if there is none yet: every later request
-    /// for the kind gets it, and this factory runs it. Must be called inside a Tokio runtime.
+    /// Returns the informer of a kind, created by the given constructor if there is none yet.
     ///
-    /// `make` receives the factory's client and the type's resync period. It runs without any lock, so it may
-    /// request other informers from this factory. If several threads call this at once for a type, several
-    /// constructors may run; the first informer that is made is the type's, and the others are dropped without
-    /// having run. Namespaces, tweaks and transforms of the factory are for the constructor to apply.
+    /// Every later request for the kind returns this informer, and this factory runs it. Must be called inside
+    /// a Tokio runtime.
+    ///
+    /// `make` receives the factory's client and the type's resync period. The factory holds no lock while
+    /// `make` runs, so `make` can request other informers from this factory. If several threads call this
+    /// method at once for the same type, several constructors can run. The factory keeps the first informer
+    /// that is created, and drops the others before they run. The factory does not apply its namespaces, tweaks
+    /// and transforms to this informer; the constructor applies them.
     ///
     /// # Errors
-    /// The constructor asks for the informer of its own type from this factory. If it did so in a way other
-    /// than this method, the type has a usual informer from then on.
+    /// The constructor requests the informer of its own type from this factory. If it uses another method than
+    /// this one for that request, the type has a default informer from then on.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
@@ -222,12 +235,13 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Registers an informer that something else runs, for example another factory: every later request for its
-    /// type gets it. This factory waits for its sync, and neither starts nor stops it. Adopting it again changes
-    /// nothing.
+    /// Registers an informer that this factory does not run, for example one of another factory.
+    ///
+    /// Every later request for its type returns this informer. This factory waits for its sync, and neither
+    /// starts nor stops it. Adopting the same informer again has no effect.
     ///
     /// # Errors
-    /// There is another informer of the type, which has not stopped.
+    /// Another informer of the type exists and has not stopped.
     pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
         K: Resource + Send + Sync + 'static,
@@ -240,8 +254,10 @@ impl SharedInformerFactory {
         adopted.then_some(()).ok_or(AlreadyRegistered { kind })
     }
 
-    /// The informers that this factory has, in the order in which they were first requested, adopted ones
-    /// included: what each covers, what it is doing and what it costs.
+    /// Returns the informers of this factory in the order of their first requests.
+    ///
+    /// The result includes adopted informers. Each entry reports what the informer covers, its status, and its
+    /// memory.
     ///
     /// ```no_run
     /// # fn example(factory: &kube_informer::SharedInformerFactory) {
@@ -254,27 +270,32 @@ impl SharedInformerFactory {
         self.inner.registry.list()
     }
 
-    /// Runs every informer that is not running yet. To be called again after new ones have been asked
-    /// for; does nothing after the shutdown. Must be called inside a Tokio runtime.
+    /// Starts every informer that is not running yet.
+    ///
+    /// Call it again after new informers are requested. It has no effect after the shutdown. Must be called
+    /// inside a Tokio runtime.
     pub fn start(&self) {
         self.inner.registry.start();
     }
 
-    /// Waits until every informer that has been started, and every adopted one, has synced. Polls nothing. Before
-    /// the first [`start`](Self::start) it fails at once with
-    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted) if the factory has made an informer, since
-    /// nothing would end the wait (client-go's returns as if all were synced).
+    /// Waits until all started and all adopted informers have synced.
+    ///
+    /// The wait uses notifications and does not poll. Before the first [`start`](Self::start), it fails at once
+    /// with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted) if the factory has created an
+    /// informer, because such a wait would never end. client-go's `WaitForCacheSync` returns success in this
+    /// case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }
 
-    /// Waits until an informer of this factory fails, and returns which one and why; for ever if none
-    /// does. If several fail, each call returns the first. An informer that fails takes no other with it,
-    /// and its place is free: the next request for it makes a new one.
+    /// Waits until an informer of this factory fails, and returns the informer's name and the cause.
     ///
-    /// An informer fails only where waiting and retrying can't help, see
-    /// [`FailureCause`](crate::status::FailureCause); no error of a server does. A program that must not
-    /// go on with a cache that is no longer updated selects on this:
+    /// If no informer fails, the future never resolves. If several informers fail, each call returns the first
+    /// failure. A failed informer does not affect other informers. The next request for it creates a new one.
+    ///
+    /// An informer fails only when retries cannot help, see [`FailureCause`](crate::status::FailureCause); it
+    /// never fails because of an error of a server. A program that must not continue with a cache that is no
+    /// longer updated selects on this future:
     ///
     /// ```no_run
     /// # async fn example(factory: kube_informer::SharedInformerFactory) -> anyhow::Result<()> {
@@ -286,8 +307,8 @@ impl SharedInformerFactory {
     /// # Ok(()) }
     /// ```
     ///
-    /// An [adopted](Self::adopt) informer reports its failure to whoever runs it. The future holds nothing
-    /// of the factory.
+    /// An [adopted](Self::adopt) informer reports its failure to its owner, not here. The future does not keep
+    /// the factory alive.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -297,20 +318,21 @@ impl SharedInformerFactory {
             let failed = failure.wait_for(Option::is_some).await;
             match failed.ok().and_then(|failed| failed.clone()) {
                 Some(failure) => failure,
-                // The factory is gone, and no informer of it can fail any more.
+                // The factory is dropped, so none of its informers can fail any more.
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Ends all informers but the adopted ones, and waits until their tasks have ended: no task is
-    /// left. May be called several times, also at once; each call waits. (Dropping the last clone of a
-    /// factory ends its informers too, without waiting: their handlers are cut off at an await.)
+    /// Ends all informers except adopted ones, and waits until all their tasks have ended.
     ///
-    /// Waiting for it inside a handler of one of the informers waits for ever.
+    /// It can be called several times, also concurrently; each call waits. Dropping the last clone of a factory
+    /// also ends its informers, but does not wait: their handlers are cancelled at an `.await`.
+    ///
+    /// A handler of one of these informers must not wait for this future: the wait would never end.
     ///
     /// # Cancel safety
-    /// All informers are told to end at the first poll; dropping the future only stops waiting.
+    /// The first poll signals all informers to end. Dropping the future only stops the wait.
     pub async fn shutdown(&self) {
         self.inner.registry.shut_down();
         self.inner.registry.all_ended().await;

@@ -1,8 +1,8 @@
-//! What the project's own fuzz targets reach of the parts that are not public.
+//! Entry points for the project's fuzz targets into private modules.
 //!
-//! It guarantees nothing: it is compiled with the feature `__fuzzing` alone, is no part of the API,
-//! and changes with any version.
-//! Each function takes bytes and gives plain values; what must hold of them is said by the targets.
+//! This module is compiled only with the feature `__fuzzing`. It is not part of the public API and can change
+//! in any version. Each function takes bytes and returns plain values. The fuzz targets, not this module, check
+//! the properties of these values.
 
 use bytes::Bytes;
 use kube_core::Resource;
@@ -18,16 +18,17 @@ use crate::{
     warm_start,
 };
 
-/// What a body came to.
+/// The result of splitting a response body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The type of each event, or nothing, and the bytes of its object, or of the item.
+    /// For each event, its type and the bytes of its object; for each list item, an empty type and the item's
+    /// bytes.
     pub pieces: Vec<(String, Bytes)>,
-    /// How it ended, or what is wrong with it.
+    /// The fields found at the end of the body, or the error text.
     pub end: Result<Ended, String>,
 }
 
-/// What a body says of itself: all of it of a list, nothing of a watch.
+/// The metadata of a list; all fields are empty for a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// `kind`.
@@ -42,18 +43,18 @@ pub struct Ended {
     pub remaining: Option<i64>,
 }
 
-/// What an object's bytes came to.
+/// The result of decoding one object.
 #[derive(Debug)]
 pub enum Decoded<K> {
-    /// A handle, live or broken.
+    /// An object, even if its content does not decode.
     Object(Object<K>),
-    /// There is nothing to keep it under.
+    /// The bytes contain no name for the object, so a cache cannot store it.
     Unreadable(DecodeError),
-    /// It says that it is of another kind.
+    /// The object declares another kind, which is the value.
     OtherKind(String),
 }
 
-/// The items of a list that comes in these chunks.
+/// Splits a list that arrives in these chunks into items.
 pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = ListSplitter::default();
     let mut frames = Vec::new();
@@ -70,7 +71,7 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end)
 }
 
-/// The events of a watch that comes in these chunks.
+/// Splits a watch that arrives in these chunks into events.
 pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = WatchSplitter::default();
     let mut frames = Vec::new();
@@ -100,7 +101,7 @@ fn split(frames: Vec<Frame>, end: Result<Ended, SplitError>) -> Split {
     }
 }
 
-/// The object of an event, or the item of a list.
+/// Decodes the object of an event, or the item of a list.
 pub fn decode<K>(dyntype: &K::DynamicType, bytes: &Bytes, is_item: bool) -> Decoded<K>
 where
     K: Resource + DeserializeOwned + 'static,
@@ -120,11 +121,12 @@ where
     }
 }
 
-/// The objects of each source of a saved store, or why it is a cold start; with limits of 4 KiB a line
-/// and 16 objects.
+/// Loads a saved store and returns the objects of each source.
+///
+/// The limits are 4 KiB per line and 16 objects.
 ///
 /// # Errors
-/// It can't be used.
+/// The saved store cannot be used; the error is the reason for a cold start.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -132,27 +134,31 @@ where
     warm_start::fuzzing::load(text)
 }
 
-/// The saved store of these objects; `None` if it would be above a limit.
+/// Returns the saved store of these objects; `None` if it would exceed a limit.
 pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     warm_start::fuzzing::save(sources)
 }
 
-/// The last line that makes these lines a whole store, as far as its checksum goes.
+/// Returns a last line with a valid checksum for the given lines of a saved store.
 pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
 }
 
-/// What the JSON reader makes of a text, and how many bytes of heap the value takes beyond itself.
+/// Reads a JSON text with the JSON reader, and returns the value and its heap size in bytes.
+///
+/// The heap size excludes the value itself.
 ///
 /// # Errors
-/// Those of `serde_json`, as text.
+/// The text is not valid JSON for the type; the error is the text of the `serde_json` error.
 pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<(T, usize), String> {
     let measured = json::measured(json).map_err(|error| error.to_string())?;
     Ok((measured.value, measured.heap_bytes))
 }
 
-/// The index behind the value that begins here, with what is in its structure, if all of it is here: by blocks
-/// where the processor has them.
+/// Scans the JSON value at the start of the chunks; uses SIMD blocks if the processor has them.
+///
+/// Returns the index after the value and the number of parts in its structure, or `None` if the value is
+/// incomplete.
 pub fn scan_json(chunks: &[&[u8]]) -> Option<(usize, usize)> {
     let mut scanner = json::ValueScanner::default();
     let mut at = 0;

@@ -1,15 +1,14 @@
-//! Informers under a `kube_runtime::Controller`: its triggers and its reads come from caches that are
-//! there anyway.
+//! Runs a `kube_runtime::Controller` on shared informers: its triggers and its reads use their caches.
 //!
-//! One informer serves any number of controllers, handlers and listers with one list, one watch and
-//! one decode per object. kube's part stays kube's: scheduling, requeues, error policy, concurrency,
-//! graceful shutdown, finalizers.
+//! One informer serves any number of controllers, handlers and listers with one list, one watch and one decode
+//! per object. The controller itself stays kube's: scheduling, requeues, error policy, concurrency, graceful
+//! shutdown and finalizers. This module does not implement any of them.
 //!
-//! - [`watcher`] is kube's `watcher`, fed by an informer: put it where a `watcher(api, config)` stands,
-//!   with kube's own `reflect`, `applied_objects`, `touched_objects` and predicates behind it.
-//! - [`controller`] is kube's `Controller::new`, fed by an informer.
-//! - [`Shared`] is the cache's own object, as kube's store and `reconcile` hold it.
-//! - [`ObjectName`] and kube's `ObjectRef` become one another by `From`.
+//! - [`watcher`] is kube's `watcher` on the events of an informer. It replaces `watcher(api, config)`, and
+//!   works with kube's own `reflect`, `applied_objects`, `touched_objects` and predicates.
+//! - [`controller`] is kube's `Controller::new` on the events of an informer.
+//! - [`Shared`] is an object of the cache, in the form that kube's store and `reconcile` receive.
+//! - [`ObjectName`] and kube's `ObjectRef` convert into each other with `From`.
 //!
 //! ```no_run
 //! # use std::{sync::Arc, convert::Infallible};
@@ -46,23 +45,29 @@
 //!
 //! # What it costs
 //!
-//! kube's `Controller` finds what it reconciles in a `reflector::Store`, and only that type will do. A
-//! store of `K` is a second copy of every object, for kube's writer clones what it stores. A store of
-//! [`Shared`] clones a reference count, and keeps for each object, on a 64-bit machine: 104 bytes for
-//! key and pointer in a hash table that is between 7/16 and 7/8 full, 32 for the handle, and four
-//! strings for name, namespace, uid and revision. That is about 300 to 400 bytes with their
-//! allocations, however large the object is; kube pays the same on top of its copy. Kinds that only
-//! trigger (`owns_stream`, `watches_stream`) have no store, and cost nothing beyond the informer but
-//! one copy of the metadata per event of an owned object; of a packed or lazy informer, also a name and a
-//! pointer for each object, so that a deletion can be told whose final state does not decode.
+//! kube's `Controller` reads the objects that it reconciles from a `reflector::Store`, and accepts no other
+//! type. A store of `K` holds a second copy of every object, because kube's writer clones each object that it
+//! stores. A store of [`Shared`] clones only a reference count. On a 64-bit machine it keeps for each object:
+//!
+//! - 104 bytes for key and pointer, in a hash table that is between 7/16 and 7/8 full;
+//! - 32 bytes for the handle;
+//! - four strings: name, namespace, uid and revision.
+//!
+//! This is about 300 to 400 bytes per object with the allocations, independent of the object's size. kube's own
+//! store needs the same in addition to its copy.
+//!
+//! Kinds that only trigger (`owns_stream`, `watches_stream`) have no store. Their only cost beyond the informer
+//! is one copy of the metadata per event of an owned object. A packed or lazy informer also keeps a name and a
+//! pointer for each object. They let the stream report the deletion of an object whose final state does not
+//! decode.
 //!
 //! # What is read when
 //!
-//! kube's store changes as the controller is polled, so it has what the triggers have told, and may be
-//! behind the informer's cache, which `reconcile` reads through a [`Lister`](crate::lister::Lister):
-//! `lister.get(&deployment.object_name())` is the newest state of what is being reconciled. What a
-//! reconciler reads of other kinds it should read through listers, too; wait for their informers first
-//! (`factory.wait_for_cache_sync()`), since kube waits for the reconciled kind only.
+//! kube's store changes only when the controller is polled, so it can be behind the informer's cache.
+//! `reconcile` reads that cache through a [`Lister`](crate::lister::Lister):
+//! `lister.get(&deployment.object_name())` returns the newest cached state of the reconciled object. A
+//! reconciler should also read other kinds through listers. Wait for their informers first
+//! (`factory.wait_for_cache_sync()`), because kube waits only for the reconciled kind.
 
 mod shared;
 mod watcher;
@@ -83,14 +88,15 @@ use serde::de::DeserializeOwned;
 
 use crate::{object::ObjectName, shared_informer::Subscription};
 
-/// A controller that reconciles the objects of an informer; what else triggers it is added by kube's own
-/// methods.
+/// Returns a kube `Controller` that reconciles the objects of an informer.
 ///
-/// It reconciles what is in the cache first, and begins when the informer has synced. When the informer
-/// ends, this trigger does; when all triggers have ended, the controller's stream ends as by a graceful
-/// shutdown. The informer does not end with the controller.
+/// Add further triggers with kube's own methods.
 ///
-/// For a kind that is known at run time only, kube's `for_stream_with` takes what [`watcher`] gives.
+/// The controller starts when the informer has synced, and first reconciles the objects in the cache. When the
+/// informer ends, this trigger ends. When all triggers have ended, the controller's stream ends as after a
+/// graceful shutdown. The informer does not end with the controller.
+///
+/// For a kind that is known only at run time, pass the stream of [`watcher`] to kube's `for_stream_with`.
 pub fn controller<K>(objects: Subscription<K>) -> Controller<Shared<K>>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -101,14 +107,14 @@ where
     Controller::for_stream(triggers, reader)
 }
 
-/// What an informer calls the object that kube refers to; its kind, uid and revision are left out.
+/// Returns the informer's name of the object that kube refers to; drops its kind, uid and revision.
 impl<K: Lookup> From<&ObjectRef<K>> for ObjectName {
     fn from(reference: &ObjectRef<K>) -> Self {
         Self::new(reference.namespace.as_deref(), &reference.name)
     }
 }
 
-/// What kube calls the object that an informer knows by this name.
+/// Returns kube's reference to the object that an informer knows by this name.
 impl<K: Lookup> From<&ObjectName> for ObjectRef<K>
 where
     K::DynamicType: Default,

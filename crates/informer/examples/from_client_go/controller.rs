@@ -1,6 +1,6 @@
-//! Kubernetes' sample-controller, with a config map in the place of its custom resource.
+//! Kubernetes' sample-controller, with a config map instead of its custom resource.
 //!
-//! A config map with the label [`APP`] names a deployment and says how many replicas it shall have.
+//! A config map with the label [`APP`] names a deployment and its number of replicas.
 
 use std::{pin::pin, sync::Arc};
 
@@ -17,10 +17,10 @@ use kube_informer::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// The label of the config maps that are reconciled.
+/// The label of the reconciled config maps.
 pub(crate) const APP: &str = "kube-informer.example.com/app";
 
-/// Sees to it that each app has its deployment.
+/// Reconciles the deployment of each app.
 pub(crate) struct Controller {
     client: Client,
     apps: SharedInformer<ConfigMap>,
@@ -157,7 +157,7 @@ impl Owners {
     }
 }
 
-/// Name and uid of the config map that controls an object.
+/// Returns the name and uid of the config map that controls a deployment.
 fn controller_of(deployment: &Deployment) -> Option<(&str, &str)> {
     let owners = deployment.metadata.owner_references.iter().flatten();
     let mut controllers = owners.filter(|owner| owner.controller == Some(true));

@@ -1,8 +1,8 @@
 //! Kubernetes' sample-controller on this library; `docs/from-client-go.md` shows it beside the Go one.
 //!
-//! Without arguments it is put through a play on an embedded server, and what is left is printed.
-//! On a cluster it works until its standard input ends: so the conformance tests put the Go controller
-//! and this one through the same play, and compare what they leave.
+//! Without arguments, it runs a scenario on an embedded server and prints the resulting deployments. On a
+//! cluster it runs until its standard input ends. The conformance tests run the Go controller and this one
+//! through the same scenario on a cluster, and compare the results.
 //!
 //! `cargo run -p kube-informer --example from_client_go [-- --kubeconfig FILE --context NAME]`
 
@@ -34,7 +34,7 @@ use self::{
 
 const WORKERS: usize = 2;
 
-/// How long anything may take; it takes milliseconds.
+/// Maximum wait for each step, which normally takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -52,7 +52,7 @@ async fn sample() -> anyhow::Result<()> {
 async fn work() -> anyhow::Result<()> {
     let cluster = Cluster::from_args(Server::builder().build()).await?;
     let end_of_input = async {
-        // Whatever is read, or goes wrong, the parent has no more use for it then.
+        // The end of the input and a read error both stop the controller.
         let _ = stdin().read_to_end(&mut Vec::new()).await;
     };
     let ran = run(cluster.client(), end_of_input).await;
@@ -60,13 +60,13 @@ async fn work() -> anyhow::Result<()> {
     ran
 }
 
-/// Runs the controller with informers of its own.
+/// Runs the controller with its own informers.
 async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(client.clone())
         .resync(Duration::from_secs(30))
         .build();
     let apps = factory.informer_with(InformerOptions::new().labels(APP.parse()?))?;
-    // The controller works with every form of cache; a packed one shows what it decodes.
+    // The controller works with every cache representation; a packed cache decodes each object on read.
     let deployments = factory.informer_with(InformerOptions::new().packed())?;
     let controller = Controller::new(client, apps, deployments)?;
     factory.start();
@@ -79,7 +79,7 @@ async fn play() -> anyhow::Result<()> {
     let server = Server::builder().build();
     let (stop, stopped) = oneshot::channel::<()>();
     let told_to_stop = async {
-        // Nobody sends: the play drops its end.
+        // The scenario never sends; it drops the sender.
         let _ = stopped.await;
     };
     let act = async {
@@ -95,7 +95,7 @@ async fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does what users do, and waits for the controller to follow.
+/// Makes the changes of a user, and waits for the controller after each one.
 async fn act(server: &Server) -> anyhow::Result<()> {
     server.create(app("a", "web", 1))?;
     server.create(app("b", "db", 2))?;
@@ -119,7 +119,7 @@ fn app(name: &str, deployment: &str, replicas: i32) -> Value {
     })
 }
 
-/// Waits until the deployments are these.
+/// Waits until the deployments equal these.
 async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     let there = async {
         while deployments(server) != wanted {
@@ -130,7 +130,7 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     in_time.with_context(|| format!("{:?} do not become {wanted:?}", deployments(server)))
 }
 
-/// A line for each deployment, ordered by name.
+/// Returns one line per deployment, ordered by name.
 fn deployments(server: &Server) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("nobody").to_owned();
     let line = |deployment: Value| {

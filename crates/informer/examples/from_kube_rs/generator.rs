@@ -1,4 +1,4 @@
-//! The kind that is reconciled: a generator says what a config map of its name contains.
+//! The reconciled kind: a generator defines the content of the config map with its name.
 
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! A controller of kube-rs, before and after it was moved to shared informers.
+//! A kube-rs controller before and after its migration to shared informers.
 //!
-//! `before.rs` and `after.rs` differ in what `docs/from-kube-rs.md` shows, and in nothing else.
-//! Each is put through the same play: both leave the same, and what they asked the server for on the
-//! way is printed. Each has an embedded server of its own, since the play wants a kind of its own.
+//! `before.rs` and `after.rs` differ only in the parts that `docs/from-kube-rs.md` shows. Both run the same
+//! scenario and must produce the same config maps. The program prints the number of requests of each. Each one
+//! has its own embedded server, because the scenario needs a custom resource.
 //!
 //! `cargo run -p kube-informer --features kube-runtime --example from_kube_rs`
 
@@ -35,7 +35,7 @@ use tokio::{
 
 use self::generator::GROUP;
 
-/// How long anything may take; it takes milliseconds.
+/// Maximum wait for each step, which normally takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -69,12 +69,12 @@ fn server() -> Server {
     Server::builder().kind(kind).build()
 }
 
-/// Is over when the sender has sent, or is gone.
+/// Resolves when the sender sends or is dropped.
 async fn ended(stopped: oneshot::Receiver<()>) {
     drop(stopped.await);
 }
 
-/// Does what users do, waits for the controller to follow, and stops it; what is left then.
+/// Makes the changes of a user, waits for the controller, stops it, and returns the config maps.
 async fn play(
     server: &Server,
     stop: oneshot::Sender<()>,
@@ -95,7 +95,7 @@ async fn play(
     Ok(contents(server))
 }
 
-/// Waits until the config maps are these.
+/// Waits until the config maps equal these.
 async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     let wanted: BTreeMap<_, _> = wanted
         .iter()
@@ -110,7 +110,7 @@ async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     in_time.with_context(|| format!("{:?} do not become {wanted:?}", contents(server)))
 }
 
-/// What each config map contains, by name.
+/// Returns the content of each config map by name.
 fn contents(server: &Server) -> BTreeMap<String, Value> {
     let config_maps = server.list("v1", "configmaps");
     let content = |map: Value| {
@@ -132,7 +132,7 @@ fn api_version() -> String {
     format!("{GROUP}/v1")
 }
 
-/// How many requests of each kind the controller has made.
+/// Returns the number of requests of each verb that the controller sent.
 fn asked(server: &Server) -> String {
     let log = server.requests();
     let count = |verb: Verb| log.iter().filter(|request| request.verb == verb).count();

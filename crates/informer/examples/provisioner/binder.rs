@@ -1,8 +1,10 @@
-//! What Kubernetes' controller manager does for claims and volumes, as far as a provisioner needs it:
-//! binds them to each other, releases volumes whose claim is gone, and lets go of what is deleted.
+//! The part of Kubernetes' controller manager that a provisioner needs.
 //!
-//! Guarantees: it knows of the provisioner only what the cluster shows; it touches one storage class;
-//! and where the real controller manager is quicker, a conflict tells it so and it looks again.
+//! It binds claims and volumes to each other, releases volumes whose claim is deleted, and removes the
+//! finalizers of deleted objects.
+//!
+//! Guarantees: it sees the provisioner only through the cluster, and it changes objects of one storage class
+//! only. If the real controller manager acts first, the binder receives a conflict and retries.
 
 use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
@@ -30,7 +32,7 @@ pub(crate) struct Binder {
     factory: SharedInformerFactory,
 }
 
-/// Takes a volume of the class for news of the claim that it is for.
+/// Enqueues the claim of each changed volume of the class.
 struct EnqueueClaim {
     queue: RateLimitingQueue<ObjectName>,
     class: Arc<str>,
@@ -63,7 +65,7 @@ impl Binder {
         }
     }
 
-    /// Binds until `shutdown` resolves. Ends with an error if its caches can't be filled.
+    /// Binds until `shutdown` resolves; returns an error if its caches do not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
         let queue = RateLimitingQueue::new(rate_limiter::controller_default());
         let class = Arc::clone(&self.class);
@@ -99,13 +101,13 @@ impl Binder {
         while let Some(item) = queue.get().await {
             match self.sync(item.key(), by_claim).await {
                 Ok(()) => item.forget(),
-                // Most are conflicts: the cache was behind, and will have caught up.
+                // Most errors are conflicts: the cache was behind, and is up to date at the retry.
                 Err(_) => item.retry(),
             }
         }
     }
 
-    /// Does what there is to do about a claim and the volumes that are for it.
+    /// Reconciles a claim and its volumes.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -140,7 +142,7 @@ impl Binder {
         let claims = self.api(name);
         if claim_spec.volume_name.is_none() {
             let bound = Patch::Merge(json!({
-                // Refused if the claim has changed, for example by having been bound.
+                // The server rejects the patch if the claim has changed, for example because it was bound.
                 "metadata": {"resourceVersion": claim.metadata.resource_version},
                 "spec": {"volumeName": volume.metadata.name},
             }));
@@ -159,13 +161,14 @@ impl Binder {
         Ok(())
     }
 
-    /// Releases a volume whose claim is not in the cache, or lets go of one that was released.
+    /// Releases a volume whose claim is not in the cache; removes the finalizers of a released volume.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {
             return let_go(&volumes, volume).await;
         }
-        // What a cache lacks may be gone, or not have arrived: before data is lost, the server is asked.
+        // A claim that is missing in the cache may be new. Releasing loses data, so the server is checked
+        // first.
         let there = self.api(claim).get_opt(claim.name()).await?;
         let uid = there.and_then(|claim| claim.metadata.uid);
         ensure!(
@@ -175,7 +178,7 @@ impl Binder {
         set_status(&volumes, volume, json!({"phase": "Released"})).await
     }
 
-    /// Where a claim is.
+    /// Returns the API for the namespace of a claim.
     fn api(&self, claim: &ObjectName) -> Api<PersistentVolumeClaim> {
         Api::namespaced(self.client.clone(), claim.namespace().unwrap_or_default())
     }
@@ -193,7 +196,7 @@ where
     Ok(())
 }
 
-/// Removes what holds back the removal of a deleted object: nothing uses it here.
+/// Removes the finalizers of a deleted object, because nothing uses the object here.
 async fn let_go<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
@@ -220,7 +223,7 @@ fn asks_for(claim: &PersistentVolumeClaim, class: &str) -> bool {
     asked.and_then(|spec| spec.storage_class_name.as_deref()) == Some(class)
 }
 
-/// The claim that a volume of this class is for.
+/// Returns the claim of a volume of this class.
 fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     let spec = volume.spec.as_ref()?;
     let claim = spec.claim_ref.as_ref()?;
@@ -228,7 +231,7 @@ fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     (spec.storage_class_name.as_deref() == Some(class)).then_some(name)
 }
 
-/// The uid of the claim that a volume is for; another claim of the same name is another claim.
+/// Returns the uid of the volume's claim, which distinguishes it from another claim of the same name.
 fn wanted_uid(volume: &PersistentVolume) -> Option<String> {
     volume.spec.as_ref()?.claim_ref.as_ref()?.uid.clone()
 }

@@ -1,7 +1,7 @@
-//! The storage classes and claims that the program makes, under names that nobody else uses.
+//! The storage classes and claims that the program creates, with unique names.
 //!
-//! Guarantees: nothing else is touched, and [`Claims::clear`] removes all of it and what was made for
-//! it, however far the program has come.
+//! Guarantees: no other objects are changed. [`Claims::clear`] removes all of them and the volumes made for
+//! them, even after a failed run.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::controller::PROVISIONED_BY;
 
-/// The label on everything that the program makes, with the run's id.
+/// The label with the run's id on every object that the program creates.
 const LABEL: &str = "kube-informer-example";
 
 /// The claims of one run of the program, in namespace `default`.
@@ -31,22 +31,22 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// No claims and no classes yet.
+    /// Creates an empty set of claims and classes.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             api: Api::namespaced(client.clone(), "default"),
             client,
-            // Different in each run, so that several may use one cluster.
+            // Different in each run, so that several runs can share one cluster.
             id: format!("{:08x}", fastrand::u32(..)),
         }
     }
 
-    /// The name that the program's own provisioner goes by.
+    /// Returns the name of the program's own provisioner.
     pub(crate) fn provisioner(&self) -> String {
         format!("{}.kube-informer.example.com", self.id)
     }
 
-    /// Creates a class that a provisioner is responsible for, and returns its name.
+    /// Creates a storage class of a provisioner, and returns its name.
     pub(crate) async fn create_class(&self, provisioner: &str) -> anyhow::Result<String> {
         let class = serde_json::from_value(json!({
             "metadata": {"generateName": "kube-informer-", "labels": {LABEL: self.id}},
@@ -60,7 +60,7 @@ impl Claims {
         created.metadata.name.context("a class without a name")
     }
 
-    /// Creates a claim to a volume of a class, labelled, and returns it as stored.
+    /// Creates a claim with labels for a volume of a class, and returns the claim as stored.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -81,7 +81,7 @@ impl Claims {
         created.with_context(|| format!("can't create claim {name}"))
     }
 
-    /// A claim as it is now.
+    /// Returns the current state of a claim.
     pub(crate) async fn get(
         &self,
         claim: &PersistentVolumeClaim,
@@ -90,7 +90,7 @@ impl Claims {
         Ok(self.api.get(name).await?)
     }
 
-    /// Gives a claim a label.
+    /// Sets a label of a claim.
     pub(crate) async fn label(
         &self,
         claim: &PersistentVolumeClaim,
@@ -112,13 +112,13 @@ impl Claims {
         Ok(())
     }
 
-    /// Whether a volume of this name exists.
+    /// Returns whether a volume of this name exists.
     pub(crate) async fn has_volume(&self, name: &str) -> anyhow::Result<bool> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         Ok(volumes.get_opt(name).await?.is_some())
     }
 
-    /// Removes what is left of claims, volumes and classes.
+    /// Removes all remaining claims, volumes and classes.
     pub(crate) async fn clear(&self) -> anyhow::Result<()> {
         let ours = ListParams::default().labels(&format!("{LABEL}={}", self.id));
         remove(&self.api, self.api.list(&ours).await?.items).await?;
@@ -135,7 +135,7 @@ impl Claims {
     }
 }
 
-/// Deletes objects and whatever protects them, for nothing uses them.
+/// Deletes objects and their finalizers, because nothing uses the objects.
 async fn remove<K>(api: &Api<K>, objects: Vec<K>) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

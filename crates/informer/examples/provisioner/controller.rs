@@ -1,11 +1,12 @@
-//! The provisioner: makes a volume for every claim that asks one of its classes for it, and removes
-//! the volume once it is released.
+//! The provisioner: creates a volume for each claim to one of its classes, and removes released volumes.
 //!
 //! Guarantees:
-//! - it acts on caches that may be behind and never does anything twice: a volume's name follows from
-//!   its claim's uid, so the server refuses a second one, which is as good as having made it;
-//! - what fails is tried again after a growing delay, and given up after [`RETRIES_MAX`] retries;
-//! - an informer that it was given is neither started nor stopped, and is left without its handler.
+//!
+//! - It creates nothing twice, although its caches may be behind. A volume's name is derived from the uid of
+//!   its claim, so the server rejects a second one, and the provisioner treats that as success.
+//! - It retries a failed item with a growing delay, and drops the item after [`RETRIES_MAX`] retries.
+//! - It neither starts nor stops an informer that the caller passes to it, and removes its handler from that
+//!   informer at the end.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -31,13 +32,13 @@ use tokio::task::JoinSet;
 
 use crate::{storage::Storage, transcript::Transcript};
 
-/// Says on a volume who has made it.
+/// The annotation on a volume with the name of its provisioner.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// As many as the provisioners of Kubernetes' storage group allow by default.
+/// Maximum retries of an item; the default of the provisioners of Kubernetes' storage group.
 const RETRIES_MAX: u32 = 15;
 
-/// Settles the parts of a provisioner.
+/// Configures a provisioner.
 pub(crate) struct Builder {
     client: Client,
     name: String,
@@ -49,7 +50,7 @@ pub(crate) struct Builder {
 
 /// A provisioner that is ready to run.
 pub(crate) struct ProvisionController {
-    /// Runs the informers that are the provisioner's own.
+    /// Runs the provisioner's own informers.
     factory: SharedInformerFactory,
     claims: SharedInformer<PersistentVolumeClaim>,
     volumes: SharedInformer<PersistentVolume>,
@@ -60,7 +61,7 @@ pub(crate) struct ProvisionController {
     provisioner: Arc<Provisioner>,
 }
 
-/// What the workers share: they read caches and write through clients.
+/// The state that the workers share: caches to read and clients to write.
 struct Provisioner {
     name: String,
     claims: Lister<PersistentVolumeClaim>,
@@ -71,7 +72,7 @@ struct Provisioner {
     output: Transcript,
 }
 
-/// Which queue a worker serves.
+/// The queue that a worker processes.
 #[derive(Clone, Copy)]
 enum Work {
     Claims,
@@ -81,7 +82,7 @@ enum Work {
 // === impl Builder ===
 
 impl Builder {
-    /// A provisioner for the classes that name it.
+    /// Returns a builder of a provisioner for the classes that name it.
     pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
         Self {
             client,
@@ -93,13 +94,13 @@ impl Builder {
         }
     }
 
-    /// How many claims, and how many volumes, are worked on at once.
+    /// Sets the maximum number of claims, and of volumes, that are processed concurrently.
     pub(crate) fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Hears of claims through somebody else's informer, which that somebody runs.
+    /// Uses the caller's informer of claims, which the provisioner does not run.
     pub(crate) fn claims(mut self, informer: SharedInformer<PersistentVolumeClaim>) -> Self {
         self.claims = Some(informer);
         self
@@ -135,10 +136,10 @@ impl Builder {
 // === impl ProvisionController ===
 
 impl ProvisionController {
-    /// Provisions until `shutdown` resolves. Ends with an error if its caches can't be filled.
+    /// Provisions until `shutdown` resolves; returns an error if its caches do not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
         let (added, updated) = (self.claim_queue.clone(), self.claim_queue.clone());
-        // The deletion of a claim asks for nothing: its volume is released, and that is an update.
+        // The deletion of a claim needs no handler: it releases the volume, which is an update of the volume.
         let claims = self
             .claims
             .on_add(move |claim, _| added.add(claim.object_name().clone()))
@@ -157,7 +158,7 @@ impl ProvisionController {
             .on_update(move |_, volume| updated.add(volume.object_name().clone()))
             .register()?;
         let (queue, claims) = (self.claim_queue.clone(), self.claims.indexer());
-        // Claims may have come before their class.
+        // Claims may have been created before their class.
         self.classes
             .on_add(move |class, _| {
                 let waiting = claims.list().into_iter();
@@ -194,7 +195,7 @@ impl ProvisionController {
 // === impl Provisioner ===
 
 impl Provisioner {
-    /// Takes items until the queue has been shut down.
+    /// Processes items until the queue is shut down.
     async fn work(self: Arc<Self>, queue: RateLimitingQueue<ObjectName>, work: Work) {
         while let Some(item) = queue.get().await {
             let (name, failures) = (item.key(), item.requeues());
@@ -218,7 +219,7 @@ impl Provisioner {
         }
     }
 
-    /// Makes the volume of a claim that still needs one.
+    /// Creates the volume of a claim that has none.
     async fn sync_claim(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(claim) = self.claims.find(name) else {
             return Ok(());
@@ -255,7 +256,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Removes a volume, and the disk behind it, that nobody claims any more.
+    /// Removes a volume without a claim, and its disk.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());
@@ -265,7 +266,7 @@ impl Provisioner {
             return Ok(());
         }
         self.storage.remove(name.name());
-        // A cache that is behind must not remove another volume of this name.
+        // The uid prevents the removal of a newer volume of this name if the cache is behind.
         let this = DeleteParams::default().preconditions(Preconditions {
             uid: volume.metadata.uid.clone(),
             resource_version: None,
@@ -322,7 +323,7 @@ impl Provisioner {
     }
 }
 
-/// The name of the one volume that a claim can have.
+/// Returns the name of the one volume that a claim can have.
 pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
 }

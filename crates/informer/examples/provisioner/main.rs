@@ -1,15 +1,16 @@
-//! A provisioner: a controller that makes a volume for every claim to a class of its own, and removes
-//! the volume when the claim is gone.
+//! A provisioner: a controller that creates a volume for each claim to its class.
 //!
-//! - It reads three caches, of claims, volumes and storage classes, and begins when all are complete.
-//! - Its informer of claims may be somebody else's: it neither starts nor stops that one.
-//! - Caches may be behind and requests may fail: it tries again, and makes nothing twice, even if two
-//!   of its kind work at the same claim.
-//! - Claims to a foreign class are not its business.
+//! It removes the volume after the claim is deleted.
 //!
-//! `main.rs` is the play, `controller.rs` the provisioner, `storage.rs` what it makes disks with.
-//! `binder.rs` stands for Kubernetes' own controller manager, which the embedded server does not have;
-//! on a cluster that has one, whoever is first binds.
+//! - It reads three caches, of claims, volumes and storage classes, and starts when all are synced.
+//! - It can use the caller's informer of claims, and then neither starts nor stops it.
+//! - Caches may be behind and requests may fail. It retries, and creates nothing twice, even if a second
+//!   provisioner processes the same claim.
+//! - It ignores claims to a class of another provisioner.
+//!
+//! `main.rs` runs the scenario, `controller.rs` is the provisioner, and `storage.rs` creates the disks.
+//! `binder.rs` replaces Kubernetes' own controller manager, which the embedded server does not have. On a
+//! cluster with a controller manager, the faster one binds a claim.
 //!
 //! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
 
@@ -41,19 +42,19 @@ use self::{
     transcript::Transcript,
 };
 
-/// Who is responsible for the foreign class.
+/// The provisioner of the foreign class.
 const SOMEBODY_ELSE: &str = "somebody.else.example.com";
 
-/// The label by which the play shows that a claim is watched.
+/// The label with which the scenario shows that a claim is watched.
 const STATE: &str = "kube-informer-example/state";
 
-/// The classes that claims are made to.
+/// The classes of the claims.
 struct Classes {
     ours: String,
     foreign: String,
 }
 
-/// What runs beside the play, until it is told to stop.
+/// The controllers that run beside the scenario until they are signalled to stop.
 struct Company {
     stop: watch::Sender<bool>,
     tasks: JoinSet<anyhow::Result<()>>,
@@ -67,16 +68,16 @@ impl Company {
         }
     }
 
-    /// Resolves when everybody is told to stop.
+    /// Resolves when the controllers are signalled to stop.
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut told = self.stop.subscribe();
         async move {
-            // An error says that the program has broken off.
+            // An error means that the program failed.
             let _ = told.wait_for(|stop| *stop).await;
         }
     }
 
-    /// Goes on with the play as long as everybody runs.
+    /// Runs a step of the scenario; fails if a controller ends first.
     async fn during(
         &mut self,
         play: impl Future<Output = anyhow::Result<()>>,
@@ -135,7 +136,7 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     company.tasks.spawn(binder.run(company.stopped()));
     let first = provisioner().claims(claims).build();
     company.tasks.spawn(first.run(company.stopped()));
-    // Not before: the provisioner waits for a cache that is not its own to start.
+    // Started after the provisioner, to show that the provisioner waits for a cache that it does not run.
     owner.start();
     company.during(output.shows(&[&bound(&early)])).await?;
 
@@ -203,7 +204,7 @@ async fn delete(
     Ok(())
 }
 
-/// Nothing was done about the foreign claim, and the foreign informer outlives who used it.
+/// Checks that the foreign claim is unchanged and that the foreign informer still runs.
 async fn foreign_things_are_untouched(
     ours: &Claims,
     foreign: &PersistentVolumeClaim,
@@ -222,7 +223,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Prints what becomes of claims.
+/// Prints the state changes of claims.
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,
@@ -240,7 +241,7 @@ fn tell_claims(
     Ok(())
 }
 
-/// What is worth telling of a claim.
+/// Returns the printed state of a claim.
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
     labelled.map(|state| state.replace('-', " ")).or_else(|| {
@@ -251,7 +252,7 @@ fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     })
 }
 
-/// Prints what becomes of volumes.
+/// Prints the state changes and deletions of volumes.
 fn tell_volumes(
     volumes: &SharedInformer<PersistentVolume>,
     output: Transcript,

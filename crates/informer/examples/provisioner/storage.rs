@@ -1,7 +1,6 @@
-//! The storage behind the volumes: makes a disk of a name, and removes it again.
+//! The storage of the volumes: creates and removes disks by name.
 //!
-//! Guarantees: both may be asked for any number of times with the same result, so that whoever asked
-//! and lost the answer just asks again.
+//! Guarantees: both operations are idempotent, so a caller can repeat a call whose result it lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,14 +12,15 @@ use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use parking_lot::Mutex;
 use tokio::sync::Barrier;
 
-/// A claim with this label gets its disk only after so many failures.
+/// The label with the number of failures before a claim receives its disk.
 pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
-/// The first two provisioners that want a disk for a claim with this label wait for each other, so
-/// that neither can see the other's volume in its cache.
+/// The label of claims for which the first two provisioners wait for each other.
+///
+/// Neither provisioner can then see the volume of the other one in its cache.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
-/// Storage that several provisioners share; clones are the same.
+/// Storage that several provisioners share; clones share the same disks.
 #[derive(Clone)]
 pub(crate) struct Storage {
     state: Arc<Mutex<State>>,
@@ -31,7 +31,7 @@ pub(crate) struct Storage {
 struct State {
     disks: BTreeSet<String>,
     failures: BTreeMap<String, u32>,
-    /// The disks that two provisioners have met over.
+    /// The disks for which two provisioners have waited for each other.
     raced: BTreeSet<String>,
 }
 
@@ -43,7 +43,7 @@ impl Storage {
         }
     }
 
-    /// Makes a disk, if there is none of this name, and says where it is.
+    /// Creates a disk if none of this name exists, and returns its location.
     pub(crate) async fn provide(
         &self,
         name: &str,
@@ -67,12 +67,12 @@ impl Storage {
         })
     }
 
-    /// Removes a disk, if there is one of this name.
+    /// Removes the disk of this name, if it exists.
     pub(crate) fn remove(&self, name: &str) {
         self.state.lock().disks.remove(name);
     }
 
-    /// The names of all disks, in order.
+    /// Returns the names of all disks in order.
     pub(crate) fn disks(&self) -> Vec<String> {
         self.state.lock().disks.iter().cloned().collect()
     }

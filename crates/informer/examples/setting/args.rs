@@ -1,4 +1,4 @@
-//! The arguments that every example takes, also those that need no cluster.
+//! The arguments that every example accepts, including those that need no cluster.
 
 use std::{env, path::PathBuf};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, bail};
 
 const USAGE: &str = "usage: [--kubeconfig FILE] [--context NAME]; an embedded server without them";
 
-/// The kubeconfig file and the context that the program's arguments name.
+/// Returns the kubeconfig file and the context from the program's arguments.
 ///
 /// # Errors
-/// An argument that is neither, or has no value.
+/// An argument is unknown or has no value.
 pub(crate) fn parse() -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     let (mut kubeconfig, mut context) = (None, None);
     let mut args = env::args().skip(1);

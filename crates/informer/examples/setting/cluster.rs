@@ -1,7 +1,7 @@
-//! Where an example runs: the cluster that its arguments name, or an embedded API server.
+//! The cluster of an example: the one that its arguments name, or an embedded API server.
 //!
-//! Guarantees: without arguments it needs nothing. The embedded server listens on a free loopback
-//! port, so what goes over the wire is real HTTP.
+//! Without arguments, an example needs no cluster. The embedded server listens on a free loopback port, so the
+//! example uses real HTTP.
 
 pub(crate) mod args;
 
@@ -15,22 +15,22 @@ use kube_client::{
 use kube_informer_apiserver::{Listening, Server};
 use tokio::time::timeout;
 
-/// How long a cluster may take to answer at all; a distant one takes a second.
+/// Maximum wait for the first response; a distant cluster takes about a second.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The cluster that an example talks to.
+/// The cluster that an example uses.
 pub(crate) struct Cluster {
     client: Client,
     embedded: Option<Listening>,
 }
 
 impl Cluster {
-    /// The cluster of the program's arguments; `server`, on a port of its own, if there are none.
+    /// Returns the cluster of the program's arguments, or `server` on its own port without arguments.
     ///
-    /// `--context` alone looks where kubectl does: `$KUBECONFIG`, then `~/.kube/config`.
+    /// With `--context` alone, it reads the same files as kubectl: `$KUBECONFIG`, then `~/.kube/config`.
     ///
     /// # Errors
-    /// Unknown arguments, an unusable kubeconfig, or a cluster that does not answer.
+    /// An argument is unknown, the kubeconfig is not usable, or the cluster does not respond.
     pub(crate) async fn from_args(server: Server) -> anyhow::Result<Self> {
         let (config, embedded) = match args::parse()? {
             (None, None) => {
@@ -52,7 +52,7 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// Ends the embedded server, if it is one.
+    /// Shuts down the embedded server, if there is one.
     pub(crate) async fn close(self) {
         if let Some(listening) = self.embedded {
             listening.shutdown().await;

@@ -1,8 +1,8 @@
-//! How an example ends: whatever goes wrong is one line and a non-zero exit code.
+//! The exit of an example: an error prints one line and sets a non-zero exit code.
 
 use std::process::ExitCode;
 
-/// Prints what went wrong, if anything, with its causes and without a backtrace.
+/// Returns the exit code; prints an error with its causes and without a backtrace.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -13,8 +13,9 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// An error and its causes as one line; some errors print their cause themselves, which is left out
-/// then.
+/// Returns an error and its causes as one line.
+///
+/// A cause is omitted if the error text already ends with it.
 fn line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error

@@ -1,11 +1,10 @@
-//! The pods that an example creates, changes and deletes, so that there is something to watch.
+//! The pods that an example creates, changes and deletes.
 //!
 //! Guarantees:
-//! - they live in namespace `default`, carry [`LABEL`] with the example's name, and no others are
-//!   touched;
-//! - they never run: no scheduler feels responsible for them, so no node downloads an image, and a
-//!   deletion is immediate. A real API server marks them first, which is an update before the
-//!   deletion.
+//!
+//! - The pods are in namespace `default` and have [`LABEL`] with the example's name. No other pods are changed.
+//! - The pods never run: no scheduler assigns them, so no node pulls an image, and a deletion is immediate. A
+//!   real API server first marks a pod as deleted, which is an update before the deletion.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +14,7 @@ use kube_client::{
 };
 use serde_json::json;
 
-/// The label that says which example a pod belongs to.
+/// The label with the name of the example that owns the pod.
 pub(crate) const LABEL: &str = "kube-informer-example";
 
 /// The pods of one example.
@@ -25,7 +24,7 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    /// No pods, even if an earlier run of the example has broken off and left some.
+    /// Removes the pods of an earlier failed run, and starts without pods.
     pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
         let api = Api::namespaced(client, "default");
         let pods = Self { api, example };
@@ -46,7 +45,7 @@ impl Pods {
         created.with_context(|| format!("can't create pod {name}"))
     }
 
-    /// Gives a pod a label and returns it as stored.
+    /// Sets a label of a pod and returns the pod as stored.
     pub(crate) async fn label(&self, name: &str, key: &str, value: &str) -> anyhow::Result<Pod> {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let patched = self.api.patch(name, &PatchParams::default(), &patch).await;

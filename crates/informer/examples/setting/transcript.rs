@@ -1,7 +1,7 @@
-//! What an example prints, line by line.
+//! The printed lines of an example.
 //!
-//! Every line is kept, so that the example can wait for what it is about to show, and fails if that
-//! does not come or comes in another order.
+//! Every line is recorded. The example can wait for expected lines, and fails if they are missing or in another
+//! order.
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
@@ -10,11 +10,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::{sync::watch, time::timeout};
 
-/// How long a line may take: far longer than a distant cluster needs, but the program has to end.
+/// Maximum wait for a line; far longer than a distant cluster needs.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The lines printed so far. Copies are the same transcript, which lives as long as the program, so
-/// that handlers can have one without further ado.
+/// The lines printed so far.
+///
+/// Copies share the same transcript. It is never freed, so a handler can own a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Transcript {
     lines: &'static watch::Sender<Vec<String>>,
@@ -34,10 +35,10 @@ impl Transcript {
         self.lines.send_modify(|lines| lines.push(line));
     }
 
-    /// Waits until these lines have been printed, in this order, others in between or not.
+    /// Waits until these lines have been printed in this order, possibly with other lines between them.
     ///
     /// # Errors
-    /// They have not come within [`TIMEOUT`]; the error names the first one that is missing.
+    /// The lines are not complete within [`TIMEOUT`]; the error names the first missing line.
     pub(crate) async fn shows(self, expected: &[&str]) -> anyhow::Result<()> {
         let mut printed = self.lines.subscribe();
         let complete = printed.wait_for(|lines| missing(lines, expected).is_none());
@@ -48,7 +49,7 @@ impl Transcript {
     }
 }
 
-/// The first line that is missing for `expected` to be part of `lines`, in order.
+/// Returns the first line of `expected` that `lines` does not contain in order.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter();
     let mut expected = expected.iter().copied();

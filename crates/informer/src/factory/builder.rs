@@ -1,4 +1,4 @@
-//! Settles what all informers of a factory have in common.
+//! The builder of a factory: its client and the defaults of its informers.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,17 +19,18 @@ use crate::{
     },
 };
 
-/// An informer that nobody holds any more goes on for so long by default: whoever reads a kind now and
-/// then, or replaces one worker by another, does not list it anew each time, and a watch in vain for a
-/// minute costs a server less than a list.
+/// Default time for which an informer runs after its last hold is dropped.
+///
+/// Within one minute, a program that reads a kind occasionally or replaces a worker needs no new list. An
+/// unused watch for one minute costs a server less than a list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
-/// Settles what all informers of a factory have in common.
+/// Configures a factory: its client and the options of all its informers.
 ///
-/// What is nearer to an informer holds: its own [`InformerOptions`], then what is set here for its type, then what
-/// is set here for all; [`InformerOptions`] has the table. Of two calls that set the same the later one holds.
-/// Only [`FactoryBuilder::tweak_list_options`] and [`FactoryBuilder::transform_metadata`] hold for every informer
-/// that the factory makes, whatever else is set.
+/// The most specific setting applies: the informer's own [`InformerOptions`], then the settings here for its
+/// type, then the settings here for all informers. [`InformerOptions`] has the table. If two calls set the same
+/// option, the later call applies. Only [`FactoryBuilder::tweak_list_options`] and
+/// [`FactoryBuilder::transform_metadata`] always apply to every informer that the factory creates.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
@@ -58,9 +59,10 @@ impl FactoryBuilder {
         }
     }
 
-    /// What holds for the informers of one type, where their own options say nothing; controller-runtime has it
-    /// as `ByObject`. [`InformerOptions`] has the table of what holds where. Of two calls for one type the later
-    /// one holds for each option that it sets.
+    /// Sets the options for informers of one type; their own options have precedence.
+    ///
+    /// This is `ByObject` in controller-runtime. [`InformerOptions`] has the table of precedence. If two calls
+    /// for one type set the same option, the later call applies to it.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -83,8 +85,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// The resync period of the informers of one type; zero means none. Short for
-    /// [`FactoryBuilder::for_type`].
+    /// Sets the resync period for informers of one type; zero disables the resync.
+    ///
+    /// Short for [`FactoryBuilder::for_type`].
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_for<K: 'static>(mut self, period: Duration) -> Self {
         self.defaults
@@ -92,10 +95,12 @@ impl FactoryBuilder {
         self
     }
 
-    /// Changes the metadata of every object of every kind once, before cache and handlers see it; for
-    /// example to drop `managedFields`. It comes before any other transform, and is left out by none.
+    /// Sets a function that changes the metadata of each object of every kind once.
     ///
-    /// An object's name and revision are what the server said, whatever becomes of its metadata.
+    /// It runs before the cache and handlers receive the object, for example to drop `managedFields`. It runs
+    /// before all other transforms, and no option disables it.
+    ///
+    /// The cache uses the name and revision that the server sent, even if the function changes the metadata.
     #[doc(alias = "WithTransform")]
     pub fn transform_metadata(
         mut self,
@@ -105,8 +110,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Changes every object of one type once, before cache and handlers see it, in informers whose
-    /// options have no transform of their own. Short for [`FactoryBuilder::for_type`].
+    /// Sets a function that changes each object of one type once before the cache and handlers receive it.
+    ///
+    /// It applies to informers whose own options have no transform. Short for [`FactoryBuilder::for_type`].
     #[doc(alias = "WithTransform")]
     pub fn transform_for<K: Resource + 'static>(
         mut self,
@@ -117,8 +123,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Only these namespaces, for namespaced kinds; each kind has one informer over all of them. None
-    /// means all.
+    /// Limits namespaced kinds to these namespaces; an empty list means all namespaces.
+    ///
+    /// Each kind has one informer over all of its namespaces.
     #[doc(alias = "WithNamespace")]
     #[doc(alias = "DefaultNamespaces")]
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
@@ -126,12 +133,13 @@ impl FactoryBuilder {
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
     }
 
-    /// Only these namespaces, for namespaced kinds, each with options of its own. The name `""` stands
-    /// for all namespaces that are not named beside it; they are left out of that source by the server
-    /// (`metadata.namespace!=…`), so no object is listed twice.
+    /// Limits namespaced kinds to these namespaces, each with its own options.
     ///
-    /// An informer's namespaces are settled when it is made. To add or remove one, ask for an informer
-    /// with other [namespaces](super::InformerOptions::namespaces), and stop the old one.
+    /// The name `""` means all namespaces that the call does not name. The server excludes the named ones from
+    /// that source (`metadata.namespace!=…`), so no object is listed twice.
+    ///
+    /// The namespaces of an informer are fixed when it is created. To add or remove a namespace, request an
+    /// informer with other [namespaces](super::InformerOptions::namespaces), and stop the old one.
     #[doc(alias = "DefaultNamespaces")]
     pub fn namespaces_with<S: Into<String>>(
         mut self,
@@ -141,29 +149,31 @@ impl FactoryBuilder {
         self
     }
 
-    /// Only objects with these labels, where nothing nearer says otherwise.
+    /// Selects only objects with these labels, unless more specific options set labels.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Only objects with these fields, where nothing nearer says otherwise. Few fields are those of
-    /// every kind: `metadata.name` and `metadata.namespace`.
+    /// Selects only objects with these fields, unless more specific options set fields.
+    ///
+    /// Only a few fields exist for every kind: `metadata.name` and `metadata.namespace`.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
         self.defaults.level.everywhere.fields = Some(fields.into());
         self
     }
 
-    /// So long an informer that was only [held](SharedInformerFactory::hold) goes on when nobody holds
-    /// it any more; one minute without this call, and zero ends it at once.
+    /// Sets how long an informer runs after its last hold is dropped; the default is one minute.
+    ///
+    /// It applies to an informer that is only [held](SharedInformerFactory::hold). Zero ends it at once.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;
         self
     }
 
-    /// Changes the options of every list and watch just before it is sent.
+    /// Sets a function that changes the options of every list and watch just before it is sent.
     #[doc(alias = "WithTweakListOptions")]
     pub fn tweak_list_options(
         mut self,
@@ -173,39 +183,43 @@ impl FactoryBuilder {
         self
     }
 
-    /// Lets informers of custom kinds follow the definitions of their kinds
-    /// (`CustomResourceDefinition`), typed and dynamic ones alike.
+    /// Makes informers of custom resources follow their `CustomResourceDefinition`.
     ///
-    /// A definition that is deleted takes all objects of its kind with it. When it is gone, and the
-    /// server answers the kind's requests with 404, handlers hear the deletion of whatever they were
-    /// not told of yet, the cache is empty, and the informer asks for nothing any more: its status says
-    /// [`NotServed`](crate::status::Activity::NotServed). When the definition is back, it lists at
-    /// once, and goes on by itself, with its handlers. A definition that comes late, or changes, is
-    /// noticed at once too, instead of after the back-off's pause.
+    /// It applies to typed and dynamic kinds.
     ///
-    /// Without this, and when only one of the two is so, an informer keeps what it has and asks again
-    /// with the pauses of its [back-off](FactoryBuilder::backoff), a minute at most by default: a 404
-    /// alone does not say that objects were deleted.
+    /// The deletion of a definition deletes all objects of its kind. When the definition is deleted and the
+    /// server responds to requests for the kind with 404, handlers receive the deletions that were not
+    /// delivered yet. The cache is then empty, the informer sends no more requests, and its status is
+    /// [`NotServed`](crate::status::Activity::NotServed). When the definition exists again, the informer lists
+    /// at once and continues with the same handlers. The informer also reacts at once to a definition that is
+    /// added late or changes, instead of after the back-off delay.
     ///
-    /// It costs one more informer, of the definitions' metadata, which runs as long as informers of kinds
-    /// do that may have a definition (their group has a dot), and is waited for like all others; the
-    /// client must be allowed to list and watch `customresourcedefinitions.apiextensions.k8s.io`.
-    /// Informers of an own constructor are not concerned.
+    /// Without this option, or if only one of the two conditions holds, an informer keeps its cache and retries
+    /// with the delays of its [back-off](FactoryBuilder::backoff), by default at most one minute apart. A 404
+    /// alone does not mean that the objects were deleted.
+    ///
+    /// The cost is one more informer, of the definitions' metadata. It runs while at least one informer runs
+    /// whose kind has a group with a dot, because only such kinds can have a definition.
+    /// [`SharedInformerFactory::wait_for_cache_sync`] includes it. The client needs permission to list and
+    /// watch `customresourcedefinitions.apiextensions.k8s.io`. Informers of a custom constructor do not follow
+    /// definitions.
     pub fn follow_definitions(mut self) -> Self {
         self.definitions = Some(Definitions::default());
         self
     }
 
-    /// Called with an informer's name and every failure of its lists and watches, and every object
-    /// that can't be kept. It must not block.
+    /// Sets a function that receives the informer's name and each error of its lists and watches.
+    ///
+    /// The function must not block. It also receives an error for each object that cannot be cached.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));
         self
     }
 
-    /// Gives figures of every informer that the factory makes to a collector; what
-    /// [`informer_for`](SharedInformerFactory::informer_for) makes takes its own.
+    /// Sets the collector that receives the metrics of every informer that the factory creates.
+    ///
+    /// Informers from [`informer_for`](SharedInformerFactory::informer_for) use their own collector.
     #[doc(alias = "SetInformerMetricsProvider")]
     pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
         self.defaults.metrics = Some(metrics);
@@ -216,13 +230,13 @@ impl FactoryBuilder {
 
     loop_methods!(defaults.loop_options);
 
-    /// Makes the random parts of all informers the same in every run, for tests.
+    /// Sets the seed for the random delays of all informers, so that every test run is the same.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.defaults.seed = Some(seed);
         self
     }
 
-    /// Makes the factory.
+    /// Returns the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory {
             inner: Arc::new(Inner {

@@ -1,4 +1,4 @@
-//! Waiting for many informers at once, with every reason why it was in vain.
+//! Waits for several informers at once, and reports each informer that did not sync with the reason.
 
 use std::{fmt, future::IntoFuture, time::Duration};
 
@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 
 use crate::status::{SyncError, WaitForSync};
 
-/// Waits for several informers, of any types and factories, to have synced; resolves when awaited.
+/// Future that resolves when several informers have synced.
+///
+/// The informers can have any types and belong to any factories.
 ///
 /// # Cancel safety
 /// Dropping it loses nothing.
@@ -15,15 +17,16 @@ use crate::status::{SyncError, WaitForSync};
 #[derive(Debug)]
 pub struct WaitForCacheSync(pub(super) Vec<WaitForSync>);
 
-/// Waits for these, also for those that have not been started yet; see
-/// [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
+/// Combines several waits into one; it also waits for informers that are not started yet.
+///
+/// See [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync).
 #[doc(alias = "WaitForNamedCacheSync")]
 pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> WaitForCacheSync {
     WaitForCacheSync(waits.into_iter().collect())
 }
 
 impl WaitForCacheSync {
-    /// Gives up after so long.
+    /// Sets the time after which the wait fails.
     pub fn deadline(self, deadline: Duration) -> Self {
         Self(
             self.0
@@ -33,17 +36,17 @@ impl WaitForCacheSync {
         )
     }
 
-    /// Gives up on an informer at the first error that trying again does not change.
+    /// Stops the wait for an informer at its first error that a retry cannot fix.
     pub fn fail_fast(self) -> Self {
         Self(self.0.into_iter().map(WaitForSync::fail_fast).collect())
     }
 }
 
-/// Some informers have not synced; names each, and why.
+/// The error of a wait in which some informers did not sync, with the reason of each.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {
-    /// One per informer that has not.
+    /// One error per informer that did not sync.
     pub unsynced: Vec<SyncError>,
 }
 

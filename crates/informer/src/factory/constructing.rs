@@ -1,30 +1,34 @@
-//! Which informers this thread is constructing at the moment, so that a constructor that requests its own
-//! informer gets an error instead of calling itself for ever.
+//! Detects a constructor that requests its own informer.
+//!
+//! Each thread records the informers that it constructs, so such a request returns an error instead of an
+//! endless recursion.
 
 use std::cell::RefCell;
 
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// The outermost first.
+    /// The constructions of this thread, outermost first.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
 struct UnderConstruction {
     registry: RegistryId,
     key: Key,
-    /// The constructor asks for the same informer.
+    /// `true` after the constructor requested the same informer.
     recursed: bool,
 }
 
-/// While it lives this thread constructs one informer; also one whose constructor panics ends.
+/// Marks one informer as under construction on this thread until it is dropped.
+///
+/// The drop also removes the mark if the constructor panics.
 pub(super) struct Constructing {
-    /// Its place among those of this thread.
+    /// Index among the constructions of this thread.
     depth: usize,
 }
 
 impl Constructing {
-    /// `None` if this thread is constructing the same informer already.
+    /// Returns `None` if this thread already constructs the same informer.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;
@@ -40,7 +44,7 @@ impl Constructing {
         Some(Self { depth })
     }
 
-    /// Whether the constructor asks for the same informer.
+    /// Returns whether the constructor requested the same informer.
     pub(super) fn recursed(&self) -> bool {
         CONSTRUCTING.with_borrow(|constructing| constructing[self.depth].recursed)
     }
@@ -52,7 +56,7 @@ impl Drop for Constructing {
     }
 }
 
-/// Notes that an informer is requested; whether this thread is constructing it.
+/// Records a request for an informer; returns whether this thread constructs that informer.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -1,4 +1,6 @@
-//! What a factory's informers get where their own options say nothing: by type, by namespace, or for all.
+//! Default options of a factory's informers: by type, by namespace, or for all.
+//!
+//! This module resolves the precedence between these defaults and an informer's own options.
 
 use std::{
     any::{Any, TypeId},
@@ -18,21 +20,23 @@ use crate::{
     shared_informer::LoopOptions,
 };
 
-/// Called with an informer's name and what went wrong in it.
+/// Receives the name of an informer and an error of that informer.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// For all kinds.
+    /// The selection for all kinds.
     pub(super) level: Level,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// What the options for one type say of others of the same kind, nearest first: of those that show its
-    /// objects or its metadata, and of those that show its metadata pruned.
+    /// The options that types inherit from other types of the same kind, most specific first.
+    ///
+    /// The first map is for the types of its pruned objects and of its metadata, the second for its pruned
+    /// metadata.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
@@ -63,7 +67,7 @@ impl Defaults {
         self.metadata_by_namespace = transforms;
     }
 
-    /// Sets these for a type, where an earlier call said nothing or something else.
+    /// Sets options for a type; they override those of earlier calls.
     pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
         let options = match self.by_type.get::<K>() {
             Some(earlier) => options.or(earlier),
@@ -77,7 +81,7 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// What is set for a type, nearest first.
+    /// Returns the options for a type, most specific first.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -85,7 +89,7 @@ impl Defaults {
             .filter_map(ByType::get)
     }
 
-    /// Which objects an informer with these options covers.
+    /// Returns the scope of an informer with these options.
     pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
         let mut levels = vec![&own.level];
         levels.extend(self.of_type::<K>().map(|options| &options.level));
@@ -93,8 +97,10 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// An informer's options with those of its type, and of all, where it has none of its own. What is
-    /// selected, requested and transformed is decided by namespace: [`Defaults::scope`] and [`Defaults::transform`].
+    /// Completes an informer's options with those of its type and those for all informers.
+    ///
+    /// Selectors, request options and transforms are resolved for each namespace by [`Defaults::scope`] and
+    /// [`Defaults::transform`].
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
@@ -104,8 +110,10 @@ impl Defaults {
         }
     }
 
-    /// What an informer does to its objects: first the transform of all metadata, and then the nearest one of
-    /// the namespace that the object came from.
+    /// Returns the transform of an informer.
+    ///
+    /// It runs the transform of all metadata first, then the most specific transform for the object's
+    /// namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,
@@ -126,7 +134,7 @@ impl Defaults {
             return None;
         }
         Some(Arc::new(move |object: &mut K| {
-            // Looked up before anything changes the metadata.
+            // Read before a transform can change the metadata.
             let namespace = object.meta().namespace.as_deref().unwrap_or_default();
             let second = by_namespace.get(namespace).or_else(|| by_namespace.get(""));
             if let Some(first) = &first {

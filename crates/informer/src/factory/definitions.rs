@@ -1,5 +1,7 @@
-//! Which kinds are defined at the moment, heard from an informer of the factory itself, over the
-//! metadata of all objects of the kind `CustomResourceDefinition`.
+//! Follows the definitions of custom resources with an informer of the factory itself.
+//!
+//! The informer caches the metadata of all `CustomResourceDefinition` objects. Each followed informer receives
+//! the state of its kind's definition. That state comes from the cache, so it is never older than the events.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,22 +22,22 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// Of a definition nothing more is needed than that it is there.
+/// The metadata is enough: only the existence of a definition matters.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// What is said of the definition of a kind, and the hold of who says it.
+/// The state of a kind's definition, and a hold of the informer that reports it.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// What the followed informers are told of their definitions.
+/// The definitions' states, shared with the informers that follow them.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// By the definition's name, which is the kind's plural and group.
+    /// By the definition's name, which is `<plural>.<group>` of the kind.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer that tells; another one if it was stopped.
+    /// The informer of definitions that has the handler; replaced if it was stopped.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Hears of definitions. What is told is what the cache says, which is never behind the events.
+/// The handler of definition events. It reports the state in the cache, which is never behind the events.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,
@@ -63,7 +65,7 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Hears of definitions from this informer, if it does not yet.
+    /// Registers the handler with this informer, unless it is registered already.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard
@@ -97,13 +99,15 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Lets an informer that starts hear of its kind's definition, if that is followed and the factory
-    /// is still there.
+    /// Returns the function that subscribes an informer to its kind's definition when it starts.
+    ///
+    /// The function returns `None` if the factory does not follow definitions, the kind cannot have one, or the
+    /// factory was dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,
     ) -> impl FnOnce() -> Option<Followed> + Send + Sync + 'static {
-        // What the factory has must not keep it.
+        // A weak reference: the registry stores this function, and must not keep its factory alive.
         let (factory, key) = (Arc::downgrade(&self.inner), key.clone());
         move || {
             let inner = factory.upgrade()?;
@@ -115,7 +119,7 @@ impl SharedInformerFactory {
         let definitions = self.inner.definitions.as_ref()?;
         let ApiResource { group, plural, .. } = &key.kind;
         let kind = definition_kind();
-        // The group of a definition must have a dot; this one has the definitions themselves.
+        // A custom resource's group contains a dot. The group of the definitions themselves is excluded.
         if !group.contains('.') || *group == kind.group {
             return None;
         }
@@ -124,7 +128,7 @@ impl SharedInformerFactory {
             .fields("");
         let request = Request::of_kind(kind, everything, Some(false));
         let informer = self.hold_requested(request);
-        // It has stopped only if the factory has.
+        // The registration fails only after the shutdown of the factory.
         definitions.hear(&informer).ok()?;
         let name = ObjectName::new(None, &qualified(plural, group));
         let told = definitions.follow(&name, &informer.indexer());

@@ -1,8 +1,7 @@
-//! What the server calls a kind, by any of the names that people use.
+//! Looks up kinds on the server by any of the names that `kubectl` accepts.
 //!
-//! Asked are the aggregated documents of the server, which say everything in two answers: `/api`, of
-//! the core group, and `/apis`, of all others. Only those that a name can stand in are asked for, and
-//! nothing is kept.
+//! Two aggregated discovery documents describe all kinds: `/api` for the core group, and `/apis` for all other
+//! groups. A look-up requests only the documents that can contain the name. This module caches nothing.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -23,33 +22,35 @@ use crate::{
     },
 };
 
-/// The API server itself ends every request but a watch after a minute (`--request-timeout`).
+/// Maximum duration of a discovery request.
+///
+/// The API server uses the same limit for every request except watches (`--request-timeout`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the server calls its core group.
+/// Path of the discovery document of the core group.
 const CORE: &str = "/api";
 
-/// All other groups.
+/// Path of the discovery document of all other groups.
 const GROUPS: &str = "/apis";
 
-/// What the server says of one kind.
+/// A kind as the server describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// Its names, in the version that was asked for or else the one its group prefers.
+    /// The names of the kind, in the requested version or the preferred version of its group.
     pub resource: ApiResource,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// What can be done with it, such as `list` and `watch`.
+    /// The verbs that the server supports for the kind, such as `list` and `watch`.
     pub verbs: Vec<String>,
     /// The lower-case singular, such as `pod`.
     pub singular: String,
-    /// What people type instead, such as `po`.
+    /// The short names, such as `po`.
     pub short_names: Vec<String>,
 }
 
 impl Discovered {
-    /// Whether the server does this with the kind itself (not with what is below it).
+    /// Returns whether the server supports this verb for the kind itself, not for its subresources.
     pub fn serves(&self, verb: &str) -> bool {
         self.verbs.iter().any(|served| served == verb)
     }
@@ -66,20 +67,20 @@ impl Discovered {
     }
 }
 
-/// Why the server's name of a kind is not known.
+/// The reason why a discovery look-up failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// The server knows no such kind.
+    /// The server does not know the kind.
     #[error("the server knows no kind called {name:?}{}", stale_groups_note(.stale))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The groups, with their versions, of which the server has no current knowledge, because
-        /// whoever serves them does not answer it. The kind may be one of theirs.
+        /// The groups with their versions for which the server has no current data, because the API server that
+        /// serves them does not respond. The kind may be in one of these groups.
         stale: Vec<String>,
     },
-    /// The server could not be asked, or its answer is none.
+    /// The request failed, or the response is not a discovery document.
     #[error("can't ask the server for its kinds")]
     Server(#[source] transport::Error),
 }
@@ -91,7 +92,8 @@ fn stale_groups_note(stale: &[String]) -> String {
     }
 }
 
-/// The kind of this name; see [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover).
+/// Returns the kind with this name; see
+/// [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover).
 pub(super) async fn discover(
     client: &dyn ClientSource,
     name: &str,
@@ -107,7 +109,7 @@ pub(super) async fn discover(
             continue;
         }
         served.read(client, path).await?;
-        // The core group comes first whatever the others have; a short name stands behind any name.
+        // The core group has precedence over other groups, and any full name over a short name.
         if let Some(found) = served.find(&wanted, Discovered::is_named) {
             return Ok(found);
         }
@@ -119,7 +121,7 @@ pub(super) async fn discover(
     })
 }
 
-/// Every kind, in the version that its group prefers, in the server's order.
+/// Returns every kind in its group's preferred version, in the server's order.
 pub(super) async fn discover_all(
     client: &dyn ClientSource,
 ) -> Result<Vec<Discovered>, DiscoverError> {
@@ -134,7 +136,7 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One way to read a name.
+/// One interpretation of a name.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -142,9 +144,11 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// `pods`, `deployments.apps`, `deployments.v1.apps`, `pods.v1.` (the core group); what stands
-    /// behind the first dot is read as version and group first, and then as a group. Nothing has no
-    /// name.
+    /// Returns the interpretations of a name, in order of precedence.
+    ///
+    /// Valid names are, for example, `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.` (the core
+    /// group). The text after the first dot is first read as version and group, then as a group alone. An empty
+    /// resource name has no interpretation.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
@@ -170,14 +174,15 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What the server serves: groups in its order, in each the preferred version first.
+/// The kinds that the server serves: groups in the server's order, and in each group the preferred version
+/// first.
 #[derive(Default)]
 struct Catalogue {
     kinds: Vec<Discovered>,
     stale: Vec<String>,
 }
 
-/// Whatever a server answers with; only one that knows the aggregated form says so in `kind`.
+/// A discovery response; `kind` shows whether it has the aggregated form.
 #[derive(Deserialize)]
 struct Document {
     kind: String,
@@ -233,7 +238,7 @@ impl Catalogue {
     }
 }
 
-/// `None` for one whose names the server keeps to itself.
+/// Returns `None` if the server does not report the names of the kind.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);
@@ -266,7 +271,7 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
     answered.inspect_err(|error| client.failed(error))
 }
 
-/// As people name a kind: `pods`, `deployments.apps`.
+/// Returns the qualified name of a kind, such as `pods` or `deployments.apps`.
 pub(super) fn qualified(plural: &str, group: &str) -> String {
     if group.is_empty() {
         plural.to_owned()

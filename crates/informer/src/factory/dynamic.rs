@@ -1,5 +1,6 @@
-//! Kinds that are known at run time only, whole or their metadata alone; and what the server says of
-//! them.
+//! Informers and discovery for kinds that are known only at run time.
+//!
+//! An informer caches whole objects or only their metadata. Nothing that discovery finds is cached.
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
@@ -28,16 +29,17 @@ where
 }
 
 impl SharedInformerFactory {
-    /// The informer of a kind that is known at run time only. Must be called inside a Tokio runtime.
+    /// Returns the informer of a kind that is known only at run time.
     ///
-    /// The factory's namespaces apply, unless the kind comes from
-    /// [discovery](SharedInformerFactory::discover) and has none. Of a kind that the server does not
-    /// know, waiting for the sync says so, with
-    /// [`fail_fast`](crate::status::WaitForSync::fail_fast) at once.
+    /// Must be called inside a Tokio runtime.
+    ///
+    /// The factory's namespaces apply, unless the kind comes from [discovery](SharedInformerFactory::discover)
+    /// and is cluster-scoped. If the server does not know the kind, the wait for the sync reports it, and with
+    /// [`fail_fast`](crate::status::WaitForSync::fail_fast) fails at once.
     ///
     /// # Errors
-    /// A name of the kind is missing or can't stand in a URL, or discovery says that the server does
-    /// not list and watch it.
+    /// A name of the kind is missing or is not valid in a URL, or discovery reports that the server does not
+    /// list and watch the kind.
     #[doc(alias = "ForResource")]
     #[doc(alias = "GenericInformer")]
     pub fn for_resource(
@@ -49,12 +51,14 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// The same with options of its own. Selectors and namespaces make it another informer; everything
-    /// else must be the same as when it was first asked for.
+    /// Returns the informer of a kind that is known only at run time, with its own options.
+    ///
+    /// Selectors and namespaces identify the informer: other selectors or namespaces create another informer.
+    /// All other options must equal those of the first request.
     ///
     /// # Errors
-    /// As for [`SharedInformerFactory::for_resource`], and if there is an informer for this kind and
-    /// scope with other options.
+    /// As for [`SharedInformerFactory::for_resource`]; also if an informer of this kind and scope exists with
+    /// other options.
     #[doc(alias = "NewFilteredDynamicInformer")]
     pub fn for_resource_with(
         &self,
@@ -66,11 +70,12 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// The informer of the metadata of a kind that is known at run time only: the server sends nothing
-    /// else, so it costs a fraction of the memory. It is another informer than the one of the whole
-    /// objects, with a watch and a cache of its own. Must be called inside a Tokio runtime.
+    /// Returns the informer of the metadata of a kind that is known only at run time.
     ///
-    /// Of a kind that has a Rust type it is `factory.informer::<PartialObjectMeta<K>>()`.
+    /// The server sends only the metadata, so this informer needs a fraction of the memory. It has its own
+    /// watch and cache, separate from the informer of the whole objects. Must be called inside a Tokio runtime.
+    ///
+    /// For a kind with a Rust type, use `factory.informer::<PartialObjectMeta<K>>()`.
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource`].
@@ -84,7 +89,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// The same with options of its own.
+    /// Returns the informer of the metadata of a kind that is known only at run time, with its own options.
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource_with`].
@@ -99,13 +104,15 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// What the server knows under one of the names that `kubectl` takes: `pods`, `pod`, `Pod`, `po`,
-    /// `deployments.apps`, `deployments.v1.apps`; in any case. Without a group the core group comes
-    /// first, then the others in the server's order; without a version, the one its group prefers. A
-    /// short name counts if nothing is called so in full.
+    /// Requests from the server the kind with one of the names that `kubectl` accepts.
     ///
-    /// It takes one request if the name says its group, or is a full name of the core group, and two
-    /// otherwise. Nothing is kept: a definition that was added since is found.
+    /// Examples are `pods`, `pod`, `Pod`, `po`, `deployments.apps` and `deployments.v1.apps`, in upper or lower
+    /// case. If the name has no group, the core group has precedence, then the other groups in the server's
+    /// order. If it has no version, the group's preferred version is used. A short name matches only if no full
+    /// name matches.
+    ///
+    /// It sends one request if the name contains its group or is a full name of the core group, and two
+    /// requests otherwise. The result is not cached, so a newly added definition is found.
     ///
     /// ```no_run
     /// # async fn example(
@@ -117,8 +124,8 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Errors
-    /// The server knows no such kind, or can't be asked: it does not answer, within a minute at the
-    /// latest, or it is older than aggregated discovery (Kubernetes 1.27).
+    /// The server does not know the kind, does not respond within one minute, or does not support aggregated
+    /// discovery (Kubernetes before 1.27). Other request errors are returned too.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.
@@ -127,11 +134,12 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Every kind that the server knows, in the version its group prefers, in the server's order; two
-    /// requests. Some can only be created, see [`Discovered::serves`].
+    /// Requests every kind that the server knows, in its group's preferred version and the server's order.
+    ///
+    /// It sends two requests. Some kinds can only be created, see [`Discovered::serves`].
     ///
     /// # Errors
-    /// The server can't be asked, as for [`SharedInformerFactory::discover`].
+    /// A request fails, as for [`SharedInformerFactory::discover`].
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.

@@ -1,4 +1,6 @@
-//! Kinds that are known at run time only: what names one, and what can't.
+//! Kinds that are known only at run time, and the check that an informer can use them.
+//!
+//! The check sends no request to the server.
 
 use kube_core::{
     ApiResource,
@@ -10,18 +12,20 @@ use super::{
     options::OptionsConflict,
 };
 
-/// What names a kind at run time: an `ApiResource`, or what discovery says of one, which also knows
-/// whether it is namespaced and can be watched. A pair is what `kube_client::discovery` answers with.
+/// A description of a kind at run time.
+///
+/// An `ApiResource` contains the names only. The types of discovery ([`Discovered`] here, the pair in
+/// `kube_client::discovery`) also report whether the kind is namespaced and can be watched.
 pub trait KindRef {
-    /// Its names.
+    /// Returns the names of the kind.
     fn api_resource(&self) -> &ApiResource;
 
-    /// Whether its objects are in namespaces; `None` if that is not known.
+    /// Returns whether its objects are in namespaces; `None` if that is unknown.
     fn is_namespaced(&self) -> Option<bool> {
         None
     }
 
-    /// Whether the server lists and watches it; `None` if that is not known.
+    /// Returns whether the server can list and watch it; `None` if that is unknown.
     fn is_watchable(&self) -> Option<bool> {
         None
     }
@@ -62,30 +66,31 @@ impl KindRef for Discovered {
     }
 }
 
-/// Why no informer can be made of a kind.
+/// The reason why a kind cannot have an informer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KindError {
-    /// A name is missing, or would lead a request elsewhere.
+    /// A name is missing, or is not valid as a segment of a URL path.
     #[error("{value:?} is no {field} of a kind")]
     Malformed {
         /// `group`, `version`, `apiVersion`, `kind` or `plural`.
         field: &'static str,
-        /// What stands there.
+        /// The value of the field.
         value: String,
     },
-    /// Discovery says that it can't be listed and watched, as a review that is only ever created.
+    /// Discovery reports that the kind cannot be listed and watched, for example a review that can only be
+    /// created.
     #[error("the server does not list and watch {plural}")]
     NotWatchable {
-        /// The kind, as in `pods` or `deployments.apps`.
+        /// The qualified name of the kind, such as `pods` or `deployments.apps`.
         plural: String,
     },
-    /// There is an informer of the kind in this scope with other options.
+    /// An informer of the kind and scope exists with other options.
     #[error(transparent)]
     Options(#[from] OptionsConflict),
 }
 
-/// Looks whether a kind can have an informer, as far as can be seen without asking the server.
+/// Checks whether a kind can have an informer, without a request to the server.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,
@@ -119,8 +124,10 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     Ok(())
 }
 
-/// Whether a name is one segment of a path, and none that leads elsewhere: letters, digits, and inside
-/// `-` and `.`, which is what Kubernetes allows in all of these.
+/// Returns whether a name is a safe segment of a URL path.
+///
+/// Valid are letters and digits, and inside the name also `-` and `.`. Kubernetes allows no other characters in
+/// these names.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

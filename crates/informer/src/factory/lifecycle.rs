@@ -1,5 +1,6 @@
-//! One informer of a factory that ends before the others: because it is stopped, or because nobody
-//! holds it any more.
+//! Ends single informers of a factory, on request or after their last hold is dropped.
+//!
+//! The other informers of the factory continue.
 
 use std::{
     ops::Deref,
@@ -19,15 +20,16 @@ use super::{
 };
 use crate::{shared_informer::SharedInformer, status::Status};
 
-/// Holds an informer of a factory: it runs for as long as somebody does, and for the factory's
-/// [grace](super::FactoryBuilder::idle_grace) after that. Clones hold it too.
+/// Keeps an informer of a factory running until the last hold is dropped.
 ///
-/// It is used as the [`SharedInformer`] it holds. A clone of that one, a lister, a registration, a
-/// subscription, and whoever waits for something hold nothing: whoever goes on needing the informer
-/// keeps the hold.
+/// The informer then runs for the factory's [grace](super::FactoryBuilder::idle_grace) and ends. A clone is
+/// another hold.
 ///
-/// Dropping the last one may be done anywhere, also outside of a runtime and inside a handler; the
-/// informer's own task ends it.
+/// A hold dereferences to its [`SharedInformer`]. Clones of that informer, listers, registrations,
+/// subscriptions and waits do not hold it. Keep the hold for as long as the informer is needed.
+///
+/// A hold can be dropped anywhere, also outside of a runtime and inside a handler. The informer's own task ends
+/// the informer.
 #[derive_where(Debug)]
 pub struct Hold<K> {
     informer: SharedInformer<K>,
@@ -65,15 +67,15 @@ impl<K> Drop for Hold<K> {
 }
 
 impl SharedInformerFactory {
-    /// The informer of a kind, for as long as somebody holds it: it runs from now on, without
-    /// [`SharedInformerFactory::start`], and ends by itself when the last hold has been dropped and
-    /// nobody has taken a new one within the factory's
-    /// [grace](super::FactoryBuilder::idle_grace). Whoever takes one within it gets the same informer,
-    /// which has not been listed again; whoever comes later gets a new one. Must be called inside a
-    /// Tokio runtime.
+    /// Returns a hold of the informer of a kind; the informer runs at once.
     ///
-    /// It is the informer that [`SharedInformerFactory::informer`] gives. Who asks for it there pins
-    /// it: it runs until it is stopped, or the factory ends, whoever holds it.
+    /// It needs no [`SharedInformerFactory::start`]. It ends by itself if the last hold is dropped and no new
+    /// one is requested within the factory's [grace](super::FactoryBuilder::idle_grace). A request within this
+    /// time returns the same informer without a new list. A later request returns a new informer. Must be
+    /// called inside a Tokio runtime.
+    ///
+    /// [`SharedInformerFactory::informer`] returns the same informer, and pins it: it then runs until it is
+    /// stopped or the factory ends, even without a hold.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -94,10 +96,10 @@ impl SharedInformerFactory {
         self.hold_requested(Request::of_type(InformerOptions::new()))
     }
 
-    /// The same with options of its own, as for [`SharedInformerFactory::informer_with`].
+    /// Returns a hold of an informer with its own options, see [`SharedInformerFactory::informer_with`].
     ///
     /// # Errors
-    /// There is an informer for this kind and scope with other options.
+    /// An informer of this kind and scope exists with other options.
     pub fn hold_with<K>(&self, options: InformerOptions<K>) -> Result<Hold<K>, OptionsConflict>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -108,8 +110,9 @@ impl SharedInformerFactory {
         Ok(self.held(found))
     }
 
-    /// The same for a kind that is known at run time only, as for
-    /// [`SharedInformerFactory::for_resource`].
+    /// Returns a hold of the informer of a kind that is known only at run time.
+    ///
+    /// See [`SharedInformerFactory::for_resource`].
     ///
     /// # Errors
     /// As for [`SharedInformerFactory::for_resource`].
@@ -136,8 +139,9 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends the informer that [`SharedInformerFactory::informer`] gives, if there is one; see
-    /// [`SharedInformerFactory::stop_informer`].
+    /// Ends the informer that [`SharedInformerFactory::informer`] returns, if there is one.
+    ///
+    /// See [`SharedInformerFactory::stop_informer`].
     ///
     /// # Cancel safety
     /// As for [`SharedInformerFactory::stop_informer`].
@@ -153,20 +157,21 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends one informer of the factory, and waits until its tasks have ended; whether the factory had
-    /// it. Its place is free from the first poll on: whoever asks for it next gets a new one, with an
-    /// empty cache and no handlers, which the next [`SharedInformerFactory::start`] runs.
+    /// Ends one informer of the factory, and waits until its tasks have ended.
     ///
-    /// Those who have the old one keep it: its cache, also through listers, stays what it was last, its
-    /// handlers hear nothing more (what they had not been told is discarded and counted), and new ones
-    /// are refused with [`Stopped`](crate::shared_informer::Stopped). Handlers are not taken over by
-    /// the new one. Pins and [holds](Hold) were of the old one too.
+    /// It returns whether the factory had the informer. From the first poll on, the next request creates a new
+    /// informer with an empty cache and no handlers. The next [`SharedInformerFactory::start`] runs that one.
     ///
-    /// An adopted informer leaves its place and goes on, for others run it. After the shutdown, and
-    /// for an informer whose place has gone to another one, this does nothing. May be called several
-    /// times, also at once; each call waits for the end.
+    /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
+    /// Its handlers receive no more events; undelivered events are discarded and counted. Registering a handler
+    /// fails with [`Stopped`](crate::shared_informer::Stopped). The new informer does not inherit handlers,
+    /// pins or [holds](Hold).
     ///
-    /// Waiting for it inside one of the informer's own handlers waits for ever.
+    /// An adopted informer leaves the factory and keeps running, because the factory does not run it. This
+    /// method has no effect after the shutdown, or if another informer has replaced this one. It can be called
+    /// several times, also concurrently; each call waits for the end.
+    ///
+    /// A handler of this informer must not wait for this future: the wait would never end.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -179,7 +184,7 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Cancel safety
-    /// The informer is told to end at the first poll; dropping the future only stops waiting.
+    /// The first poll signals the informer to end. Dropping the future only stops the wait.
     #[doc(alias = "RemoveInformer")]
     pub async fn stop_informer<K>(&self, informer: &SharedInformer<K>) -> bool
     where
@@ -190,7 +195,7 @@ impl SharedInformerFactory {
             Ending::Left(None) => true,
             Ending::Left(never_ran) => {
                 drop(never_ran);
-                // Its loop existed all the same, and is gone when it says so.
+                // The dropped controller loop reports its end in the status.
                 let mut status = informer.status();
                 status.wait_for(Status::is_stopped).await;
                 true

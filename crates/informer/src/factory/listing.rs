@@ -1,5 +1,7 @@
-//! The informers of a factory, whatever their types: what each covers, how it keeps its objects, what it is
-//! doing and what it costs.
+//! Type-independent access to the informers of a factory.
+//!
+//! It reports what each informer covers, how it keeps its objects, its status and its memory. It gives no
+//! access to the objects.
 
 use std::{any::Any, fmt};
 
@@ -18,85 +20,96 @@ use crate::{
     status::{StatusReader, WaitForSync},
 };
 
-/// One informer of a factory, whatever its type; from [`SharedInformerFactory::informers`]. It keeps the
-/// informer's cache, as a clone of the [`SharedInformer`] does.
+/// An informer of a factory, independent of its type.
+///
+/// [`SharedInformerFactory::informers`] returns it. It keeps the informer's cache alive, as a clone of the
+/// [`SharedInformer`] does.
 ///
 /// [`SharedInformerFactory::informers`]: super::SharedInformerFactory::informers
 pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
-    /// Its name, as in logs and metrics.
+    /// Returns its name, as in logs and metrics.
     fn name(&self) -> &str;
 
-    /// The kind of its objects.
+    /// Returns the kind of its objects.
     fn kind(&self) -> &ApiResource;
 
-    /// Which objects it covers and what it keeps of each; `None` of an informer that the program made itself
+    /// Returns which objects it covers, and what it keeps of each.
+    ///
+    /// `None` for an informer that the program created itself
     /// ([`informer_for`](super::SharedInformerFactory::informer_for),
-    /// [`adopt`](super::SharedInformerFactory::adopt)), whose sources can do anything.
+    /// [`adopt`](super::SharedInformerFactory::adopt)), because the factory does not know its sources.
     fn coverage(&self) -> Option<&Coverage>;
 
-    /// What it is doing, and up to where its sources have come.
+    /// Returns a reader of its status, which includes the progress of its sources.
     fn status(&self) -> StatusReader;
 
-    /// What its cache takes; goes through the objects once, some milliseconds per 100,000 of them.
+    /// Returns the memory that its cache uses.
+    ///
+    /// It visits every object once, which takes some milliseconds per 100,000 objects.
     fn memory(&self) -> Memory;
 
-    /// Its handlers and subscriptions, with what waits for each and for how long, in the order in which they
-    /// were added.
+    /// Returns the status of its handlers and subscriptions, in the order of their registration.
+    ///
+    /// The status contains the number of waiting events and how long they have waited.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Waits until it has synced, also if its factory has not been started yet; see
-    /// [`SharedInformer::wait_for_sync`].
+    /// Waits until it has synced, even if its factory has not been started yet.
+    ///
+    /// See [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     fn is_stopped(&self) -> bool;
 }
 
-/// What can be named only here: [`AnyInformer`] grows with the library, so nothing else implements it.
+/// Seals [`AnyInformer`], so that new methods are not a breaking change.
 #[expect(
     unnameable_types,
     reason = "nothing outside of the library is to implement what it seals"
 )]
 pub trait Sealed {}
 
-/// Which objects an informer covers, and what it keeps of each.
+/// The objects that an informer covers, and what it keeps of each.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// At least one, by name. One whose namespace is `None` covers all namespaces that no other one has; a kind
-    /// that is in no namespace has that one alone.
+    /// The covered namespaces, at least one, ordered by name.
+    ///
+    /// A section whose namespace is `None` covers all namespaces that no other section names. A cluster-scoped
+    /// kind has only this section.
     pub sections: Vec<CoveredNamespace>,
-    /// Whether it has the metadata of the objects only.
+    /// Whether it keeps only the metadata of the objects.
     pub is_metadata_only: bool,
-    /// How it keeps an object that is not being read.
+    /// How it keeps an object while no reader uses it.
     pub representation: Representation,
-    /// The only fields that it keeps, beside those that identify an object, and labels; `None` if it keeps all
-    /// that are not in `pruned_fields`.
+    /// The only fields that it keeps, besides labels and the fields that identify an object.
+    ///
+    /// `None` if it keeps all fields that are not in `pruned_fields`.
     pub kept_fields: Option<Vec<FieldPath>>,
     /// The fields that it drops.
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// What an informer covers of one namespace, or of all that are not named.
+/// The part of an informer's scope in one namespace, or in all namespaces that are not named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// `None` for all namespaces that no other section has.
+    /// The name; `None` for all namespaces that no other section names.
     pub namespace: Option<String>,
-    /// Only objects with these labels; an empty selector means all.
+    /// The label selector; empty selects all objects.
     pub labels: Selector,
-    /// Only objects with these fields; empty means all.
+    /// The field selector; empty selects all objects.
     pub fields: String,
 }
 
-/// How a cache keeps an object that is not being read.
+/// How a cache keeps an object while no reader uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Representation {
     /// As a value of its Rust type.
     #[default]
     Decoded,
-    /// As the bytes that the server sent, until it is read for the first time.
+    /// As the bytes that the server sent, until the first read decodes them.
     Lazy,
     /// As compressed JSON.
     Packed,
@@ -131,12 +144,12 @@ fn covered(section: &Section) -> CoveredNamespace {
     }
 }
 
-/// An informer with what the factory knows of it.
+/// An informer and the factory's data about it.
 pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// As they were requested; `None` if the program made the informer itself.
+    /// The options of the first request; `None` if the program created the informer itself.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

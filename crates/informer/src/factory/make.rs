@@ -1,4 +1,6 @@
-//! From a request to the informer that the factory has for it.
+//! Creates the informer of a request, or finds the one that exists.
+//!
+//! It combines the options of the request with the defaults of the factory. It does not start the informer.
 
 use std::{any::TypeId, convert::Infallible, sync::Arc};
 
@@ -23,7 +25,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Which informer is requested.
+    /// Returns the key of the requested informer.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -33,7 +35,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// The informer that is requested, if it has the options that are requested.
+    /// Returns the requested informer, or an error if it exists with other options.
     pub(super) fn get_with_options<K>(
         &self,
         request: Request<K>,
@@ -46,7 +48,7 @@ impl SharedInformerFactory {
         let kind = K::kind(&request.dyntype).into_owned();
         self.get_if_or_make(request, want, |has| match has {
             Some(has) => wanted.must_equal(has, &kind),
-            // Nothing is known of its options, which is good enough for a request without any.
+            // Its options are unknown; only a request without options can share it.
             None => wanted
                 .must_equal(&InformerOptions::new(), &kind)
                 .map_err(|_| OptionsConflict::new(&kind, "constructor")),
@@ -91,7 +93,7 @@ impl SharedInformerFactory {
         registry.get_if_or_make(&key, want, accept, make)
     }
 
-    /// An informer with these options, which are `complete`; `requested` were those of this informer alone.
+    /// Creates an informer with the `complete` options; `requested` are the options of this informer alone.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -137,7 +139,7 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// What lists and watches one namespace, or all of them.
+    /// Returns the source that lists and watches one namespace, or all of them.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)
@@ -150,8 +152,9 @@ impl SharedInformerFactory {
     }
 }
 
-/// Runs an informer until its lifetime is over. From its start to its end it holds the informer of definitions, if
-/// it follows its kind's.
+/// Returns the function that runs an informer until its lifetime is over.
+///
+/// If the informer follows the definition of its kind, it holds the informer of definitions while it runs.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What can be set for one namespace.
+//! Options that apply to one namespace.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,13 +7,15 @@ use derive_where::derive_where;
 use super::scope::{Selection, selection_methods};
 use crate::decode::Transform;
 
-/// Options for one namespace: for one type's objects there ([`InformerOptions::namespaces_with`]; `T` is the
-/// type), or for all kinds ([`FactoryBuilder::namespaces_with`]; `T` is `ObjectMeta`). An option that is not
-/// set here is taken from the next row of the table at [`InformerOptions`].
+/// Options for one namespace, of one type or of all kinds.
 ///
-/// A namespace has a source of its own, so it can have what [`InformerOptions`] have for a source: what is
-/// selected, how it is requested, and a transform. How an informer queues, keeps, saves and resyncs its objects
-/// is one for all of its namespaces, as are its queue and its cache.
+/// For one type, `T` is that type ([`InformerOptions::namespaces_with`]). For all kinds, `T` is `ObjectMeta`
+/// ([`FactoryBuilder::namespaces_with`]). If an option is not set here, the next row of the table at
+/// [`InformerOptions`] applies.
+///
+/// Each namespace has its own source, so it can have the options of a source: selectors, request options and a
+/// transform. All namespaces of an informer share its queue and its cache, so they also share the options for
+/// the queue, for keeping and saving objects, and for the resync.
 ///
 /// [`InformerOptions`]: super::InformerOptions#which-option-holds
 /// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with
@@ -27,21 +29,22 @@ pub struct NamespaceOptions<T> {
 }
 
 impl<T> NamespaceOptions<T> {
-    /// Nothing is set.
+    /// Returns options in which nothing is set.
     pub fn new() -> Self {
         Self::default()
     }
 
     selection_methods!(selection);
 
-    /// Changes every object, or its metadata, once, before the cache and handlers receive it.
+    /// Sets a function that changes each object, or its metadata, once before the cache and handlers receive
+    /// it.
     pub fn transform(mut self, transform: impl Fn(&mut T) + Send + Sync + 'static) -> Self {
         self.transform = Some(infallible(transform));
         self
     }
 }
 
-/// What is selected in each namespace, and what is done to the objects there.
+/// Splits the options into the selection and the transform of each namespace.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

@@ -1,4 +1,6 @@
-//! What can be set for one informer of a factory, or for all informers of a type.
+//! Options that apply to one informer, or to all informers of a type.
+//!
+//! This module merges options by precedence and compares them. It does not apply them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,26 +15,29 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// Which queue an informer works with.
+/// The queue between the reflectors and the store of an informer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueKind {
-    /// [`InOrder`](crate::queue::InOrder): every change, in order.
+    /// [`InOrder`](crate::queue::InOrder): keeps every change, in order of arrival.
     #[default]
     InOrder,
-    /// [`DeltaFifo`](crate::queue::DeltaFifo): per object.
+    /// [`DeltaFifo`](crate::queue::DeltaFifo): keeps the changes of each object together.
     DeltaFifo,
 }
 
-/// Options for one informer ([`SharedInformerFactory::informer_with`]), or for all informers of a type
-/// ([`FactoryBuilder::for_type`], controller-runtime's `ByObject`).
+/// Options for one informer, or for all informers of a type.
 ///
-/// Labels, fields and namespaces decide which informer a request is for: other ones are another informer.
+/// For one informer, see [`SharedInformerFactory::informer_with`]; for a type, see
+/// [`FactoryBuilder::for_type`], which is `ByObject` in controller-runtime.
+///
+/// Labels, fields and namespaces identify the informer of a request: different values create another informer.
 ///
 /// # Which option holds
 ///
-/// Each option is decided on its own; those that [`NamespaceOptions`] have for each namespace. The first row in
-/// which it is set holds; an empty selector selects everything, a transform that does nothing means none:
+/// Each option is resolved separately, and the options in [`NamespaceOptions`] are resolved for each namespace.
+/// An empty selector counts as set and selects all objects. A transform that does nothing counts as set and
+/// disables less specific ones. The first row that sets the option applies:
 ///
 /// | | set by | for |
 /// | --- | --- | --- |
@@ -43,19 +48,21 @@ pub enum QueueKind {
 /// | 5 | [`FactoryBuilder::namespaces_with`] | all kinds in this namespace |
 /// | 6 | [`FactoryBuilder`] | all kinds |
 ///
-/// The namespaces themselves are those of the first of 2, 4 and 5 that names any. The name `""` stands for
-/// all namespaces that are not named beside it. A kind that is in no namespace has 2, 4 and 6 only.
+/// The namespaces are those of the first of the rows 2, 4 and 5 that names any. The name `""` means all
+/// namespaces that are not named beside it. For a cluster-scoped kind only the rows 2, 4 and 6 apply.
 ///
-/// A type here is a Rust type; `DynamicObject` is one, whatever its kinds. What is set for `Pod` also holds
-/// for `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>`, where nothing is set for
-/// these, except:
+/// A type is a Rust type; `DynamicObject` is one type, even with several kinds. Options for `Pod` also apply to
+/// `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>` where these types have no
+/// options of their own, with two exceptions:
 ///
-/// - how objects are kept ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
+/// - The options for keeping objects ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
 ///   [`warm_start`](Self::warm_start), [`detect_mutations`](Self::detect_mutations)) and the
-///   [`name`](Self::name) belong to that type alone;
-/// - a [`transform`](Self::transform) holds for `Pod` and `Pruned<Pod>`, since metadata alone are no `Pod`.
+///   [`name`](Self::name) apply to that type only.
+/// - A [`transform`](Self::transform) for `Pod` applies to `Pod` and `Pruned<Pod>`, because metadata alone is
+///   not a `Pod`.
 ///
-/// controller-runtime lets 5 win over 4 for a type whose options name no namespaces. Here nearer is nearer.
+/// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In this
+/// library the more specific row 4 always has precedence.
 ///
 /// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with
 /// [`FactoryBuilder`]: super::FactoryBuilder
@@ -75,7 +82,7 @@ pub struct InformerOptions<K> {
     pub(super) keeping: Keeping<K>,
 }
 
-/// The transforms of a type, by where they hold.
+/// The transforms of a type: for each namespace, and for all namespaces.
 #[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
@@ -83,7 +90,7 @@ pub(super) struct Transforms<K> {
 }
 
 impl<K> Transforms<K> {
-    /// That of a namespace, or else that of all.
+    /// Returns the transform of a namespace, or else the one for all namespaces.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
         here.or(self.everywhere.as_ref())
@@ -100,7 +107,7 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Closures can't be compared; the same one is at the same address.
+    /// Returns the addresses of the transforms, because closures can be compared only by address.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();
@@ -111,13 +118,14 @@ impl<K> Transforms<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Nothing is set.
+    /// Returns options in which nothing is set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A name for logs, errors and metrics, which need not be unique; by default kind and scope, such as
-    /// `pods in shop`.
+    /// Sets the name for logs, errors and metrics.
+    ///
+    /// It need not be unique. The default consists of kind and scope, such as `pods in shop`.
     #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -126,13 +134,15 @@ impl<K> InformerOptions<K> {
 
     selection_methods!(level.everywhere);
 
-    /// Only these namespaces; none means all, and so does `""` alone, which beside others means all others.
+    /// Limits the informer to these namespaces; an empty list means all namespaces.
+    ///
+    /// The name `""` means all namespaces that are not named beside it.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
         let namespaces = namespaces.into_iter();
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
     }
 
-    /// Only these namespaces, each with options of its own.
+    /// Limits the informer to these namespaces, each with its own options.
     pub fn namespaces_with<S: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<K>)>,
@@ -143,13 +153,13 @@ impl<K> InformerOptions<K> {
         self
     }
 
-    /// The queue between reflectors and store.
+    /// Sets the queue between the reflectors and the store.
     pub fn queue(mut self, queue: QueueKind) -> Self {
         self.queue = Some(queue);
         self
     }
 
-    /// Changes every object once, before the cache and handlers receive it.
+    /// Sets a function that changes each object once before the cache and handlers receive it.
     #[doc(alias = "WithTransform")]
     pub fn transform(mut self, transform: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.transforms.everywhere = Some(infallible(transform));
@@ -160,7 +170,9 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// These, and for those that are not set the more `general` ones. A namespace's go with the namespaces.
+    /// Fills the options that are not set from `general`.
+    ///
+    /// The namespace transforms are taken together with the namespaces.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -180,7 +192,7 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// What these say of another type of the same kind.
+    /// Returns the options that another type of the same kind inherits.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
@@ -194,11 +206,12 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Whether someone who wants these can share an informer that `has` those. A request without a name
-    /// accepts any.
+    /// Checks whether a request with these options can share an informer that `has` those.
+    ///
+    /// A request without a name accepts any name.
     ///
     /// # Errors
-    /// An option differs.
+    /// An option differs; the error names it.
     pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
         let (named, queue) = (&self.name, |of: &Self| of.queue.unwrap_or_default());
         let own = [
@@ -224,7 +237,7 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// There is an informer for the same kind and scope, but with another option.
+/// An informer of the same kind and scope exists with another value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer of {kind} in this scope exists with another {option}")]
 pub struct OptionsConflict {

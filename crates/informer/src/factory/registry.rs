@@ -1,8 +1,8 @@
-//! The informers that a factory has: one per key, made once, run once.
+//! The registry of a factory's informers: one per key, created once and run once.
 //!
-//! The lock is held for look-ups only. An informer is constructed without it, by a constructor that may be the
-//! program's; of several threads that construct the same one the first to insert it wins, and what the others
-//! constructed is dropped without having run.
+//! The lock protects look-ups only. Constructors can be user code, so they run without the lock. If several
+//! threads construct the same informer, the first one to insert it wins. The other informers are dropped before
+//! they run. The registry does not decide which options an informer has.
 
 mod lifetime;
 
@@ -30,85 +30,89 @@ use crate::{
     status::{InformerError, WaitForSync},
 };
 
-/// What makes two informers the same: the type (which says the representation), the names of the kind for types
-/// that have many, and the scope.
+/// Identifies an informer: its type, its kind and its scope.
+///
+/// The type determines the representation. The kind distinguishes informers of types such as `DynamicObject`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) type_id: TypeId,
-    /// With all its names, since one of them alone may be a wrong guess.
+    /// All names of the kind, because a single one of them may be a wrong guess.
     pub(super) kind: ApiResource,
     pub(super) scope: Scope,
 }
 
-/// Runs an informer until its lifetime is over, which it holds until its last task has ended. Called without the
-/// lock, since what the informer needs of others may be registered here.
+/// Runs an informer until its lifetime is over.
+///
+/// The future holds the lifetime until the informer's last task has ended. It is called without the lock,
+/// because it may register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// An informer that is about to run.
+/// An informer that is ready to be spawned.
 struct Begun {
     run: Run,
     lifetime: Lifetime,
 }
 
-/// An informer that is to be registered.
+/// An informer that is not registered yet.
 pub(super) struct New<K> {
     pub(super) registered: Registered<K>,
-    /// `None` if someone else runs it.
+    /// `None` if the factory does not run it.
     pub(super) run: Option<Run>,
 }
 
-/// An informer that is registered.
+/// A registered informer.
 pub(super) struct Found<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
 }
 
-/// Tells one registry from another.
+/// Identifies a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegistryId(usize);
 
-/// Tells one informer of a key from a later one.
+/// Identifies one informer among the successive informers of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u64);
 
-/// For how long an informer is wanted.
+/// How long a request needs the informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// As long as the factory goes on, once it is started.
+    /// From the start of the factory until its shutdown.
     Pinned,
-    /// From now on until it is released.
+    /// From the request until the hold is released.
     Held,
 }
 
-/// What became of an informer that was to end.
+/// Result of a request to end an informer.
 pub(super) enum Ending {
-    /// It is not registered, or all of them end anyway.
+    /// The informer is not registered, or the factory shuts down.
     NotHere,
-    /// It does not run here. It is no longer registered; with it goes what was to run it, if that never
-    /// happened, which ends it.
+    /// The informer did not run in this factory, and is no longer registered.
+    ///
+    /// The value is its run function if it never ran. Dropping that function ends the informer.
     Left(Option<Run>),
-    /// It has been told; its last receiver goes with its last task.
+    /// The informer is signalled to end. Its last task drops the last receiver.
     Told(Arc<watch::Sender<Demand>>),
 }
 
 pub(super) struct Registry {
     state: Mutex<State>,
-    /// For this long an informer goes on after its last hold was dropped.
+    /// Time for which an informer runs after its last hold is dropped.
     idle_grace: Duration,
-    /// Every running informer has a receiver until its last task has ended.
+    /// Signals the shutdown. Each running informer holds a receiver until its last task has ended.
     stop: watch::Sender<bool>,
-    /// The first informer that failed.
+    /// The error of the first informer that failed.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Never locked together with the state: a runtime that is ending drops a task where it is spawned,
-    /// and with it what is the user's.
+    /// Never locked together with the state: a runtime that shuts down drops a spawned task at once, and
+    /// dropping it runs user code.
     running: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were first requested.
+    /// In the order of their first requests.
     entries: Vec<Entry>,
-    /// At least once.
+    /// `true` after the first start.
     started: bool,
     shut_down: bool,
     next_id: u64,
@@ -117,9 +121,9 @@ struct State {
 struct Entry {
     id: EntryId,
     key: Key,
-    /// A [`Registered<K>`], where `K` is the key's type.
+    /// A [`Registered<K>`], where `K` is the type in the key.
     informer: Arc<dyn AnyInformer>,
-    /// Taken by the start; an adopted informer has none.
+    /// `None` after the start, and for an adopted informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -141,7 +145,7 @@ impl Registry {
         RegistryId(Arc::as_ptr(self).addr())
     }
 
-    /// The informers that are registered, in the order in which they were first requested.
+    /// Returns the registered informers in the order of their first requests.
     pub(super) fn list(&self) -> Vec<Arc<dyn AnyInformer>> {
         let state = self.state.lock();
         let entries = state.entries.iter();
@@ -152,8 +156,10 @@ impl Registry {
         self.state.lock().entries.len()
     }
 
-    /// The informer of a key, made if there is none yet, or only one that has ended or is ending; if its options
-    /// are accepted, else nothing has happened to it. One that is to be held runs afterwards.
+    /// Returns the informer of a key, and creates it if none exists or the existing one has ended or is ending.
+    ///
+    /// If `accept` rejects the options, the request does not change the informer's demand. A held informer runs
+    /// after this call.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -166,7 +172,7 @@ impl Registry {
         }
         let mut new = make();
         let mut state = self.state.lock();
-        // Another thread may have been faster, or the constructor itself.
+        // Another thread, or the constructor itself, may have inserted the informer meanwhile.
         let (run, ended) = if state.find::<K>(key).is_some() {
             (new.run, None)
         } else {
@@ -181,12 +187,12 @@ impl Registry {
         let begun = accepted.is_ok().then(|| self.take(&mut state, id, want));
         drop(state);
         self.spawn(begun.flatten());
-        // Not under the lock: what is left over holds what is the user's.
+        // Dropped without the lock, because these values own user code.
         drop((run, ended));
         accepted.map(|()| Found { informer, id })
     }
 
-    /// The informer of a key, if there is one that has not ended, and if its options are accepted.
+    /// Returns the informer of a key if one exists that has not ended, and if `accept` accepts its options.
     pub(super) fn get_if<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -205,7 +211,7 @@ impl Registry {
         Ok(Some(Found { informer, id }))
     }
 
-    /// Registers an informer if there is none, or this very one already; whether it is there now.
+    /// Registers an informer of the program; returns `false` if the key has another informer.
     pub(super) fn adopt<K: Send + Sync + 'static>(
         &self,
         key: &Key,
@@ -230,7 +236,7 @@ impl Registry {
         true
     }
 
-    /// Runs every informer that is not running yet.
+    /// Starts every informer that is not running yet.
     pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.started = true;
@@ -240,7 +246,7 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// What runs an informer, if it is not running yet.
+    /// Takes the run function of an informer, if it is not running yet.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -265,8 +271,9 @@ impl Registry {
         }
     }
 
-    /// Of each informer that has been started, or that something else runs, and that is not about to end; before the
-    /// first start, of each that waits for it, too, which is in vain.
+    /// Returns the waits for all informers that are started or adopted, and are not about to end.
+    ///
+    /// Before the first start, the waits include the informers that are not started; these waits fail at once.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -278,8 +285,9 @@ impl Registry {
         waits.collect()
     }
 
-    /// From now on nothing is run, and everything that runs is told to end. Those that never ran end
-    /// here.
+    /// Signals all running informers to end, and prevents later starts.
+    ///
+    /// Informers that never ran end here.
     pub(super) fn shut_down(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -293,7 +301,7 @@ impl Registry {
         self.stop.send_replace(true);
     }
 
-    /// Notes that an informer has failed, unless another one did before.
+    /// Records the failure of an informer, unless another one failed earlier.
     pub(super) fn failed(&self, error: InformerError) {
         self.failure.send_if_modified(|failure| {
             let is_first = failure.is_none();
@@ -302,12 +310,12 @@ impl Registry {
         });
     }
 
-    /// Waits until nothing runs any more.
+    /// Waits until the last task of the last informer has ended.
     pub(super) async fn all_ended(&self) {
         self.stop.closed().await;
     }
 
-    /// Tells an informer to end, and frees its entry.
+    /// Signals an informer to end, and frees its entry.
     pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
         let mut state = self.state.lock();
         let at = state.entries.iter().position(|entry| {
@@ -327,7 +335,7 @@ impl Registry {
         Ending::Told(Arc::clone(&entry.demand))
     }
 
-    /// One more hold of an informer that is held.
+    /// Adds a hold to an informer that is held already.
     pub(super) fn hold(self: &Arc<Self>, id: EntryId) {
         let mut state = self.state.lock();
         let begun = self.take(&mut state, id, Want::Held);
@@ -335,14 +343,14 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// The informer of a key, if there is one that has not ended.
+    /// Returns the informer of a key if one exists that has not ended.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// One hold less.
+    /// Removes a hold of an informer.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -356,7 +364,7 @@ impl Registry {
         }
     }
 
-    /// Removes an informer that is no longer wanted; whether it is not.
+    /// Removes an informer that has no pin and no hold; returns `false` if it has one.
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -368,7 +376,7 @@ impl Registry {
         true
     }
 
-    /// Removes an informer that was told to end, and has.
+    /// Removes an informer that was signalled to end and has ended.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());
@@ -377,7 +385,7 @@ impl Registry {
         drop(ended);
     }
 
-    /// Notes that it is wanted, and returns what runs it if it is to run and does not yet.
+    /// Records the demand for an informer, and returns its run function if it must start.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -388,13 +396,13 @@ impl Registry {
         entry
             .demand
             .send_if_modified(|demand| demand.becomes(Demand::Idle, Demand::Wanted));
-        // After the shutdown there is nothing to begin.
+        // After the shutdown no entry has a run function.
         (want == Want::Held).then(|| self.begin(entry)).flatten()
     }
 }
 
 impl State {
-    /// The informer of a key, if there is one that is not to be replaced.
+    /// Returns the informer of a key, unless none exists or it must be replaced.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();
@@ -402,7 +410,7 @@ impl State {
         self.at(key).filter(|_| !is_replaceable)
     }
 
-    /// The informer of a key, whatever has become of it.
+    /// Returns the informer of a key, even if it has ended.
     fn at<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         Some((entry.id, entry.registered()?))
@@ -417,8 +425,9 @@ impl State {
         Some(self.entries.remove(at))
     }
 
-    /// Registers an informer. The one before it has ended or is ending, and is given back, to be dropped without
-    /// the lock: its cache is full of the user's objects.
+    /// Registers an informer, and returns the entry that it replaces.
+    ///
+    /// The caller drops the replaced entry without the lock, because its cache contains user objects.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

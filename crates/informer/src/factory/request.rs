@@ -1,4 +1,4 @@
-//! [`Request`]: which informer is requested of a factory.
+//! [`Request`]: the informer that a caller requests from a factory.
 
 use std::any::TypeId;
 
@@ -7,7 +7,7 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request for an informer.
+/// A request for an informer of a kind with options.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,
@@ -22,8 +22,10 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Of a kind of which it may be known whether it is in namespaces; else the type says it, or it is
-    /// taken for one that is.
+    /// Returns a request for a kind whose scope may be known.
+    ///
+    /// If `is_namespaced` is `None`, the Rust type determines the scope. A type without a fixed scope counts as
+    /// namespaced.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

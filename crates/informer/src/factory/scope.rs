@@ -1,14 +1,17 @@
-//! Which objects an informer covers, and which selection holds where several are set.
+//! The scope of an informer: its namespaces, and the selectors in each of them.
+//!
+//! This module resolves the selections that are set at several levels into one scope.
 
 use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Stands for all namespaces that are not named beside it.
+/// The name that means all namespaces that are not named beside it.
 const ALL: &str = "";
 
-/// The labels, fields and options of requests that are set in one place. What is not set there is decided by the
-/// next place; an empty selector is set.
+/// The labels, fields and request options that are set in one place.
+///
+/// If a field is not set, the next place applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -16,16 +19,17 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// The setters of [`Selection`], for a builder that has one at this path.
+/// Defines the setters of [`Selection`] on a builder that has one at the given path.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
-        /// Only objects with these labels; the empty selector means all.
+        /// Selects only objects with these labels; the empty selector selects all.
         pub fn labels(mut self, labels: crate::selector::Selector) -> Self {
             self.$($path).+.labels = Some(labels);
             self
         }
 
-        /// Only objects with these fields, for example `spec.nodeName=node-1`; the empty text means all.
+        /// Selects only objects with these fields, for example `spec.nodeName=node-1`; the empty text selects
+        /// all.
         pub fn fields(mut self, fields: impl Into<String>) -> Self {
             self.$($path).+.fields = Some(fields.into());
             self
@@ -40,28 +44,28 @@ pub(super) use selection_methods;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// By name; `None` if the next level decides, and none at all means all of them.
+    /// By name. `None` means that the next level applies; an empty map means all namespaces.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
-/// Which objects an informer is over: of each namespace those that are selected there.
+/// The objects that an informer covers: in each namespace, those that the section selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// At least one, in the order of the names.
+    /// At least one, ordered by namespace.
     pub(super) sections: Vec<Section>,
 }
 
-/// What is selected in one namespace, and how it is requested. Each is a source of the informer.
+/// The selectors and request options of one namespace; each section is a source of the informer.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Empty for all that no other section has.
+    /// Empty for all namespaces that no other section names.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
     pub(super) requests: RequestOptions,
 }
 
-/// How something is requested does not decide which informer it is.
+/// Compares the namespace and the selectors, not the request options.
 impl PartialEq for Section {
     fn eq(&self, other: &Self) -> bool {
         let key = |of: &Self| (of.namespace.clone(), of.labels.clone(), of.fields.clone());
@@ -85,7 +89,7 @@ impl Selection {
 }
 
 impl Level {
-    /// What this selects, and where it does not the more `general` level.
+    /// Returns this level, with the parts that are not set taken from the more `general` level.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -93,14 +97,14 @@ impl Level {
         }
     }
 
-    /// What is set for a namespace, and for everywhere.
+    /// Returns the selection for a namespace, completed by the one for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
         here.unwrap_or_default().or(Some(&self.everywhere))
     }
 
-    /// What the first option of a request that differs in any namespace is called.
+    /// Returns the name of the first request option that differs in any namespace.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
         let mut named = named.into_iter().flatten();
@@ -112,8 +116,10 @@ impl Level {
 }
 
 impl Scope {
-    /// What the first of the levels selects that selects anything, in a namespace before everywhere. A kind that
-    /// is in no namespace has one section, and no level's namespaces.
+    /// Resolves the levels, most specific first, into a scope.
+    ///
+    /// The first level that sets a part applies; within a level, the namespace has precedence. A cluster-scoped
+    /// kind has one section, and the namespaces of all levels are ignored.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
@@ -145,8 +151,9 @@ impl Scope {
         }
     }
 
-    /// A name for an informer of this scope: `pods in shop with labels app=web`. Selectors that differ
-    /// between namespaces are not part of it.
+    /// Returns a name for an informer of this scope, such as `pods in shop with labels app=web`.
+    ///
+    /// Selectors that differ between namespaces are not part of the name.
     pub(super) fn name(&self, plural: &str) -> String {
         let mut name = plural.to_owned();
         let namespaces = self.sections.iter().map(|section| &*section.namespace);
@@ -165,7 +172,7 @@ impl Scope {
         name
     }
 
-    /// What is said of all sections.
+    /// Returns the value that all sections have in common, unless it is empty.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;
@@ -183,7 +190,7 @@ impl Section {
         }
     }
 
-    /// What another section has is not to be had twice.
+    /// Excludes the namespaces of the other sections, so that no object is listed twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -1,4 +1,4 @@
-//! [`Shared`]: an object of a cache, in the form in which kube's store keeps it without copying it.
+//! [`Shared`]: an object of the cache that kube's store can hold without a copy of the object.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer};
 
 use crate::object::ObjectName;
 
-/// An object of a cache; a clone is another reference to the very same object.
+/// An object of a cache; a clone references the same object.
 ///
-/// It derefs to the object, and is a [`Resource`], so that kube's `ResourceExt` works on it. Where an
-/// `Arc<K>` is asked for, as by kube's `finalizer`, there is [`Shared::get`].
+/// It dereferences to the object and implements [`Resource`], so kube's `ResourceExt` works on it.
+/// [`Shared::get`] returns the `Arc<K>` that some functions need, for example kube's `finalizer`.
 ///
-/// The object can't be changed. [`Resource::meta_mut`] changes metadata of this handle's own, a copy
-/// that is made then: [`Resource::meta`] shows them, the object behind `Deref` does not.
+/// The object cannot be changed. [`Resource::meta_mut`] copies the metadata into this handle and changes the
+/// copy: [`Resource::meta`] returns the copy, and the object behind `Deref` stays unchanged.
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -26,20 +26,21 @@ use crate::object::ObjectName;
 #[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
-    /// Metadata that somebody wanted to change.
+    /// The changed copy of the metadata, made by `meta_mut`.
     own: Option<Box<ObjectMeta>>,
 }
 
 impl<K> Shared<K> {
-    /// The object itself, shared with the cache.
+    /// Returns the object itself, shared with the cache.
     pub fn get(&self) -> Arc<K> {
         Arc::clone(&self.object)
     }
 }
 
 impl<K: Resource> Shared<K> {
-    /// The name under which a [`Lister`](crate::lister::Lister) has the object. An object without
-    /// `metadata.name`, which no informer has, is called by the empty name.
+    /// Returns the name of the object in a [`Lister`](crate::lister::Lister).
+    ///
+    /// The name is empty for an object without `metadata.name`; no informer delivers such an object.
     pub fn object_name(&self) -> ObjectName {
         let meta = self.object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
@@ -69,8 +70,7 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// kube asks it of everything that a `Controller` reconciles, though what comes from an informer has
-/// been decoded.
+/// kube requires it for every type that a `Controller` reconciles; objects of an informer are already decoded.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

@@ -1,4 +1,7 @@
-//! [`watcher`]: what an informer tells, in the words of kube's watcher.
+//! [`watcher`]: converts the events of an informer into those of kube's watcher.
+//!
+//! The stream reports each missed deletion, and delivers exactly one `Init` sequence. It sends no request of
+//! its own.
 
 use std::{
     collections::BTreeMap,
@@ -17,27 +20,28 @@ use crate::{
     shared_informer::Subscription,
 };
 
-/// The events of kube's `watcher`, from an informer that watches already.
+/// Returns the events of an informer as the events of kube's `watcher`, without a second watch.
 ///
-/// What is in the cache comes as one `Init`, an `InitApply` each and `InitDone`; everything after it as
-/// `Apply` and `Delete`. There is no second `Init`: what an informer finds out by a relist it tells as
-/// changes, so deletions that were missed are told too, which kube's own watcher does not do.
+/// The current objects in the cache are delivered as one `Init`, one `InitApply` per object, and `InitDone`;
+/// all later changes as `Apply` and `Delete`. There is no second `Init`. After a relist the informer delivers
+/// the differences as changes, so missed deletions are delivered too. kube's own watcher does not deliver them.
 ///
-/// It never fails, whatever its type says, and needs no `default_backoff`: the informer tries again by
-/// itself, and its `status` and `on_error` tell of it. It ends with the informer.
+/// The stream never yields an error, although its item type is a `Result`, and it needs no `default_backoff`:
+/// the informer retries by itself, and reports errors through its `status` and `on_error`. The stream ends with
+/// the informer.
 ///
-/// What nobody polls for waits as the subscription's buffer says. One that merges
-/// ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), by
-/// [`subscribe_with`](crate::SharedInformer::subscribe_with)) suits the kind that is reconciled, of which
-/// kube keeps one request for each object anyway; an owned object that came and went in between is not
-/// told then. Dropping the stream ends the subscription.
+/// Events wait in the subscription's buffer until the stream is polled. A buffer that merges events
+/// ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
+/// [`subscribe_with`](crate::SharedInformer::subscribe_with)) suits the reconciled kind, because kube keeps
+/// only one request per object anyway. For an owned kind, a merged buffer does not deliver an object that was
+/// added and deleted in between. Dropping the stream ends the subscription.
 ///
-/// A state that can't be decoded is not applied, and kube keeps the one before; the object's deletion is
-/// told, with its final state or, if that can't be decoded, with the last one that kube was given. An object
-/// of which kube was given none is not deleted there either.
+/// A state that does not decode is not applied, and kube keeps the previous one. The deletion of the object is
+/// delivered with its final state. If the final state does not decode, it is delivered with the last state that
+/// kube received. If kube received no state of the object, its deletion is not delivered.
 ///
-/// A transform of the informer must leave what kube looks at: name, namespace, and for `owns_stream` the
-/// owner references.
+/// A transform of the informer must keep the fields that kube reads: name, namespace and, for `owns_stream`,
+/// the owner references.
 pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
     Watcher {
         objects: Some(objects),
@@ -46,14 +50,14 @@ pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
     }
 }
 
-/// The stream that [`watcher()`] gives.
+/// The stream that [`watcher()`] returns.
 ///
 /// # Cancel safety
-/// Dropping a future that waits for the next event takes no event.
+/// Dropping a future that waits for the next event loses no event.
 #[must_use = "streams do nothing unless polled"]
 #[derive_where(Debug)]
 pub struct Watcher<K> {
-    /// `None` once it has ended.
+    /// `None` after the informer has ended.
     objects: Option<Subscription<K>>,
     begun: bool,
     #[derive_where(skip)]
@@ -87,18 +91,18 @@ impl<K> Stream for Watcher<K> {
     }
 }
 
-/// Finds kube's words for an informer's events.
+/// Translates the events of an informer into kube's events.
 ///
-/// The one difficulty is an informer over several sources: one of them may be watching, and tell of
-/// changes and deletions, while another has not listed yet. kube's stores take what they hear before
-/// `InitDone` for the beginning, and know no deletion in it.
+/// With several sources, one source can already deliver changes and deletions from its watch while another one
+/// has not listed yet. kube's stores treat all events before `InitDone` as the initial list, and cannot apply a
+/// deletion in it. Such deletions are therefore delivered after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
-    /// Deleted before the beginning was complete; told once it is.
+    /// Objects deleted before `InitDone`; their deletions are delivered after it.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// The last state that kube was given of each object that is decoded on demand. The state in which it is
-    /// deleted, or one before that, may turn out not to decode, and kube's event of a deletion has an object.
+    /// The last state delivered to kube of each object that is decoded on demand. A later state may not decode,
+    /// and kube's deletion event needs an object.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 
@@ -106,7 +110,7 @@ impl<K> Words<K> {
     fn translate(&mut self, event: Event<K>) -> Option<Told<Shared<K>>> {
         match event {
             Event::Added { object, .. } | Event::Updated { new: object, .. } => {
-                // Kube keeps the state before until there is one that decodes, or the object is deleted.
+                // A state that does not decode is skipped: kube keeps the previous one.
                 let shared = shared(&object)?;
                 let name = object.object_name();
                 if object.live().is_none() {
@@ -136,7 +140,7 @@ impl<K> Words<K> {
         }
     }
 
-    /// The next deletion from before the beginning was complete, now that it is.
+    /// Returns the next deletion that was deferred until `InitDone`.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;
@@ -146,7 +150,7 @@ impl<K> Words<K> {
     }
 }
 
-/// `None` for a state that does not decode, which a packed or lazy cache notices here.
+/// Returns `None` if the state does not decode; a packed or lazy cache decodes it only here.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }

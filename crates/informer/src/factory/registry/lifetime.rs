@@ -1,5 +1,6 @@
-//! How long one informer of a factory runs: until all are told to end, or this one is, or it has not been held
-//! for a while.
+//! The lifetime of one informer: it ends with the factory, alone, or after its last hold is dropped.
+//!
+//! The module decides when the informer ends. It does not stop the informer's tasks itself.
 
 use std::{sync::Weak, time::Duration};
 
@@ -8,19 +9,19 @@ use tokio::sync::watch;
 use super::{EntryId, Registry};
 use crate::{clock, status::InformerError};
 
-/// What is wanted of an informer that runs.
+/// The demand for a running informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// It is held, or is to run as long as the factory does.
+    /// It is held, or pinned until the factory ends.
     Wanted,
-    /// It is no longer held.
+    /// It has no pin and no hold.
     Idle,
-    /// It is to end.
+    /// It must end.
     Ended,
 }
 
 impl Demand {
-    /// Changes if it was this before; one that is to end stays so.
+    /// Changes from `before` to `after`, if the value is `before`; `Ended` never changes.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -30,8 +31,10 @@ impl Demand {
     }
 }
 
-/// The time for which an informer runs. Its receivers live until the informer's last task has ended, which is what
-/// those who wait for the end wait for.
+/// The lifetime of a running informer.
+///
+/// Its receivers are dropped after the informer's last task has ended. Shutdown waits for these receivers to be
+/// dropped.
 pub(in super::super) struct Lifetime {
     pub(super) registry: Weak<Registry>,
     pub(super) id: EntryId,
@@ -41,7 +44,7 @@ pub(in super::super) struct Lifetime {
 }
 
 impl Lifetime {
-    /// Waits until it is over.
+    /// Waits until the lifetime is over.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();
@@ -51,9 +54,9 @@ impl Lifetime {
             let grace_ends = (demand == Demand::Idle).then(|| clock::from_now(self.idle_grace));
             tokio::select! {
                 biased;
-                // An error says that the factory is gone, which ends its informers too.
+                // An error means that the factory was dropped, which also ends its informers.
                 _ = self.stop.wait_for(|stop| *stop) => return,
-                // The sender is with the entry, which another informer has replaced then.
+                // The entry owns the sender. An error means that another informer has replaced the entry.
                 changed = self.demand.changed() => if changed.is_err() {
                     return;
                 },
@@ -67,7 +70,7 @@ impl Lifetime {
         }
     }
 
-    /// The informer's tasks have ended, because it failed if there is an error.
+    /// Reports that the informer's tasks have ended; `failure` is the error if the informer failed.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {

@@ -3,13 +3,14 @@
 //! Its buffer has two ends. The processor owns the sending end, [`Listener`]. The handler's task, or the
 //! subscription, owns the receiving end, [`Listening`]. Dropping either end closes the other:
 //!
-//! | Trigger | Effect on the buffer |
-//! | --- | --- |
-//! | The listener is added. | Receives the objects of the cache, then `Synced` if the informer has synced. |
-//! | A batch is applied. | Receives the events of the batch for this listener. |
-//! | The listener is removed or never added, or the informer is dropped. | Closed: the callback in progress runs to its end, the rest is discarded and counted. |
-//! | The informer stops with a deadline. | Drained: waiting events are delivered until the deadline. |
-//! | The receiving end is dropped, also before its first poll. | Ended: nothing waits for it, and it accepts no more events. |
+//! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
+//!   has synced.
+//! - When a batch is applied, the buffer receives the events of the batch for this listener.
+//! - When the listener is removed or never added, or the informer is dropped, the buffer is closed. The
+//!   callback in progress runs to its end; the rest is discarded and counted.
+//! - When the informer stops with a deadline, waiting events are delivered until the deadline.
+//! - When the receiving end is dropped, also before its first poll, the buffer has ended. Nothing waits for it,
+//!   and it accepts no more events.
 
 use std::{
     sync::{

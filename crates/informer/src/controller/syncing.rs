@@ -103,7 +103,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Replies to requests for a snapshot of the store, if a snapshot is available.
     ///
-    /// While a handler's buffer is full, no snapshot may become available; the reply is then an error.
+    /// If no snapshot can become available before a full buffer of a handler has room, replies with an
+    /// error.
     pub(super) fn hand_out_moments(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
